@@ -1,0 +1,76 @@
+# shellcheck shell=sh disable=SC2154
+# What each command of ./dev needs from the system, and whether it is here. Read by ./dev.
+
+# A Vulkan driver for a real GPU: its manifest and its device node. A manifest alone may be a leftover.
+has_gpu_driver() {
+    [ -n "${VK_DRIVER_FILES-}${VK_ICD_FILENAMES-}" ] && return 0
+    node=
+    for file in /dev/dri/renderD* /dev/nvidiactl /dev/dxg; do [ -e "$file" ] && node=$file; done
+    [ -n "$node" ] || return 1
+    for file in /etc/vulkan/icd.d/*.json /usr/share/vulkan/icd.d/*.json /usr/local/share/vulkan/icd.d/*.json; do
+        case ${file##*/} in '*.json' | lvp_icd*) ;; *) return 0 ;; esac
+    done
+    return 1
+}
+
+# needs COMMAND: lines "Debian package|what else may provide it|why". Python's own packages are python_needs.
+needs() {
+    case $1 in lint | format) return ;; esac
+    cat <<'END'
+g++|cmd c++ g++ clang++|the C++20 compiler
+cmake|cmake 3.22|configures the build
+ninja-build|cmd ninja|runs the build
+glslang-tools|cmd glslangValidator|compiles the library's own shaders
+libvulkan-dev|header vulkan/vulkan.h|Vulkan's headers
+libvulkan-volk-dev|header volk.h|loads Vulkan at run time
+libshaderc-dev|header shaderc/shaderc.hpp|compiles GLSL and HLSL at run time
+glslang-dev|header glslang/Public/ShaderLang.h|what shaderc is linked with
+spirv-tools|header spirv-tools/libspirv.h|validates and disassembles SPIR-V
+spirv-headers|header spirv/unified1/spirv.hpp|SPIR-V's numbers
+libspirv-cross-c-shared-dev|header spirv_cross/spirv_cross.hpp|turns SPIR-V back into GLSL
+libvulkan1|-|finds the Vulkan drivers at run time
+END
+    case $1 in
+        test)
+            say 'doctest-dev|header doctest/doctest.h|the native tests'
+            say 'vulkan-validationlayers|-|the tests run with validation on'
+            say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the tests run on'
+            ;;
+        bench) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on' ;;
+        build) ;;
+        *) has_gpu_driver ||
+            say 'mesa-vulkan-drivers|-|a Vulkan driver (lavapipe on the CPU): no GPU driver is installed here' ;;
+    esac
+}
+
+version_at_least() { # version_at_least HAVE WANT, both as major.minor
+    have_major=${1%%.*} have_minor=${1#*.} want_major=${2%%.*} want_minor=${2#*.}
+    have_minor=${have_minor%%.*}
+    [ "$have_major" -gt "$want_major" ] ||
+        { [ "$have_major" -eq "$want_major" ] && [ "$have_minor" -ge "$want_minor" ]; }
+}
+
+# provided "KIND ARGUMENTS": is the thing here, whoever installed it?
+provided() {
+    # shellcheck disable=SC2086 # the words are the arguments
+    set -- $1
+    kind=$1
+    shift
+    case $kind in
+        cmd)
+            for tool in "$@"; do command -v "$tool" >/dev/null 2>&1 && return 0; done
+            return 1
+            ;;
+        cmake)
+            command -v cmake >/dev/null 2>&1 || return 1
+            version_at_least "$(cmake --version | sed -n '1s/[^0-9]*\([0-9]*\.[0-9]*\).*/\1/p')" "$1"
+            ;;
+        header)
+            for prefix in /usr /usr/local "${VULKAN_SDK-/usr}" "${HOMEBREW_PREFIX-/opt/homebrew}" "${MSYSTEM_PREFIX-/usr}"; do
+                for folder in include Include; do [ -e "$prefix/$folder/$1" ] && return 0; done
+            done
+            return 1
+            ;;
+        *) return 1 ;;
+    esac
+}
