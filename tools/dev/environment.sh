@@ -94,9 +94,7 @@ prepare_venv() {
 }
 
 make_venv() {
-    rm -rf "$VENV"
-    "$PY" -m venv "$VENV"
-    mkdir -p "$STAMPS"
+    rm -rf "$VENV" && "$PY" -m venv "$VENV" && mkdir -p "$STAMPS"
 }
 
 # The requirements of some extras and of the build, read from pyproject.toml without building anything.
@@ -165,7 +163,7 @@ prepare_build() { # plain | tests
         if stamp_is build-plain "$hash"; then return 0; fi
     fi
     rm -f "$STAMPS/build-plain" "$STAMPS/build-tests"
-    CMAKE_ARGS="${CMAKE_ARGS-} -DKOMPUTE_PY_TESTS=$flag" step 'building kompute_py' \
+    step 'building kompute_py' env CMAKE_ARGS="${CMAKE_ARGS-} -DKOMPUTE_PY_TESTS=$flag" \
         "$VPY" -m pip install --disable-pip-version-check --no-build-isolation --no-deps -v -e .
     say "$hash" >"$STAMPS/build-$1"
 }
