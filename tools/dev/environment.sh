@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154,SC2034
 # The interpreter, .venv, the Python requirements and the build. Read by ./dev.
 
-# Prints "VERSION TAG HAS_VENV HAS_HEADERS EXECUTABLE" for one interpreter.
+# Prints "VERSION TAG HAS_VENV HAS_HEADERS EXECUTABLE" for one interpreter; a .venv's names what it was made with.
 probe_python() {
     "$1" -c '
 import os, sys, sysconfig
@@ -12,7 +12,8 @@ except ImportError:
     has_venv = 0
 has_headers = int(os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
 major, minor = sys.version_info[:2]
-print("%d.%d cp%d%d %d %d %s" % (major, minor, major, minor, has_venv, has_headers, sys.executable))
+base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+print("%d.%d cp%d%d %d %d %s" % (major, minor, major, minor, has_venv, has_headers, base))
 ' 2>/dev/null
 }
 
@@ -21,6 +22,9 @@ find_python() {
     PY='' too_old=''
     if [ -n "${PYTHON-}" ]; then
         candidates=$PYTHON
+    elif venv_is_ours; then
+        # Without PYTHON, the .venv that is here stays in use, whatever it was made with.
+        candidates=$VPY
     else
         candidates='python3 python3.13 python3.12 python3.11 python3.10 python'
     fi
@@ -81,16 +85,20 @@ python_package() {
     fi
 }
 
-# Sets up .venv for the interpreter in PY. One that was moved, or made for another PYTHON, is made anew.
+# A .venv that was copied or moved still points at its old place.
+venv_is_ours() {
+    [ -x "$VPY" ] && "$VPY" -c '' 2>/dev/null && case $(cat "$STAMPS/identity" 2>/dev/null) in
+        "$ROOT|"*) return 0 ;;
+        *) return 1 ;;
+    esac
+}
+
+# Sets up .venv for the interpreter in PY; one that was made for another PYTHON is made anew.
 prepare_venv() {
-    identity="$ROOT $PY_VERSION"
-    [ -z "${PYTHON-}" ] || identity="$identity $PY"
-    if [ -d "$STAMPS" ] && "$VPY" -c '' 2>/dev/null; then
-        made_for=$(cat "$STAMPS/identity" 2>/dev/null || :)
-        case "$made_for" in "$identity" | "$identity "*) return 0 ;; esac
-    fi
+    identity="$ROOT|$PY_VERSION|$PY"
+    if venv_is_ours && stamp_is identity "$identity"; then return 0; fi
     step "making $VENV with Python $PY_VERSION" make_venv
-    say "$ROOT $PY_VERSION $PY" >"$STAMPS/identity"
+    say "$identity" >"$STAMPS/identity"
 }
 
 make_venv() {
