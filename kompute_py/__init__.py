@@ -1,0 +1,120 @@
+"""Vulkan compute for Python in the Kompute style: NumPy in, any GPU, one recorded pipeline, NumPy out.
+
+::
+
+    import kompute_py as kp
+    import numpy as np
+
+    with kp.Manager() as mgr:
+        a, b = mgr.tensor([1, 2, 3]), mgr.tensor([4, 5, 6])
+        product = mgr.zeros(3)
+        (
+            mgr.sequence()
+            .record(kp.OpSyncDevice([a, b]))
+            .record(kp.OpMult([a, b, product]))
+            .record(kp.OpSyncLocal([product]))
+            .eval()
+        )
+        print(product.numpy())
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .algorithm import Algorithm
+from .devices import DeviceInfo, list_devices
+from .diagnostics import ValidationError
+from .errors import (
+    ArgumentTypeError,
+    DeviceLostError,
+    ErrorCode,
+    EvalTimeoutError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    KomputeError,
+    KomputeWarning,
+    NotFoundError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    ShaderCompileError,
+    UnavailableError,
+    UnimplementedError,
+)
+from .image import Image
+from .manager import Manager, alive, manager
+from .memory import Memory
+from .operations import (
+    CommandRecorder,
+    OpAlgoDispatch,
+    OpBase,
+    OpCopy,
+    OpFill,
+    OpMult,
+    OpSyncDevice,
+    OpSyncLocal,
+    OpTensorCopy,
+    OpTensorSyncDevice,
+    OpTensorSyncLocal,
+)
+from .sequence import Sequence
+from .shader import Shader, compile
+from .tensor import Tensor
+from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Algorithm",
+    "ArgumentTypeError",
+    "CommandRecorder",
+    "DataTypes",
+    "DeviceInfo",
+    "DeviceLostError",
+    "ErrorCode",
+    "EvalTimeoutError",
+    "FailedPreconditionError",
+    "Image",
+    "InvalidArgumentError",
+    "KomputeError",
+    "KomputeWarning",
+    "Manager",
+    "Memory",
+    "MemoryTypes",
+    "NotFoundError",
+    "OpAlgoDispatch",
+    "OpBase",
+    "OpCopy",
+    "OpFill",
+    "OpMult",
+    "OpSyncDevice",
+    "OpSyncLocal",
+    "OpTensorCopy",
+    "OpTensorSyncDevice",
+    "OpTensorSyncLocal",
+    "OutOfMemoryError",
+    "OutOfRangeError",
+    "Sequence",
+    "Shader",
+    "ShaderCompileError",
+    "Tensor",
+    "TensorDataTypes",
+    "TensorTypes",
+    "UnavailableError",
+    "UnimplementedError",
+    "ValidationError",
+    "alive",
+    "compile",
+    "list_devices",
+    "manager",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and `int` would
+    # shadow the built-ins for whoever imports *.
+    for enumeration in (MemoryTypes, DataTypes):
+        member = enumeration.__members__.get(name)
+        if member is not None:
+            return member
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

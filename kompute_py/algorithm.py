@@ -1,0 +1,340 @@
+"""Algorithm: a shader with the memory that it works on."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _native
+from .constants import NO_SPECIALIZATION, is_given
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, KomputeWarning
+from .memory import Memory
+from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, check_push_size, plan_of
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+_AXES = "xyz"
+# One reminder a process is enough: scripts that mean it would otherwise be told at each algorithm.
+_default_workgroup_warned = False
+
+
+def to_spirv(spirv: Any) -> bytes:
+    """SPIR-V as bytes from bytes, bytearray, memoryview, an array of uint32, or the path of a .spv file."""
+    if isinstance(spirv, (bytes, bytearray, memoryview)):
+        return bytes(spirv)
+    if isinstance(spirv, np.ndarray):
+        if spirv.dtype.kind not in "ui":
+            raise ArgumentTypeError(f"SPIR-V as an array has dtype uint32; this one has {spirv.dtype}")
+        return spirv.tobytes()
+    if isinstance(spirv, os.PathLike) or (
+        isinstance(spirv, str) and spirv.endswith(".spv") and "\n" not in spirv
+    ):
+        with open(spirv, "rb") as file:
+            return file.read()
+    if isinstance(spirv, str):
+        raise ArgumentTypeError(
+            "The shader is a str; SPIR-V is bytes. Compile the source first: kp.compile(source)"
+        )
+    if isinstance(spirv, list) and all(isinstance(word, int) for word in spirv):
+        return np.asarray(spirv, dtype=np.uint32).tobytes()
+    raise ArgumentTypeError(
+        f"SPIR-V is bytes, not {type(spirv).__name__}; compile a shader with kp.compile(source)"
+    )
+
+
+def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
+    """`workgroup` (an int, or up to three) as three ints; what is left out is 0. `what` names it in errors."""
+    if type(workgroup) is tuple and len(workgroup) == 3 and all(type(n) is int for n in workgroup):
+        given = list(workgroup)
+    else:
+        try:
+            given = [n.__index__() for n in ([workgroup] if hasattr(workgroup, "__index__") else workgroup)]
+        except (AttributeError, TypeError):
+            raise ArgumentTypeError(
+                f"{what} is {workgroup!r}; give up to three ints, such as (n, 1, 1)"
+            ) from None
+        if len(given) > 3:
+            raise InvalidArgumentError(f"{what} has {len(given)} numbers; give up to three: (x, y, z)")
+        given += [0] * (3 - len(given))
+    for n in given:
+        if n < 0:
+            raise InvalidArgumentError(f"{what} is {workgroup!r}; group counts cannot be negative")
+    return given[0], given[1], given[2]
+
+
+class Algorithm:
+    """A compute pipeline: a shader, the tensors and images bound to it in order, its constants and default workgroup.
+
+    Made by ``mgr.algorithm(...)``, or as ``kp.Algorithm(mgr, ...)`` with the same arguments:
+
+    `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0). `spirv` is bytes as from
+    `kp.compile`, an array of uint32, or a path to a .spv file. `workgroup` counts groups in x, y, z; left out, it is
+    one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
+    as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
+    types that the shader declares; an array whose bytes equal the block's goes in bit by bit.
+
+    Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
+    binding has, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
+    types; FailedPreconditionError for what is destroyed; UnimplementedError where the shader needs what the device lacks.
+    Surplus tensors and constants warn.
+    """
+
+    __slots__ = ("__weakref__", "_dispatch", "_manager", "_native", "_plan", "_tensors")
+
+    _dispatch: _native.Operation
+    _native: _native.Algorithm | None
+    _plan: ShaderPlan | None
+
+    def __init__(
+        self,
+        manager: Manager,
+        tensors: Sequence[Memory] = (),
+        spirv: Any = None,
+        workgroup: Any = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> None:
+        self._manager = manager
+        if spirv is None:
+            # Kompute's way to hand an algorithm to OpMult, which brings the shader.
+            self._native = self._plan = None
+            self._tensors = tuple(tensors)
+            for memory in self._tensors:
+                _check_memory(memory, manager, 0)
+            return
+        self._build(tensors, spirv, workgroup, spec_consts, push_consts)
+
+    def _build(
+        self,
+        tensors: Sequence[Memory],
+        spirv: Any,
+        workgroup: Any,
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> None:
+        manager = self._manager
+        shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv))
+        plan = shader.extra
+        if type(plan) is not ShaderPlan:
+            plan = plan_of(shader)
+        check_push_size(plan, manager._max_push, manager._device_name)
+        bound = _bind(tensors, plan, manager)
+
+        special = NO_SPECIALIZATION
+        if is_given(spec_consts):
+            special = plan.spec.pack(spec_consts)
+            if special.surplus:
+                _warn(
+                    f"{special.surplus} of the spec_consts have no specialization constant in the shader "
+                    f"(it has {len(plan.spec_constants)}): they are ignored"
+                )
+        push = plan.push.zeros if plan.push is not None else b""
+        if is_given(push_consts):
+            push = pack_push(plan, push_consts)
+
+        groups = to_groups(workgroup, "workgroup")
+        counted = groups[0] == 0
+        if counted:
+            if not bound:
+                raise InvalidArgumentError(
+                    "An algorithm with no tensors has no default workgroup: give workgroup=(x, y, z)"
+                )
+            groups = (bound[0].size(), 1, 1)
+        elif 0 in groups:
+            groups = (groups[0], groups[1] or 1, groups[2] or 1)
+        manager._check_groups(groups, "workgroup")
+
+        native = manager._native.algorithm(
+            shader,
+            [memory._native for memory in bound[: plan.top]],
+            groups,
+            special.data,
+            special.entries,
+            push,
+        )
+        if counted:
+            _remind_of_local_size(native.local_size, groups[0])
+        self._native = native
+        self._plan = plan
+        self._tensors = bound
+        self._dispatch = _native.op_dispatch(native, groups, b"")
+        watch = manager._watch
+        if watch is not None:
+            watch()
+
+    def _built(self, action: str) -> _native.Algorithm:
+        if self._native is None:
+            raise FailedPreconditionError(
+                f"An algorithm that was made with no shader cannot {action}; give spirv"
+            )
+        return self._native
+
+    def _planned(self) -> ShaderPlan:
+        if self._plan is None:
+            raise FailedPreconditionError(
+                "An algorithm that was made with no shader has no reflection; give spirv"
+            )
+        return self._plan
+
+    def get_tensors(self) -> list[Memory]:
+        """The tensors and images that it was made with, in order: the same objects."""
+        return list(self._tensors)
+
+    get_mem_objects = get_tensors
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    @property
+    def name(self) -> str:
+        """A name for error messages, validation messages and profiles; "" by default."""
+        return "" if self._native is None else self._native.name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._built("be named").name = value
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The shader's bindings: number, kind, what the shader does with it, name."""
+        return self._planned().bindings
+
+    @property
+    def push_constants(self) -> PushConstants | None:
+        """The shader's push constant block: name, bytes, names of the scalars; None where it has none."""
+        return self._planned().push_constants
+
+    @property
+    def spec_constants(self) -> tuple[SpecConstant, ...]:
+        """The shader's specialization constants: id, name, type, default value."""
+        return self._planned().spec_constants
+
+    @property
+    def local_size(self) -> tuple[int, int, int]:
+        """Invocations of one group in x, y, z, with the specialization constants applied."""
+        return tuple(self._built("have a local size").local_size)
+
+    @property
+    def workgroup(self) -> tuple[int, int, int]:
+        """Groups that OpAlgoDispatch runs in x, y, z."""
+        return tuple(self._built("have a workgroup").workgroup)
+
+    def is_init(self) -> bool:
+        """Whether its pipeline exists: False after `destroy()` of this object or of its Manager."""
+        return self._native is not None and self._native.is_init()
+
+    def destroy(self) -> None:
+        """Gives the pipeline back, at any time and any number of times.
+
+        Work in flight that uses it finishes first; recorded sequences that use it raise when evaluated again.
+        """
+        if self._native is not None:
+            self._native.destroy()
+            watch = self._manager._watch
+            if watch is not None:
+                watch()
+
+    def __repr__(self) -> str:
+        if self._native is None:
+            return "<kp.Algorithm with no shader>"
+        name = f" {self._native.name!r}" if self._native.name else ""
+        if not self._native.is_init():
+            return f"<kp.Algorithm{name} destroyed>"
+        return f"<kp.Algorithm{name} {len(self._tensors)} tensors workgroup={self.workgroup} local_size={self.local_size}>"
+
+    @property
+    def vk_pipeline(self) -> int:
+        """The VkPipeline, as an integer."""
+        return self._built("have a pipeline").vk_pipeline
+
+    @property
+    def vk_pipeline_layout(self) -> int:
+        """The VkPipelineLayout, as an integer."""
+        return self._built("have a pipeline").vk_pipeline_layout
+
+    @property
+    def vk_descriptor_sets(self) -> list[int]:
+        """The VkDescriptorSets, as integers."""
+        return list(self._built("have descriptor sets").vk_descriptor_sets)
+
+
+def _warn(message: str, level: int = 5) -> None:
+    # From here over _build or pack_push, __init__ and the Manager's method to the script's line.
+    warnings.warn(message, KomputeWarning, stacklevel=level)
+
+
+def _check_memory(memory: Any, manager: Manager, position: int) -> None:
+    if not isinstance(memory, Memory):
+        raise ArgumentTypeError(
+            f"tensors[{position}] is a {type(memory).__name__}; give Tensor or Image objects"
+        )
+    if memory._manager is not manager:
+        raise InvalidArgumentError(
+            f"tensors[{position}] ({memory._describe()}) belongs to {memory._manager!r}, the algorithm to {manager!r}; "
+            "make both with one Manager"
+        )
+
+
+def _bind(tensors: Sequence[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
+    """`tensors` as a tuple, checked against the shader's bindings."""
+    if isinstance(tensors, Memory):
+        raise ArgumentTypeError(
+            f"tensors is a {type(tensors).__name__}; give a list: [{type(tensors).__name__.lower()}]"
+        )
+    try:
+        bound = tuple(tensors)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"tensors is a {type(tensors).__name__}; give a list of Tensor or Image"
+        ) from None
+    for position, memory in enumerate(bound):
+        if not isinstance(memory, Memory) or memory._manager is not manager:
+            _check_memory(memory, manager, position)
+        if not memory._is_init():
+            memory._require_init(f"be tensors[{position}] of an algorithm")
+    if len(bound) < plan.slots:
+        missing = next(b for position, _, b in plan.required if position >= len(bound))
+        raise InvalidArgumentError(
+            f"The shader uses {len(plan.required)} bindings up to number {plan.slots - 1}, so it needs {plan.slots} tensors; "
+            f"{len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
+        )
+    for position, is_image, binding in plan.required:
+        memory = bound[position]
+        if memory._is_image is not is_image:
+            raise InvalidArgumentError(
+                f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is a "
+                f"{memory._describe()}: give {'mgr.image(...)' if is_image else 'mgr.tensor(...)'} there"
+            )
+    if len(bound) > plan.top:
+        _warn(
+            f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound",
+            6,
+        )
+    return bound
+
+
+def pack_push(plan: ShaderPlan, values: Any) -> bytes:
+    """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped it)."""
+    if plan.push is None:
+        _warn("push_consts were given to a shader with no push constants: they are ignored")
+        return b""
+    return plan.push.pack(values)
+
+
+def _remind_of_local_size(local_size: Sequence[int], groups: int) -> None:
+    global _default_workgroup_warned
+    invocations = local_size[0] * local_size[1] * local_size[2]
+    if invocations > 1 and not _default_workgroup_warned:
+        _default_workgroup_warned = True
+        _warn(
+            f"No workgroup was given, so {groups} groups (one for each element of the first tensor) run, of {invocations} "
+            f"invocations each. To run one invocation for each element: workgroup=({-(-groups // local_size[0])}, 1, 1), "
+            f"or kp.OpAlgoDispatch(algorithm, grid=({groups},))"
+        )

@@ -1,0 +1,332 @@
+"""From what callers give as push and specialization constants to the bytes that the shader declares.
+
+The shader's reflected layout is the truth: a block is flattened once to its scalar components in the order of their
+offsets (through vectors, matrices, arrays and nested structs), and values are converted one by one to the component's
+type. An array that already has the block's bytes goes in untouched, because then the caller has done the layout.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .errors import ArgumentTypeError, InvalidArgumentError
+
+
+class Scalar(NamedTuple):
+    """How a scalar type of a shader is packed."""
+
+    name: str
+    code: str
+    size: int
+    low: int
+    high: int
+
+
+def _integer(name: str, code: str, size: int) -> Scalar:
+    bits = 8 * size
+    signed = code.islower()
+    return Scalar(name, code, size, -(1 << (bits - 1)) if signed else 0, (1 << (bits - signed)) - 1)
+
+
+# A bool is a VkBool32 in specialization data. A buffer reference ("pointer") is its 64-bit address.
+SCALARS: dict[str, Scalar] = {
+    s.name: s
+    for s in (
+        Scalar("bool", "I", 4, 0, 1),
+        _integer("int8", "b", 1),
+        _integer("uint8", "B", 1),
+        _integer("int16", "h", 2),
+        _integer("uint16", "H", 2),
+        _integer("int32", "i", 4),
+        _integer("uint32", "I", 4),
+        _integer("int64", "q", 8),
+        _integer("uint64", "Q", 8),
+        _integer("pointer", "Q", 8),
+        Scalar("float16", "e", 2, 0, 0),
+        Scalar("float32", "f", 4, 0, 0),
+        Scalar("float64", "d", 8, 0, 0),
+    )
+}
+
+
+def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
+    """One `value` as `scalar`. `what` names the constant in errors."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (str, bytes, complex)) or not (
+        hasattr(value, "__float__") or hasattr(value, "__index__")
+    ):
+        raise ArgumentTypeError(
+            f"{what} is {value!r} of type {type(value).__name__}; the shader declares {scalar.name}"
+        )
+    if scalar.code in "efd":
+        try:
+            return struct.pack("<" + scalar.code, value)
+        except OverflowError:
+            raise InvalidArgumentError(
+                f"{what} is {value!r}, out of range of the shader's {scalar.name}"
+            ) from None
+    if isinstance(value, float) or not hasattr(value, "__index__"):
+        number = float(value)
+        if not math.isfinite(number) or number != int(number):
+            raise InvalidArgumentError(
+                f"{what} is {value!r}; the shader declares {scalar.name}, which holds integers only"
+            )
+        value = int(number)
+    whole = value.__index__()
+    if not scalar.low <= whole <= scalar.high:
+        raise InvalidArgumentError(
+            f"{what} is {whole}, out of range of the shader's {scalar.name} ({scalar.low} to {scalar.high})"
+        )
+    return struct.pack("<" + scalar.code, whole)
+
+
+class Component(NamedTuple):
+    """One scalar of a block: bytes from the block's start, its type, and its name for errors."""
+
+    offset: int
+    scalar: Scalar
+    name: str
+
+
+def flatten(layout: Mapping[str, Any], base: int = 0, path: str = "") -> Iterator[Component]:
+    """The scalars of a reflected layout that starts at `base`."""
+    members = layout["members"]
+    dimensions = list(zip(layout["array"], layout["array_strides"], strict=True))
+
+    def element(offset: int, name: str) -> Iterator[Component]:
+        if layout["kind"] == "struct":
+            for member in members:
+                yield from flatten(
+                    member, offset + member["offset"], f"{name}.{member['name']}" if name else member["name"]
+                )
+            return
+        scalar = SCALARS[layout["kind"]]
+        rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
+        if columns == 1:
+            for row in range(rows):
+                yield Component(offset + row * scalar.size, scalar, f"{name}[{row}]" if rows > 1 else name)
+            return
+        stride = layout["matrix_stride"]
+        for column in range(columns):
+            for row in range(rows):
+                step = (
+                    row * stride + column * scalar.size
+                    if layout["row_major"]
+                    else column * stride + row * scalar.size
+                )
+                yield Component(offset + step, scalar, f"{name}[{column}][{row}]")
+
+    def walk(axis: int, offset: int, name: str) -> Iterator[Component]:
+        if axis == len(dimensions):
+            yield from element(offset, name)
+            return
+        length, stride = dimensions[axis]
+        for index in range(length):
+            yield from walk(axis + 1, offset + index * stride, f"{name}[{index}]")
+
+    yield from walk(0, base, path)
+
+
+def _flat_values(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, np.ndarray):
+            yield from value.ravel().tolist()
+        elif isinstance(value, (list, tuple)):
+            yield from _flat_values(value)
+        else:
+            yield value
+
+
+def is_given(values: Any) -> bool:
+    """Whether `values` hold any constant: None, [] and empty arrays do not."""
+    if values is None:
+        return False
+    if isinstance(values, np.ndarray):
+        return values.size > 0
+    try:
+        return len(values) > 0
+    except TypeError:
+        return True
+
+
+class PushBlock:
+    """Packs push constants for one shader's block."""
+
+    __slots__ = ("_components", "_has_bool", "_struct", "name", "size", "zeros")
+
+    def __init__(self, reflected: Mapping[str, Any]) -> None:
+        self.name: str = reflected["block_name"] or reflected["name"] or "push constants"
+        self.size: int = reflected["size"]
+        self.zeros = bytes(self.size)
+        start = reflected["offset"]
+        # Members that alias (merged blocks) keep the first; a value cannot be written to one place twice.
+        components: list[Component] = []
+        end = 0
+        for component in sorted(flatten(reflected["layout"], -start), key=lambda c: c.offset):
+            if component.offset >= end:
+                components.append(component)
+                end = component.offset + component.scalar.size
+        self._components = components
+        self._has_bool = any(c.scalar.name == "bool" for c in components)
+        codes, at = ["<"], 0
+        for component in components:
+            codes.append(f"{component.offset - at}x" if component.offset > at else "")
+            codes.append(component.scalar.code)
+            at = component.offset + component.scalar.size
+        codes.append(f"{self.size - at}x" if self.size > at else "")
+        self._struct = struct.Struct("".join(codes))
+
+    @property
+    def component_names(self) -> list[str]:
+        """Names of the scalars in the order in which a list of values fills them."""
+        return [component.name for component in self._components]
+
+    def pack(self, values: Any) -> bytes:
+        """The block's bytes from a list of numbers, an array, or bytes.
+
+        An array or bytes of exactly the block's size go in bit by bit. Other numbers are converted one by one to the types
+        that the shader declares: out of range, or a fraction for an integer, raises InvalidArgumentError, as does another
+        count of values; what is no number raises ArgumentTypeError.
+        """
+        if isinstance(values, (list, tuple)):
+            if not self._has_bool:
+                try:
+                    return self._struct.pack(*values)
+                except (struct.error, OverflowError, TypeError):
+                    pass  # nested lists, or a value to complain about by name below
+        elif isinstance(values, np.ndarray):
+            if values.nbytes == self.size and not values.dtype.hasobject:
+                return values.astype(values.dtype.newbyteorder("="), copy=False).tobytes()
+            if values.dtype.kind not in "biuf":
+                raise InvalidArgumentError(
+                    f"push_consts are an array of {values.dtype} with {values.nbytes} bytes; the shader's block "
+                    f"{self.name} has {self.size} bytes"
+                )
+            values = values.ravel().tolist()
+        elif isinstance(values, (bytes, bytearray, memoryview)):
+            raw = bytes(values)
+            if len(raw) != self.size:
+                raise InvalidArgumentError(
+                    f"push_consts have {len(raw)} bytes; the shader's block {self.name} has {self.size} bytes"
+                )
+            return raw
+        elif isinstance(values, (int, float, np.generic)):
+            values = [values]
+        elif not hasattr(values, "__iter__") or isinstance(values, (str, Mapping)):
+            raise ArgumentTypeError(
+                f"push_consts are a {type(values).__name__}; give a list of numbers, an array or bytes"
+            )
+        return self._pack_each(list(_flat_values(values)))
+
+    def _pack_each(self, values: list[Any]) -> bytes:
+        components = self._components
+        if len(values) != len(components):
+            # In bytes too, since Kompute's users think of the block so. A surplus value counts as 4 bytes.
+            given = sum(c.scalar.size for c in components[: len(values)]) + 4 * max(
+                0, len(values) - len(components)
+            )
+            raise InvalidArgumentError(
+                f"push_consts have {len(values)} values ({given} bytes); the shader's block {self.name} has "
+                f"{len(components)} ({self.size} bytes): {', '.join(self.component_names)}"
+            )
+        packed = bytearray(self.size)
+        for value, (offset, scalar, name) in zip(values, components, strict=True):
+            packed[offset : offset + scalar.size] = pack_scalar(value, scalar, f"Push constant {name!r}")
+        return bytes(packed)
+
+
+class Specialization(NamedTuple):
+    """Packed specialization constants: the data, (id, offset, size) of each, and how many values had no constant."""
+
+    data: bytes
+    entries: tuple[tuple[int, int, int], ...]
+    surplus: int
+
+
+NO_SPECIALIZATION = Specialization(b"", (), 0)
+
+
+class SpecConstants:
+    """Packs specialization constants for one shader."""
+
+    __slots__ = ("_by_id", "_by_name", "_last")
+
+    def __init__(self, reflected: list[Mapping[str, Any]]) -> None:
+        self._by_id: dict[int, tuple[Scalar, str]] = {
+            c["id"]: (SCALARS[c["type"]], c["name"]) for c in reflected
+        }
+        self._by_name: dict[str, int] = {c["name"]: c["id"] for c in reflected if c["name"]}
+        self._last = max(self._by_id, default=-1)
+
+    def _known(self) -> str:
+        if not self._by_id:
+            return "the shader has no specialization constants"
+        listed = ", ".join(
+            f"{i} ({name})" if name else str(i) for i, (_, name) in sorted(self._by_id.items())
+        )
+        return f"the shader has the ids {listed}"
+
+    def pack(self, values: Any) -> Specialization:
+        """`values` by position (element i is constant id i) or as ``{id or name: value}``.
+
+        Array elements of the constant's size go in bit by bit; other numbers are converted to the declared type and raise
+        InvalidArgumentError where they do not fit. An id or a name that the shader lacks raises InvalidArgumentError;
+        positional values beyond the last id are counted as surplus.
+        """
+        if isinstance(values, Mapping):
+            return self._pack_items([(self._find(key), value) for key, value in values.items()], 0)
+        if isinstance(values, (int, float, np.generic)):
+            values = [values]
+        elif isinstance(values, (bytes, bytearray, memoryview, str)) or not hasattr(values, "__iter__"):
+            raise ArgumentTypeError(
+                f"spec_consts are a {type(values).__name__}; give a list of numbers, an array, or {{id: value}}"
+            )
+        if isinstance(values, np.ndarray):
+            if values.dtype.kind not in "biuf":
+                raise ArgumentTypeError(f"spec_consts have dtype {values.dtype}; give numbers")
+            flat: list[Any] = list(values.ravel().astype(values.dtype.newbyteorder("="), copy=False))
+            bitwise = values.dtype.itemsize
+        else:
+            flat, bitwise = list(_flat_values(values)), 0
+        surplus = max(0, len(flat) - self._last - 1)
+        items = []
+        for position, value in enumerate(flat[: self._last + 1]):
+            if position not in self._by_id:
+                raise InvalidArgumentError(
+                    f"spec_consts[{position}] is specialization constant id {position}, but {self._known()}; "
+                    "give {id: value} to name the ids"
+                )
+            items.append((position, value))
+        return self._pack_items(items, surplus, bitwise)
+
+    def _find(self, key: Any) -> int:
+        identity = self._by_name.get(key) if isinstance(key, str) else key
+        if identity not in self._by_id:
+            raise InvalidArgumentError(f"There is no specialization constant {key!r}: {self._known()}")
+        return int(identity)
+
+    def _pack_items(self, items: list[tuple[int, Any]], surplus: int, bitwise: int = 0) -> Specialization:
+        data = bytearray()
+        entries = []
+        for identity, value in items:
+            scalar, name = self._by_id[identity]
+            # A NumPy bool has one byte, VkBool32 four: it never goes in bit by bit.
+            raw = (
+                value.tobytes()
+                if bitwise == scalar.size
+                else pack_scalar(
+                    value, scalar, f"Specialization constant {identity}{f' ({name})' if name else ''}"
+                )
+            )
+            data += bytes(-len(data) % len(raw))
+            entries.append((identity, len(data), len(raw)))
+            data += raw
+        return Specialization(bytes(data), tuple(entries), surplus)

@@ -1,0 +1,63 @@
+"""Routes what the validation layer and the core have to say to ``logging.getLogger("kompute_py")``.
+
+The layer's callback runs in the middle of Vulkan calls, where neither Python nor a lock of ours may be touched, so the
+core keeps the messages in a ring. They are logged, and with `strict` raised, once the call that caused them is over.
+"""
+
+from __future__ import annotations
+
+from . import _native
+from .errors import ErrorCode, KomputeError
+
+_LOGGER = "kompute_py"
+# Values of logging's levels: importing logging costs milliseconds, and most programs never have a message.
+_LEVELS = {"error": 40, "warning": 30, "info": 20}
+
+
+class ValidationError(KomputeError):
+    """The validation layer reported errors (only raised by ``Manager(validation=True, strict=True)``).
+
+    `messages` has (severity, id, text) of each.
+    """
+
+    def __init__(self, message: str, messages: list[tuple[str, str, str]]) -> None:
+        super().__init__(message)
+        self.code = ErrorCode.INTERNAL
+        self.messages = messages
+
+
+class Diagnostics:
+    """One Manager's messages."""
+
+    __slots__ = ("_context", "_notes_seen", "_strict")
+
+    def __init__(self, context: _native.Context, strict: bool) -> None:
+        self._context = context
+        self._strict = strict
+        self._notes_seen = 0
+
+    def log_notes(self) -> None:
+        """Logs the core's notes that are new: missing desired extensions, fall-backs taken."""
+        notes = self._context.notes
+        if len(notes) == self._notes_seen:
+            return
+        from logging import getLogger
+
+        for note in notes[self._notes_seen :]:
+            getLogger(_LOGGER).warning("%s", note)
+        self._notes_seen = len(notes)
+
+    def report(self, can_raise: bool = True) -> None:
+        """Logs all messages since the last call. Raises ValidationError in strict mode where errors are among them."""
+        messages = self._context.drain_messages()
+        if not messages:
+            return
+        from logging import getLogger
+
+        logger = getLogger(_LOGGER)
+        for severity, identity, text in messages:
+            logger.log(_LEVELS.get(severity, 20), "%s: %s", identity, text)
+        errors = [message for message in messages if message[0] == "error"]
+        if errors and self._strict and can_raise:
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            raise ValidationError(f"Vulkan validation: {errors[0][1]}: {errors[0][2]}{more}", errors)

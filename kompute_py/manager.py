@@ -1,0 +1,465 @@
+"""Manager: one device and everything that is made on it."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import threading
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _native
+from .algorithm import Algorithm
+from .arrays import FLOAT32, as_float32, as_shape, as_typed, to_array, to_dtype
+from .devices import DeviceInfo, list_devices
+from .diagnostics import Diagnostics
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from .image import Image
+from .memory import DEVICE, Memory, to_memory_type
+from .options import resolve_options, string_tuple
+from .sequence import Sequence
+from .tensor import Tensor, buffer_tensor
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from .types import MemoryTypes
+
+_ndarray = np.ndarray
+_AXES = "xyz"
+_exit_hook_set = False
+
+
+def _selection(device: Any) -> tuple[int | None, str]:
+    """(Vulkan's index, preferences) for the core's ranking."""
+    if device is None:
+        return None, os.environ.get("KOMPUTE_PY_DEVICE", "").strip()
+    if isinstance(device, DeviceInfo):
+        return int(device["index"]), ""
+    if isinstance(device, uuid.UUID):
+        return None, device.hex
+    if isinstance(device, str):
+        if not device.strip():
+            raise InvalidArgumentError(
+                "device is an empty str; give a part of a device's name, or None for the best device"
+            )
+        return None, device
+    if hasattr(device, "__index__") and not isinstance(device, bool):
+        index = int(device.__index__())
+        if index < 0:
+            raise NotFoundError(
+                f"There is no device {index}; kp.list_devices() lists those there are, from 0"
+            )
+        return index, ""
+    raise ArgumentTypeError(
+        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, or None"
+    )
+
+
+def _family_indices(indices: Any) -> list[int]:
+    try:
+        made = [int(index.__index__()) for index in indices]
+    except (AttributeError, TypeError):
+        raise ArgumentTypeError(f"family_queue_indices is {indices!r}; give a list of ints") from None
+    if any(index < 0 for index in made):
+        raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")
+    return made
+
+
+class Manager:
+    """Opens a device and makes tensors, images, algorithms and sequences on it.
+
+    `device`: Vulkan's enumeration index, a part of a device's name, a UUID, or a `DeviceInfo`; None takes the best device
+    (discrete, integrated, virtual, CPU), or what the environment variable KOMPUTE_PY_DEVICE prefers (a comma-separated
+    list). `family_queue_indices`: one queue for each entry, of that Vulkan queue family; without, one compute queue.
+    `desired_extensions`: device extensions to enable where the device has them; those that are missing are logged.
+
+    `validation` turns the validation layer on (messages go to ``logging.getLogger("kompute_py")``), and `strict` raises its
+    errors. More options: `robust_access` (default True), `pipeline_cache_dir` (a folder, "" for none),
+    `required_extensions`, `debug_layers`. Each is taken from the keyword, else from the environment variable
+    ``KOMPUTE_PY_<NAME>``, else from its default.
+
+    Raises UnavailableError with no Vulkan loader or driver, NotFoundError where no device fits (saying why each one was
+    passed over), InvalidArgumentError for an unknown option or a queue family without compute, UnimplementedError for a
+    required extension that is missing.
+
+    Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_device_name",
+        "_diagnostics",
+        "_info",
+        "_max_groups",
+        "_max_push",
+        "_native",
+        "_options",
+        "_watch",
+    )
+
+    def __init__(
+        self,
+        device: int | str | uuid.UUID | DeviceInfo | None = None,
+        family_queue_indices: Iterable[int] = (),
+        desired_extensions: Iterable[str] = (),
+        *,
+        validation: bool | None = None,
+        strict: bool | None = None,
+        **options: Any,
+    ) -> None:
+        resolved = resolve_options({"validation": validation, "strict": strict, **options})
+        index, preferences = _selection(device)
+        native = _native.Context(
+            index=index,
+            preferences=preferences,
+            family_queue_indices=_family_indices(family_queue_indices),
+            desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
+            required_extensions=resolved.required_extensions,
+            validation=resolved.validation,
+            layers=resolved.debug_layers,
+            robust_access=resolved.robust_access,
+            pipeline_cache_dir=resolved.pipeline_cache_dir,
+        )
+        _set_exit_hook()
+        info = native.info
+        self._native = native
+        self._buffer = native.buffer
+        self._options = resolved
+        self._info = info
+        self._device_name: str = info["device_name"]
+        self._max_groups: tuple[int, int, int] = tuple(info["max_work_group_count"])
+        self._max_push: int = info["limits"]["maxPushConstantsSize"]
+        self._diagnostics = Diagnostics(native, resolved.strict)
+        # None without validation: then no call pays for looking for messages.
+        self._watch = self._diagnostics.report if native.validation else None
+        self._diagnostics.log_notes()
+        if self._watch is not None:
+            self._watch()
+
+    # -- tensors -------------------------------------------------------------------------------------------------------
+
+    def tensor(
+        self,
+        data: ArrayLike,
+        memory_type: MemoryTypes | str | None = None,
+        *,
+        tensor_type: MemoryTypes | str | None = None,
+    ) -> Tensor:
+        """A Tensor of `data` converted to float32, in the data's shape; the data is copied.
+
+        `data` is an array, nested lists, a number, or anything with the buffer protocol. `memory_type` is
+        `MemoryTypes.device` by default; `tensor_type` is its older name. As in Kompute, the data is in the tensor's host copy
+        (for `storage`: on the device) until OpSyncDevice, or `write`, brings it to the device.
+        Raises InvalidArgumentError for empty data or an unknown memory type, ArgumentTypeError where the data is not real
+        numbers, OutOfMemoryError where the device has too little memory, FailedPreconditionError when destroyed.
+        """
+        if (
+            type(data) is not _ndarray
+            or data.dtype is not FLOAT32
+            or not data.flags.c_contiguous
+            or not data.size
+        ):
+            data = as_float32(data)
+        if memory_type is None and tensor_type is None:
+            where, code = DEVICE, 0
+        else:
+            where = to_memory_type(memory_type, tensor_type)
+            code = where.value
+        tensor = buffer_tensor(
+            self._buffer(data, data.nbytes, code), self, data.shape, FLOAT32, data.size, where
+        )
+        if self._watch is not None:
+            self._watch()
+        return tensor
+
+    def tensor_t(
+        self,
+        data: ArrayLike,
+        memory_type: MemoryTypes | str | None = None,
+        *,
+        tensor_type: MemoryTypes | str | None = None,
+    ) -> Tensor:
+        """A Tensor of `data` in the data's own dtype and shape; the data is copied. See `tensor`.
+
+        dtypes: bool (one byte an element), integers of 8 to 64 bits, float16, float32, float64, complex64, complex128, and
+        structured dtypes; byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for any other.
+        """
+        array = as_typed(data)
+        where = to_memory_type(memory_type, tensor_type)
+        tensor = Tensor.__new__(Tensor)
+        self._adopt_buffer(tensor, array, where)
+        return tensor
+
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.float32,
+        memory_type: MemoryTypes | str | None = None,
+    ) -> Tensor:
+        """A Tensor of `shape` and `dtype` with undefined contents: no data is copied.
+
+        Raises InvalidArgumentError for a shape with no element, ArgumentTypeError for an unsupported dtype,
+        OutOfMemoryError where the device has too little memory.
+        """
+        return self._allocate(shape, dtype, memory_type, False)
+
+    def zeros(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.float32,
+        memory_type: MemoryTypes | str | None = None,
+    ) -> Tensor:
+        """A Tensor of `shape` and `dtype` whose host copy (for `storage`: whose device memory) holds zeros.
+
+        Raises what `empty` raises.
+        """
+        return self._allocate(shape, dtype, memory_type, True)
+
+    def _allocate(self, shape: Any, dtype: Any, memory_type: Any, zero: bool) -> Tensor:
+        made = as_shape(shape)
+        element = to_dtype(dtype)
+        where = to_memory_type(memory_type)
+        count = math.prod(made)
+        native = self._native.buffer(None, count * element.itemsize, where.value, zero)
+        tensor = buffer_tensor(native, self, made, element, count, where)
+        self._after(where)
+        return tensor
+
+    def _adopt_buffer(self, tensor: Tensor, array: np.ndarray[Any, Any], where: MemoryTypes) -> None:
+        native = self._buffer(array, array.nbytes, where.value)
+        tensor._adopt(native, self, array.shape, array.dtype, array.size, where)
+        self._after(where)
+
+    # -- images --------------------------------------------------------------------------------------------------------
+
+    def image(
+        self,
+        data: ArrayLike,
+        width: int | None = None,
+        height: int | None = None,
+        num_channels: int | None = None,
+        memory_type: MemoryTypes | str | None = None,
+        *,
+        tensor_type: MemoryTypes | str | None = None,
+        format: str | None = None,
+    ) -> Image:
+        """An Image of `data`; converted to float32, but uint8 data stays uint8, and `format` keeps the data's dtype.
+
+        `width`, `height` and `num_channels` (1, 2 or 4) default from an (h, w) or (h, w, c) array. uint8 gives the integer
+        format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives unorm, and other GLSL names work likewise.
+        Raises InvalidArgumentError where the sizes do not fit the data, there are three channels, or the format is unknown or
+        not supported by the device; ArgumentTypeError for a dtype that the format does not have.
+        """
+        array = to_array(data)
+        keep = format is not None or array.dtype == np.uint8
+        return self._make_image(
+            array, width, height, num_channels, memory_type, tensor_type, format, not keep
+        )
+
+    def image_t(
+        self,
+        data: ArrayLike,
+        width: int | None = None,
+        height: int | None = None,
+        num_channels: int | None = None,
+        memory_type: MemoryTypes | str | None = None,
+        *,
+        tensor_type: MemoryTypes | str | None = None,
+        format: str | None = None,
+    ) -> Image:
+        """An Image of `data` in the data's own dtype: integers of 8, 16 or 32 bits, float16 or float32. See `image`."""
+        return self._make_image(data, width, height, num_channels, memory_type, tensor_type, format, False)
+
+    def _make_image(
+        self,
+        data: Any,
+        width: Any,
+        height: Any,
+        num_channels: Any,
+        memory_type: Any,
+        tensor_type: Any,
+        format: str | None,
+        as_float: bool,
+    ) -> Image:
+        where = to_memory_type(memory_type, tensor_type)
+        return Image(self, data, width, height, num_channels, where, format=format, as_float=as_float)
+
+    def _adopt_image(
+        self,
+        image: Image,
+        array: np.ndarray[Any, Any],
+        width: int,
+        height: int,
+        channels: int,
+        component: str,
+        normalized: bool,
+        where: MemoryTypes,
+    ) -> None:
+        native = self._native.image(array, width, height, channels, component, normalized, where.value)
+        shape = (height, width) if channels == 1 and array.ndim != 3 else (height, width, channels)
+        image._adopt(native, self, shape, array.dtype, array.size, where)
+        self._after(where)
+
+    def _after(self, where: MemoryTypes) -> None:
+        if where is not DEVICE:
+            self._diagnostics.log_notes()  # the core notes where it could not give the memory asked for
+        if self._watch is not None:
+            self._watch()
+
+    # -- algorithms and sequences ------------------------------------------------------------------------------------------
+
+    def algorithm(
+        self,
+        tensors: Iterable[Memory] = (),
+        spirv: Any = None,
+        workgroup: Any = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> Algorithm:
+        """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for the arguments and what is raised."""
+        return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts)
+
+    def sequence(
+        self, queue_index: int = 0, total_timestamps: int = 0, *, timestamps: bool = False
+    ) -> Sequence:
+        """A Sequence on one of the Manager's queues. See `kp.Sequence` for the arguments and what is raised."""
+        return Sequence(self, queue_index, total_timestamps, timestamps=timestamps)
+
+    def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
+        limits = self._max_groups
+        if groups[0] > limits[0] or groups[1] > limits[1] or groups[2] > limits[2]:
+            axis = next(i for i in range(3) if groups[i] > limits[i])
+            raise InvalidArgumentError(
+                f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most {limits[axis]} there "
+                f"(maxComputeWorkGroupCount {limits}): spread them over more axes, or use a larger local size"
+            )
+
+    # -- the device ----------------------------------------------------------------------------------------------------
+
+    def get_device_properties(self) -> DeviceInfo:
+        """The properties of the device that this Manager opened."""
+        return DeviceInfo(self._info)
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """All of the machine's Vulkan devices, in Vulkan's order."""
+        return list_devices()
+
+    @property
+    def queues(self) -> list[dict[str, Any]]:
+        """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
+        return list(self._native.queues)
+
+    @property
+    def enabled_extensions(self) -> list[str]:
+        """The device extensions that are enabled."""
+        return list(self._native.enabled_extensions)
+
+    @property
+    def enabled_features(self) -> list[str]:
+        """The device features that are enabled, under Vulkan's names."""
+        return list(self._native.enabled_features)
+
+    @property
+    def validation(self) -> bool:
+        """Whether the validation layer is really on."""
+        return self._native.validation
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def is_init(self) -> bool:
+        """Whether the device is open: False after `destroy()`."""
+        return self._native.is_init()
+
+    def destroy(self) -> None:
+        """Waits for the device's work, then destroys all that was made from this Manager; any number of times.
+
+        Tensors, images, algorithms and sequences are not init after it and raise FailedPreconditionError; arrays that
+        `data()` gave stay readable.
+        """
+        self._native.destroy()
+        self._diagnostics.log_notes()
+        if self._watch is not None:
+            self._watch()
+
+    def __enter__(self) -> Manager:
+        if not self._native.is_init():
+            raise FailedPreconditionError(f"{self!r} cannot be entered: make a new one")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.destroy()
+
+    def __del__(self) -> None:
+        # Never waits: what the device still works on is released when it is done. (A Manager whose __init__ failed has
+        # no _native.)
+        native = getattr(self, "_native", None)
+        if native is not None:
+            native.abandon()
+
+    def __repr__(self) -> str:
+        state = "" if self._native.is_init() else " destroyed"
+        return f"<kp.Manager device {self._info['index']}: {self._device_name}{state}>"
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+
+    @property
+    def vk_instance(self) -> int:
+        """The VkInstance, as an integer."""
+        return self._native.vk_instance
+
+    @property
+    def vk_physical_device(self) -> int:
+        """The VkPhysicalDevice, as an integer."""
+        return self._native.vk_physical_device
+
+    @property
+    def vk_device(self) -> int:
+        """The VkDevice, as an integer."""
+        return self._native.vk_device
+
+    def vk_queue(self, queue_index: int = 0) -> int:
+        """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
+        return self._native.vk_queue(queue_index)
+
+
+def _set_exit_hook() -> None:
+    """Lets work of dropped Managers end before the interpreter, and with it the driver, is torn down."""
+    global _exit_hook_set
+    if not _exit_hook_set:
+        _exit_hook_set = True
+        atexit.register(_native.shutdown)
+
+
+_default: Manager | None = None
+_default_lock = threading.Lock()
+
+
+def manager() -> Manager:
+    """The process's default Manager, made on first use; a new one where it was destroyed.
+
+    Raises what `kp.Manager()` raises.
+    """
+    global _default
+    with _default_lock:
+        if _default is None or not _default.is_init():
+            _default = Manager()
+        return _default
+
+
+def alive(detail: bool = False) -> int | dict[str, int]:
+    """How many native objects are alive in the process; with `detail`, a dict of the counts by kind.
+
+    Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's recording).
+    """
+    counts = _native.alive()
+    return dict(counts) if detail else sum(counts.values())

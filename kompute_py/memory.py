@@ -1,0 +1,350 @@
+"""Memory: what Tensor and Image have in common."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .arrays import matching
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .types import DataTypes, MemoryTypes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from . import _native
+    from .manager import Manager
+
+# By identity in the hot paths: an enumeration's own hash and .value are Python functions.
+DEVICE = MemoryTypes.device
+_SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
+_SHOWN = 6
+
+_DATA_TYPES: dict[np.dtype[Any], DataTypes] = {
+    np.dtype(name): getattr(DataTypes, member)
+    for name, member in (
+        ("bool", "bool"),
+        ("int8", "char"),
+        ("uint8", "uchar"),
+        ("int16", "short"),
+        ("uint16", "ushort"),
+        ("int32", "int"),
+        ("uint32", "uint"),
+        ("float32", "float"),
+        ("float64", "double"),
+    )
+}
+
+
+def to_memory_type(value: Any, older: Any = None) -> MemoryTypes:
+    """The MemoryTypes that `value` names: a member, its name as str, or its number.
+
+    `older` is what came in under the older keyword `tensor_type`. Raises InvalidArgumentError for an unknown name or
+    number or when both keywords are given, ArgumentTypeError for another type.
+    """
+    if older is not None:
+        if value is not None:
+            raise InvalidArgumentError(
+                "tensor_type= is the older name of memory_type=: give one of them, not both"
+            )
+        value = older
+    if value is None:
+        return DEVICE
+    if isinstance(value, MemoryTypes):
+        return value
+    known = ", ".join(MemoryTypes.__members__)
+    if isinstance(value, str):
+        try:
+            return MemoryTypes.__members__[value]
+        except KeyError:
+            raise InvalidArgumentError(f"There is no memory type {value!r}; known: {known}") from None
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return MemoryTypes(value)
+        except ValueError:
+            raise InvalidArgumentError(f"There is no memory type {value}; known: {known}") from None
+    raise ArgumentTypeError(
+        f"The memory type is a {type(value).__name__}; use kp.MemoryTypes ({known}) or a name"
+    )
+
+
+class Memory:
+    """Base of Tensor and Image: memory on the device, and (but for `storage`) a copy of it that the host sees.
+
+    Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_count",
+        "_dtype",
+        "_host",
+        "_is_init",
+        "_manager",
+        "_memory_type",
+        "_native",
+        "_shape",
+        "_view",
+    )
+
+    _native: _native.Memory
+    _is_image = False
+
+    def _adopt(
+        self,
+        native: _native.Memory,
+        manager: Manager,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        count: int,
+        memory_type: MemoryTypes,
+    ) -> None:
+        """Takes over a native object that the Manager just made."""
+        self._native = native
+        self._is_init = native.is_init
+        self._manager = manager
+        self._shape = shape
+        self._dtype = dtype
+        self._count = count
+        self._memory_type = memory_type
+        # Weak: the view's base is this object, so a strong reference would be a cycle.
+        self._view: weakref.ref[np.ndarray[Any, Any]] | None = None
+        self._host: object = None
+
+    def _describe(self) -> str:
+        name = self._native.name
+        return f"{type(self).__name__}{f' {name!r}' if name else ''} of shape {self._shape}, {self._dtype}"
+
+    def _require_init(self, action: str) -> None:
+        if not self._is_init():
+            raise FailedPreconditionError(
+                f"{self._describe()} is destroyed{_by_manager(self._manager)}: it cannot {action}"
+            )
+
+    # -- the host's copy ---------------------------------------------------------------------------------------------
+
+    def data(self) -> np.ndarray[Any, Any]:
+        """The host copy as a flat, writable array of `size()` elements of `dtype`; its ``.base`` is this object.
+
+        No wait and no transfer: sequences move the data by OpSyncDevice and OpSyncLocal; `read` and `write` do it at once.
+        Each call gives the same array while it is alive, and it stays readable after `destroy()`.
+        Raises FailedPreconditionError when destroyed, and for `storage` memory, of which the host sees nothing.
+        """
+        if not self._is_init():
+            self._require_init("give data()")
+        ref = self._view
+        if ref is not None:
+            view = ref()
+            if view is not None:
+                return view
+        if self._memory_type is MemoryTypes.storage:
+            raise FailedPreconditionError(
+                f"{self._describe()} has memory type storage, which the host does not see; "
+                "use read(), or make it with memory type device and record kp.OpSyncLocal"
+            )
+        view = self._native.host_array(self, self._dtype, self._count)
+        self._view = weakref.ref(view)
+        return view
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The same view as `data()` in this object's shape. Raises what `data()` raises."""
+        return self.data().reshape(self._shape)
+
+    # -- the device's contents ----------------------------------------------------------------------------------------
+
+    def read(self, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """Waits for pending work on this object and copies the device's contents to `out`, or to a new array.
+
+        `out` must be writable and have `size()` elements of `dtype`; a new array has this object's shape.
+        Raises InvalidArgumentError for an `out` of another size, ArgumentTypeError for one of another dtype,
+        FailedPreconditionError when destroyed, DeviceLostError where the work failed.
+        """
+        self._require_init("be read")
+        if out is None:
+            made = np.empty(self._shape, self._dtype)
+            self._native.read(made)
+            self._report()
+            return made
+        if not isinstance(out, np.ndarray) or out.dtype != self._dtype:
+            raise ArgumentTypeError(
+                f"out is {f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
+                f"{self._describe()} reads into an ndarray of {self._dtype}"
+            )
+        if out.size != self._count:
+            raise InvalidArgumentError(f"out has {out.size} elements; {self._describe()} has {self._count}")
+        if not out.flags.writeable:
+            raise InvalidArgumentError(f"out is read-only: {self._describe()} cannot be read into it")
+        if out.flags.c_contiguous:
+            self._native.read(out)
+        else:
+            made = np.empty(out.shape, self._dtype)
+            self._native.read(made)
+            out[...] = made
+        self._report()
+        return out
+
+    def write(self, data: ArrayLike) -> None:
+        """Waits for pending work on this object, then copies `data` to the device (and to the host copy); done on return.
+
+        `data` has `size()` elements and any shape; it is converted to `dtype` (floats round, integers must fit).
+        Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype that does not
+        convert without loss, FailedPreconditionError when destroyed.
+        """
+        self._require_init("be written")
+        self._native.write(matching(data, self._dtype, self._count, self._describe()))
+        self._report()
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For ``np.asarray(t)``: the device's contents after pending work, shaped.
+
+        `host` and `deviceAndHost` memory is given as a view, with no copy, unless one is asked for.
+        """
+        self._require_init("be read")
+        wanted = self._dtype if dtype is None else np.dtype(dtype)
+        if self._memory_type in _SINGLE and copy is not True:
+            self._native.wait()
+            self._report()
+            array = self.numpy()
+            return array if copy is False and wanted == self._dtype else array.astype(wanted, copy=False)
+        if copy is False:
+            raise ValueError(
+                f"{self._describe()} has its contents on the device: an array of them is always a copy"
+            )
+        return self.read().astype(wanted, copy=False)
+
+    def _report(self) -> None:
+        watch = self._manager._watch
+        if watch is not None:
+            watch()
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    def size(self) -> int:
+        """The number of elements over all dimensions; 0 once destroyed."""
+        return self._count if self._is_init() else 0
+
+    __len__ = size
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the data that it was made from."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        return self._dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._count * self._dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        """A name for error messages, validation messages and profiles; "" by default."""
+        return self._native.name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._native.name = value
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    def memory_type(self) -> MemoryTypes:
+        """Where its memory is."""
+        return self._memory_type
+
+    tensor_type = memory_type
+
+    def data_type(self) -> DataTypes:
+        """Kompute's name for the element type; `DataTypes.custom` where it has none (see `dtype`)."""
+        return _DATA_TYPES.get(self._dtype, DataTypes.custom)
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def is_init(self) -> bool:
+        """Whether its memory exists: False after `destroy()` of this object or of its Manager."""
+        return self._is_init()
+
+    def destroy(self) -> None:
+        """Gives the memory back, at any time and any number of times.
+
+        Work in flight that uses it finishes first; recorded sequences that use it raise when evaluated again. Arrays that
+        `data()` gave stay readable.
+        """
+        ref, self._view = self._view, None
+        if ref is not None and ref() is not None and self._is_init():
+            self._host = self._native.keep_host()
+        self._native.destroy()
+        self._report()
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        name = f" {self._native.name!r}" if self._native.name else ""
+        where = self._memory_type.name
+        text = f"<kp.{kind}{name} shape={self._shape} dtype={self._dtype} {where}"
+        if not self._is_init():
+            return f"{text} destroyed>"
+        if self._memory_type is MemoryTypes.storage:
+            return f"{text}>"
+        first = np.array2string(self.data()[:_SHOWN], separator=", ", threshold=_SHOWN)
+        if self._count > _SHOWN:
+            first = f"{first[:-1]}, ...]"
+        return f"{text} {first}>"
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+
+    @property
+    def vk_memory(self) -> int:
+        """The VkDeviceMemory that it lies in, as an integer."""
+        return self._native.vk_memory
+
+    @property
+    def vk_memory_offset(self) -> int:
+        """Bytes from the start of `vk_memory`."""
+        return self._native.vk_memory_offset
+
+
+def _by_manager(manager: Manager) -> str:
+    return "" if manager.is_init() else " with its Manager"
+
+
+def natives(memories: Iterable[Memory], user: str) -> list[Any]:
+    """The native objects of `memories`, for `user` (named in errors), which needs at least one.
+
+    Raises ArgumentTypeError where `memories` is no list of Tensor or Image, InvalidArgumentError where it is empty.
+    """
+    try:
+        found = [memory._native for memory in memories]
+    except (AttributeError, TypeError):
+        pass
+    else:
+        if found and all(isinstance(memory, Memory) for memory in memories):
+            return found
+        if not found:
+            raise InvalidArgumentError(f"{user} needs at least one Tensor or Image; the list is empty")
+    if isinstance(memories, Memory):
+        raise ArgumentTypeError(f"{user} takes a list: {user}([{type(memories).__name__.lower()}])")
+    if not isinstance(memories, Iterable):
+        raise ArgumentTypeError(f"{user} takes a list of Tensor or Image, not {type(memories).__name__}")
+    wrong = next((m for m in memories if not isinstance(m, Memory)), None)
+    raise ArgumentTypeError(
+        f"{user} takes a list of Tensor or Image; it has {wrong!r} of type {type(wrong).__name__}"
+    )

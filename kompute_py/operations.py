@@ -1,0 +1,302 @@
+"""Operations: what a Sequence records.
+
+The built-in ones hold an immutable native operation, so that recording is one native call. A subclass of OpBase with a
+`record` method of its own writes Vulkan commands itself, through the raw handles that every object exposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from . import _native
+from ._library import library_shader
+from .algorithm import Algorithm, pack_push, to_groups
+from .arrays import FLOAT32, element_bytes
+from .constants import is_given
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .memory import Memory, natives
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+_NOTHING: Any = ()
+_WORD = 4
+
+
+class CommandRecorder:
+    """What a custom operation records into: the raw handles, as integers that the PyPI package `vulkan` takes.
+
+    Valid only during the `record` call that it is given to.
+    """
+
+    __slots__ = ("_manager", "_vk_command_buffer")
+
+    def __init__(self, manager: Manager, vk_command_buffer: int) -> None:
+        self._manager = manager
+        self._vk_command_buffer = vk_command_buffer
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager of the sequence that records."""
+        return self._manager
+
+    @property
+    def vk_command_buffer(self) -> int:
+        """The VkCommandBuffer in the recording state."""
+        return self._vk_command_buffer
+
+    @property
+    def vk_device(self) -> int:
+        """The VkDevice."""
+        return self._manager.vk_device
+
+
+class OpBase:
+    """Base of all operations, and the extension point: a subclass with a `record` method records any Vulkan commands.
+
+    ::
+
+        class Update(kp.OpBase):
+            def __init__(self, tensor, data):
+                self.tensor, self.data = tensor, data
+                self.reads, self.writes = [], [tensor]
+
+            def record(self, cmd):
+                ...  # commands on cmd.vk_command_buffer, self.tensor.vk_buffer, self.tensor.vk_offset
+
+    `reads` and `writes` (attributes or properties: lists of Tensor and Image) say what the commands use, and the needed
+    barriers are put in place; with both None, a full barrier stands before and after. `pre_eval` runs on the host
+    before each submission, `post_eval` after the work is done. An exception inside any of them leaves the sequence usable.
+    """
+
+    __slots__ = ()
+
+    reads: Seq[Memory] | None = None
+    """What the commands read; None, with `writes` None too: undeclared."""
+    writes: Seq[Memory] | None = None
+    """What the commands write; None, with `reads` None too: undeclared."""
+
+    _native: Any = None
+    # Whether the sequence must do more than hand `_native` on. Decided once for each class; for OpBase itself True, which
+    # sends a bare one to its error.
+    _hooked: ClassVar[bool] = True
+    _custom: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._custom = cls.record is not OpBase.record
+        cls._hooked = (
+            cls._custom or cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
+        )
+
+    def record(self, cmd: CommandRecorder) -> None:
+        """Records the commands into ``cmd.vk_command_buffer``. Called when the sequence builds its command buffer."""
+        raise FailedPreconditionError(f"{type(self).__name__} records nothing: define record(self, cmd)")
+
+    def pre_eval(self) -> None:
+        """Called before each submission, in the order of recording. An exception cancels the submission."""
+
+    def post_eval(self) -> None:
+        """Called after the work of each submission is done, in the order of recording."""
+
+    def _bind(self, manager: Manager) -> tuple[_native.Operation, Any]:
+        """The native operation for a sequence of `manager`, and the callable that it borrows."""
+        if not self._custom:
+            native = getattr(self, "_native", None)  # a slot may never have been set
+            if native is None:
+                raise FailedPreconditionError(
+                    f"{type(self).__name__} records nothing: define record(self, cmd), or call super().__init__(...) "
+                    "in the __init__ of an operation that derives from a built-in one"
+                )
+            return native, None
+
+        def record(vk_command_buffer: int) -> None:
+            self.record(CommandRecorder(manager, vk_command_buffer))
+
+        name = type(self).__name__
+        reads, writes = self.reads, self.writes
+        return (
+            _native.op_custom(
+                manager._native,
+                name,
+                record,
+                None if reads is None else _declared(reads, f"{name}.reads"),
+                None if writes is None else _declared(writes, f"{name}.writes"),
+            ),
+            record,
+        )
+
+    def __repr__(self) -> str:
+        return f"<kp.{type(self).__name__}>"
+
+
+def _declared(memories: Seq[Memory], what: str) -> list[Any]:
+    return natives(memories, what) if len(memories) else []
+
+
+class OpSyncDevice(OpBase):
+    """Uploads the host copies of tensors and images to the device, in GPU order.
+
+    Every evaluation uploads what the host copies hold then. `host`, `deviceAndHost` and `storage` memory needs no copy.
+    Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Memory]) -> None:
+        self._native = _native.op_sync_device(natives(tensors, "OpSyncDevice"))
+
+
+class OpSyncLocal(OpBase):
+    """Downloads tensors and images from the device to their host copies, in GPU order; there after the evaluation.
+
+    `host`, `deviceAndHost` and `storage` memory needs no copy.
+    Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Memory]) -> None:
+        self._native = _native.op_sync_local(natives(tensors, "OpSyncLocal"))
+
+
+class OpCopy(OpBase):
+    """Copies the device's contents of the first tensor or image to all others; host copies stay as they are.
+
+    All need the same number of elements and the same dtype, in any mix of memory types.
+    Raises InvalidArgumentError for fewer than two, or sizes that differ; ArgumentTypeError for dtypes that differ.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Memory]) -> None:
+        made = natives(tensors, "OpCopy")
+        if len(made) < 2:
+            raise InvalidArgumentError(
+                "OpCopy copies from the first to the rest: give at least two tensors or images"
+            )
+        source = tensors[0]
+        for target in tensors[1:]:
+            if target._dtype != source._dtype:
+                raise ArgumentTypeError(
+                    f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
+                )
+            if target._count != source._count:
+                raise InvalidArgumentError(
+                    f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
+                    f"{target._describe()} {target._count}"
+                )
+        self._native = _native.op_copy(made)
+
+
+class OpFill(OpBase):
+    """Fills tensors with one value, on the device; host copies stay as they are.
+
+    `value` is converted to the tensors' dtype. Vulkan fills with a repeated 32-bit word, so wider elements (float64, int64)
+    need a value whose words are equal, such as 0.
+    Raises ArgumentTypeError for images or dtypes that differ in their words, InvalidArgumentError for a value that does not
+    fit the dtype or that no repeated word makes.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Tensor], value: float | int | bool | complex = 0) -> None:
+        made = natives(tensors, "OpFill")
+        words = set()
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise ArgumentTypeError(
+                    f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
+                )
+            raw = element_bytes(value, tensor._dtype, f"OpFill of {tensor._describe()}")
+            pattern = raw * _WORD
+            word = pattern[:_WORD]
+            if pattern != word * len(raw):
+                raise InvalidArgumentError(
+                    f"OpFill repeats a 32-bit word, which cannot make {value!r} as {tensor._dtype}; "
+                    "use tensor.write(np.full(tensor.shape, value)) or a shader"
+                )
+            words.add(word)
+        if len(words) > 1:
+            raise ArgumentTypeError(
+                f"{value!r} differs between the tensors' dtypes; record one OpFill for each dtype"
+            )
+        self._native = _native.op_fill(made, int.from_bytes(words.pop(), "little"))
+
+
+class OpAlgoDispatch(OpBase):
+    """Runs an algorithm once.
+
+    `push_consts` (a list of numbers, an array, or bytes; see Algorithm) replace the algorithm's own for this dispatch only.
+    `grid` counts invocations in x, y, z: ceil(grid / local_size) groups run on each axis, instead of the algorithm's
+    `workgroup`; the shader must check its bounds. Raises InvalidArgumentError for constants that do not fit the
+    shader's block or a grid beyond the device's limits, FailedPreconditionError for an algorithm with no shader.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, algorithm: Algorithm, push_consts: Any = _NOTHING, *, grid: Any = None) -> None:
+        if push_consts is _NOTHING and grid is None:
+            try:
+                self._native = algorithm._dispatch
+                return
+            except AttributeError:
+                pass
+        if not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"OpAlgoDispatch takes an Algorithm, not {type(algorithm).__name__}")
+        native = algorithm._built("be dispatched")
+        push = pack_push(algorithm._planned(), push_consts) if is_given(push_consts) else b""
+        if grid is None:
+            groups = native.workgroup
+        else:
+            size = to_groups(grid, "grid")
+            if size[0] == 0:
+                raise InvalidArgumentError(f"grid is {grid!r}; it counts invocations, at least 1")
+            groups = tuple(-(-max(n, 1) // local) for n, local in zip(size, native.local_size, strict=True))
+            algorithm._manager._check_groups(
+                groups, f"grid {grid!r} with local size {tuple(native.local_size)}"
+            )
+        self._native = _native.op_dispatch(native, groups, push)
+
+
+class OpMult(OpBase):
+    """Multiplies two float32 tensors element by element into a third: ``OpMult([a, b, product], algorithm)``.
+
+    As in Kompute, `algorithm` takes on the multiplication shader and these tensors; with None, one is made. The shader is
+    built in, so no compiler is needed. Raises InvalidArgumentError unless there are three tensors of one size,
+    ArgumentTypeError unless they are float32.
+    """
+
+    __slots__ = ("_native", "algorithm")
+
+    _LOCAL_SIZE = 256
+
+    def __init__(self, tensors: Seq[Tensor], algorithm: Algorithm | None = None) -> None:
+        made = natives(tensors, "OpMult")
+        if len(made) != 3:
+            raise InvalidArgumentError(f"OpMult takes three tensors (left, right, product), not {len(made)}")
+        first = tensors[0]
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor) or tensor._dtype != FLOAT32:
+                raise ArgumentTypeError(f"OpMult multiplies float32 tensors; {tensor._describe()} is none")
+            if tensor._count != first._count:
+                raise InvalidArgumentError(
+                    f"OpMult needs tensors of one size; they have {', '.join(str(t._count) for t in tensors)} elements"
+                )
+        if algorithm is None:
+            algorithm = Algorithm(first._manager)
+        elif not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"OpMult takes an Algorithm, not {type(algorithm).__name__}")
+        groups = -(-first._count // self._LOCAL_SIZE)
+        across = min(groups, algorithm._manager._max_groups[0])
+        algorithm._build(tensors, library_shader("multiplication"), (across, -(-groups // across), 1))
+        self.algorithm = algorithm
+        self._native = algorithm._dispatch
+
+
+# Names of Kompute 0.8 and 0.9.
+OpTensorSyncDevice = OpSyncDevice
+OpTensorSyncLocal = OpSyncLocal
+OpTensorCopy = OpCopy

@@ -1,0 +1,129 @@
+"""Options of a Manager: keyword, else environment variable ``KOMPUTE_PY_<NAME>``, else default."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .errors import ArgumentTypeError, InvalidArgumentError
+
+_PREFIX = "KOMPUTE_PY_"
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+
+
+class Options(NamedTuple):
+    """The values that one Manager runs with."""
+
+    validation: bool
+    """Turn the validation layer on, with synchronization validation."""
+    strict: bool
+    """Raise validation errors after the call that caused them; without it they are only logged."""
+    robust_access: bool
+    """Enable robustBufferAccess, so that a shader's out-of-bounds access cannot kill the process."""
+    pipeline_cache_dir: str
+    """Folder of the pipeline cache on disk; "" keeps the cache in memory only."""
+    required_extensions: tuple[str, ...]
+    """Device extensions without which no Manager is made."""
+    debug_layers: tuple[str, ...]
+    """Further instance layers to load."""
+
+
+def _to_bool(value: Any, source: str) -> bool:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE:
+            return True
+        if word in _FALSE:
+            return False
+        raise InvalidArgumentError(f"{source} is {value!r}; use 1, true, yes, on, or 0, false, no, off")
+    if value in (0, 1):
+        return bool(value)
+    raise ArgumentTypeError(f"{source} is {value!r}; use True or False")
+
+
+def _to_names(value: Any, source: str) -> tuple[str, ...]:
+    """Names from a list, or from text separated by spaces (as Kompute has it) or commas."""
+    if isinstance(value, str):
+        return tuple(value.replace(",", " ").split())
+    return string_tuple(value, source)
+
+
+def _to_path(value: Any, source: str) -> str:
+    try:
+        text = os.fspath(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f'{source} is {value!r}; use a folder, or "" to keep the pipeline cache in memory only'
+        ) from None
+    return os.fsdecode(text)
+
+
+def _default_cache_dir() -> str:
+    if sys.platform == "win32":
+        root = os.environ.get("LOCALAPPDATA", "")
+    elif sys.platform == "darwin":
+        root = os.path.expanduser("~/Library/Caches")
+    else:
+        root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # With no home folder expanduser leaves the tilde: then there is no place of the user's to write to.
+    return os.path.join(root, "kompute_py") if os.path.isabs(root) else ""
+
+
+class _Option(NamedTuple):
+    convert: Callable[[Any, str], Any]
+    default: Callable[[], Any]
+    other_variables: tuple[str, ...] = ()
+
+
+_OPTIONS: dict[str, _Option] = {
+    "validation": _Option(_to_bool, lambda: False),
+    "strict": _Option(_to_bool, lambda: False),
+    "robust_access": _Option(_to_bool, lambda: True),
+    "pipeline_cache_dir": _Option(_to_path, _default_cache_dir),
+    "required_extensions": _Option(_to_names, tuple),
+    "debug_layers": _Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
+}
+
+
+def resolve_options(keywords: Mapping[str, Any]) -> Options:
+    """The options from keywords and the environment.
+
+    A keyword that is None counts as not given. Raises InvalidArgumentError for an unknown keyword (it lists the known
+    ones) or for a value that cannot be read, and ArgumentTypeError for a value of the wrong type.
+    """
+    for name in keywords:
+        if name not in _OPTIONS:
+            raise InvalidArgumentError(
+                f"Manager has no option {name!r}; known options: {', '.join(sorted(_OPTIONS))}"
+            )
+    values = {}
+    for name, option in _OPTIONS.items():
+        value = keywords.get(name)
+        if value is not None:
+            values[name] = option.convert(value, f"Manager({name}=...)")
+            continue
+        for variable in (_PREFIX + name.upper(), *option.other_variables):
+            text = os.environ.get(variable)
+            if text is not None:
+                values[name] = option.convert(text, f"The environment variable {variable}")
+                break
+        else:
+            values[name] = option.default()
+    return Options(**values)
+
+
+def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:
+    """`value` as a tuple of str. Raises ArgumentTypeError, naming `what`, for anything else."""
+    if isinstance(value, str):
+        raise ArgumentTypeError(f"{what} is the str {value!r}; give a list of names: [{value!r}]")
+    try:
+        names = tuple(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{what} is a {type(value).__name__}; give a list of names") from None
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"{what} has {name!r} of type {type(name).__name__}; give names as str")
+    return names

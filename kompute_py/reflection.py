@@ -1,0 +1,100 @@
+"""What the Python side derives from a shader's reflection, once for each shader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from . import _native
+from .constants import PushBlock, SpecConstants
+from .errors import InvalidArgumentError, UnimplementedError
+
+
+class Binding(NamedTuple):
+    """One binding of a shader. Tensor i of an algorithm goes to binding i."""
+
+    binding: int
+    kind: str
+    """Vulkan's term: "storage buffer", "uniform buffer", "storage image", ..."""
+    access: str
+    """What the shader really does with it: "none", "read", "write" or "read_write"."""
+    name: str
+    """The variable's name, or the block's where it has none."""
+
+
+class PushConstants(NamedTuple):
+    """A shader's push constant block."""
+
+    name: str
+    size: int
+    """Bytes."""
+    components: tuple[str, ...]
+    """Names of the scalars in the order in which a list of values fills them."""
+
+
+class SpecConstant(NamedTuple):
+    """One specialization constant of a shader."""
+
+    id: int
+    name: str
+    type: str
+    default: bool | int | float
+
+
+class ShaderPlan:
+    """Tables that make an algorithm of a known shader cheap. Kept in the native shader's `extra`."""
+
+    __slots__ = ("bindings", "push", "push_constants", "required", "slots", "spec", "spec_constants", "top")
+
+    def __init__(self, reflected: Mapping[str, Any]) -> None:
+        bindings = []
+        required = []
+        for b in reflected["bindings"]:
+            name = b["name"] or b["block_name"]
+            used = b["access"] != "none"
+            if used and b["set"] != 0:
+                raise UnimplementedError(
+                    f"The shader's {b['kind']} {name!r} is in descriptor set {b['set']}; only set 0 is bound: "
+                    "declare layout(set = 0, binding = ...)"
+                )
+            if used and b["count"] != 1:
+                raise UnimplementedError(
+                    f"The shader's binding {b['binding']} ({name!r}) is an array of {b['kind']}s; "
+                    "give each one a binding number of its own"
+                )
+            bindings.append(Binding(b["binding"], b["kind"], b["access"], name))
+            if used:
+                required.append((b["binding"], "image" in b["kind"], bindings[-1]))
+        self.bindings = tuple(bindings)
+        self.required = tuple(required)
+        self.slots = max((position for position, _, _ in required), default=-1) + 1
+        # Bindings that are declared but unused still take a position, so that giving their tensors is no surplus.
+        self.top = max((b.binding for b in bindings), default=-1) + 1
+        block = reflected["push_constants"]
+        self.push = None if block is None or block["size"] == 0 else PushBlock(block)
+        self.push_constants = (
+            None
+            if self.push is None
+            else PushConstants(self.push.name, self.push.size, tuple(self.push.component_names))
+        )
+        self.spec = SpecConstants(reflected["spec_constants"])
+        self.spec_constants = tuple(
+            SpecConstant(c["id"], c["name"], c["type"], c["default"]) for c in reflected["spec_constants"]
+        )
+
+
+def plan_of(shader: _native.Shader) -> ShaderPlan:
+    """The plan of a native shader, made on first use."""
+    plan = shader.extra
+    if type(plan) is not ShaderPlan:
+        plan = shader.extra = ShaderPlan(shader.reflection)
+    return plan
+
+
+def check_push_size(plan: ShaderPlan, limit: int, device: str) -> None:
+    """Raises InvalidArgumentError where the shader's block is larger than what the device has."""
+    if plan.push is not None and plan.push.size > limit:
+        raise InvalidArgumentError(
+            f"The shader's push constants {plan.push.name} have {plan.push.size} bytes; {device} has at most {limit} "
+            "(maxPushConstantsSize): put them into a tensor"
+        )

@@ -1,0 +1,379 @@
+"""Sequence: operations that are recorded once and evaluated many times.
+
+Nearly all of it is the native stream's work. Python adds two things, and both are off the path of a plain evaluation:
+operations with code in Python (kept alive here, since the stream only borrows their callables, and with hooks to call),
+and validation messages. `_slow` says that one of them is in play.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .errors import (
+    ArgumentTypeError,
+    EvalTimeoutError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    KomputeWarning,
+    OutOfRangeError,
+)
+from .operations import OpBase
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+_AS_MANY_AS_NEEDED = -1
+_NO_LIMIT = -1.0
+
+
+class Sequence:
+    """Operations recorded for one queue.
+
+    Made by ``mgr.sequence(queue_index, total_timestamps)``, or as ``kp.Sequence(mgr, ...)``. `queue_index` counts the
+    Manager's queues. `total_timestamps` is how many operations can be timed; ``timestamps=True`` times all, whatever their
+    number. Raises OutOfRangeError for a queue that the Manager has not opened.
+
+    A `record` after an evaluation starts a fresh recording; `eval()` with nothing recorded since runs the same again.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_eval",
+        "_hooked",
+        "_manager",
+        "_native",
+        "_pending",
+        "_record",
+        "_slow",
+        "_timed",
+        "_watch",
+    )
+
+    def __init__(
+        self, manager: Manager, queue_index: int = 0, total_timestamps: int = 0, *, timestamps: bool = False
+    ) -> None:
+        index = _integer(queue_index, "queue_index")
+        count = _AS_MANY_AS_NEEDED if timestamps else _integer(total_timestamps, "total_timestamps")
+        if not timestamps and count < 0:
+            raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
+        queues = manager._native.queue_count
+        if not 0 <= index < queues:
+            raise OutOfRangeError(
+                f"queue_index is {index}; {manager!r} opened {queues} queue{'s' if queues != 1 else ''} "
+                f"(0 to {queues - 1}): give more family_queue_indices to kp.Manager for more"
+            )
+        native = manager._native.stream(index, count)
+        self._manager = manager
+        self._native: _native.Stream = native
+        self._eval = native.eval
+        self._record = native.record
+        self._timed = count != 0
+        self._watch = manager._watch
+        # (operation, the callable that its native part borrows) of each operation with Python code in it.
+        self._hooked: list[tuple[OpBase, Any]] = []
+        # Operations whose post_eval is due when the running submission ends.
+        self._pending: tuple[OpBase, ...] = ()
+        self._slow = self._watch is not None
+
+    # -- recording -----------------------------------------------------------------------------------------------------
+
+    def record(self, op: OpBase, *more: OpBase) -> Sequence:
+        """Appends operations, in order; after an evaluation it starts a fresh recording. Returns the sequence.
+
+        Raises ArgumentTypeError for what is no operation, FailedPreconditionError while running or when an operation uses
+        something destroyed, InvalidArgumentError for another Manager's objects, OutOfMemoryError when more operations are
+        recorded than `total_timestamps`. The recording stays as it was then.
+        """
+        try:
+            if self._slow or op._hooked:
+                self._record_slow(op)
+            else:
+                self._record(op._native)
+        except AttributeError:
+            # Not _require_operation first: the check would cost as much as the rest.
+            _require_operation(op)
+            if getattr(op, "_native", None) is None:
+                op._bind(self._manager)  # raises, saying what is missing
+            raise
+        for other in more:
+            self.record(other)
+        return self
+
+    def _record_slow(self, op: OpBase) -> None:
+        _require_operation(op)
+        native, borrowed = op._bind(self._manager)
+        fresh = not self._native.is_recording()
+        self._record(native)
+        if fresh:
+            self._hooked = []
+        if op._hooked:
+            self._hooked.append((op, borrowed))
+        self._update_slow()
+        self._report()
+
+    def _update_slow(self) -> None:
+        self._slow = self._watch is not None or bool(self._hooked)
+
+    def clear(self) -> None:
+        """Drops all operations. Raises FailedPreconditionError while running."""
+        self._native.clear()
+        self._hooked = []
+        self._update_slow()
+
+    def rerecord(self) -> None:
+        """Records the current operations anew. Raises FailedPreconditionError while running."""
+        self._native.rerecord()
+        self._report()
+
+    # -- evaluating ----------------------------------------------------------------------------------------------------
+
+    def eval(self, op: OpBase | None = None) -> Sequence:
+        """Submits the recording and waits until the device is done. Returns the sequence.
+
+        With `op`: drops what was recorded, records `op` and evaluates that. Other threads run while it waits, and Ctrl-C
+        raises KeyboardInterrupt; the work then goes on, and `eval_await` collects it.
+        Raises FailedPreconditionError while running or when the recording uses something destroyed, DeviceLostError
+        where the device fails, and what hooks of custom operations raise.
+        """
+        if op is None and not self._slow:
+            self._eval()
+            return self
+        if op is not None:
+            self._replace(op)
+        if not self._slow:
+            self._eval()
+        else:
+            hooks = self._start()
+            try:
+                self._eval()
+            except BaseException:
+                if self._native.is_running():
+                    self._pending = hooks
+                self._report(can_raise=False)
+                raise
+            self._finish(hooks)
+        return self
+
+    def eval_async(self, op: OpBase | None = None) -> Sequence:
+        """Submits the recording and returns at once. Returns the sequence; `eval_await` must follow.
+
+        With `op`: drops what was recorded, records `op` and submits that.
+        Raises what `eval` raises; FailedPreconditionError where the sequence is still running.
+        """
+        if op is not None:
+            self._replace(op)
+        if not self._slow:
+            self._native.submit()
+            return self
+        hooks = self._start()
+        try:
+            self._native.submit()
+        except BaseException:
+            self._report(can_raise=False)
+            raise
+        self._pending = hooks
+        self._report()
+        return self
+
+    def eval_await(self, wait_for: int | float | None = None, *, timeout: float | None = None) -> Sequence:
+        """Waits until the submitted work is done. Returns the sequence.
+
+        `wait_for` is milliseconds (Kompute's argument), `timeout` seconds; neither: no limit. With nothing running it warns.
+        Raises EvalTimeoutError when the time is over: the sequence stays running, and a later `eval_await` collects the
+        work. Raises DeviceLostError where the device fails, and what hooks of custom operations raise.
+        """
+        seconds = _seconds(wait_for, timeout)
+        native = self._native
+        if not native.is_running():
+            if not native.is_init():
+                raise FailedPreconditionError("The sequence is destroyed: there is nothing to wait for")
+            warnings.warn(
+                "eval_await with nothing running: call eval_async before it", KomputeWarning, stacklevel=2
+            )
+            return self
+        if not native.wait(seconds):
+            raise EvalTimeoutError(
+                f"{self!r} is still running after {seconds:g} s; call eval_await again to collect it"
+            )
+        if self._slow or self._pending:
+            hooks, self._pending = self._pending, ()
+            self._finish(hooks)
+        return self
+
+    def _replace(self, op: OpBase) -> None:
+        _require_operation(op)
+        self._native.clear()
+        self._hooked = []
+        self._update_slow()
+        self.record(op)
+
+    def _start(self) -> tuple[OpBase, ...]:
+        """Runs pre_eval of all operations that have Python code; returns them."""
+        if not self._hooked:
+            return ()
+        if self._native.is_running():
+            raise FailedPreconditionError(f"{self!r} is running: call eval_await before the next evaluation")
+        hooks = tuple(op for op, _ in self._hooked)
+        for op in hooks:
+            op.pre_eval()
+        return hooks
+
+    def _finish(self, hooks: tuple[OpBase, ...]) -> None:
+        self._report()
+        for op in hooks:
+            op.post_eval()
+
+    def _report(self, can_raise: bool = True) -> None:
+        watch = self._watch
+        if watch is not None:
+            watch(can_raise)
+
+    # -- timing --------------------------------------------------------------------------------------------------------
+
+    def get_timestamps(self) -> list[int]:
+        """The last evaluation's raw device ticks: one before the first operation and one after each.
+
+        Raises FailedPreconditionError where the sequence was made without timestamps.
+        """
+        if not self._timed:
+            raise FailedPreconditionError(
+                "The sequence takes no timestamps: make it with mgr.sequence(timestamps=True), "
+                "or mgr.sequence(total_timestamps=n) for up to n operations"
+            )
+        return self._native.timestamps()
+
+    def timings(self) -> list[tuple[str, float]]:
+        """(operation's name, seconds on the device) of the last evaluation, in order.
+
+        Raises FailedPreconditionError where the sequence was made without timestamps.
+        """
+        ticks = self.get_timestamps()
+        info = self._manager._info
+        family = self._manager._native.queues[self._native.queue_index]["family"]
+        # Ticks wrap at the queue's count of valid bits.
+        mask = (1 << info["queue_families"][family]["timestamp_valid_bits"]) - 1
+        scale = info["timestamp_period"] * 1e-9
+        return [
+            (name, ((end - start) & mask) * scale)
+            for name, start, end in zip(self._native.operation_names(), ticks, ticks[1:], strict=False)
+        ]
+
+    # -- state ---------------------------------------------------------------------------------------------------------
+
+    def is_recording(self) -> bool:
+        """Whether operations were recorded since the last evaluation or clear."""
+        return self._native.is_recording()
+
+    def is_running(self) -> bool:
+        """Whether work was submitted and not awaited yet."""
+        return self._native.is_running()
+
+    def is_complete(self) -> bool:
+        """Whether the device is done with the last submission; does not wait. True when there was none."""
+        return self._native.is_complete()
+
+    def is_init(self) -> bool:
+        """False after `destroy()` of this object or of its Manager."""
+        return self._native.is_init()
+
+    def destroy(self) -> None:
+        """Gives the device's resources back, at any time and any number of times; running work is waited for."""
+        self._native.destroy()
+        self._hooked = []
+        self._pending = ()
+        self._update_slow()
+        self._report()
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    @property
+    def queue_index(self) -> int:
+        """Which of the Manager's queues it submits to."""
+        return self._native.queue_index
+
+    @property
+    def name(self) -> str:
+        """A name for error messages, validation messages and profiles; "" by default."""
+        return self._native.name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._native.name = value
+
+    def __repr__(self) -> str:
+        native = self._native
+        name = f" {native.name!r}" if native.name else ""
+        if not native.is_init():
+            return f"<kp.Sequence{name} destroyed>"
+        state = "running" if native.is_running() else "recording" if native.is_recording() else "idle"
+        return (
+            f"<kp.Sequence{name} queue {native.queue_index} {state} [{', '.join(native.operation_names())}]>"
+        )
+
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        # No wait here: the native side keeps what the device uses until it is done. (`warn` is a default argument since
+        # module globals may be gone at interpreter exit; a sequence whose __init__ failed has no _native.)
+        native = getattr(self, "_native", None)
+        if native is not None and native.is_init() and native.is_running():
+            warn(
+                "A kp.Sequence was dropped while running: call eval_await() before",
+                ResourceWarning,
+                source=self,
+            )
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+
+    @property
+    def vk_command_buffer(self) -> int:
+        """The VkCommandBuffer of the current recording, as an integer; 0 before the first evaluation."""
+        return self._native.vk_command_buffer
+
+    @property
+    def vk_semaphore(self) -> int:
+        """The queue's timeline VkSemaphore, as an integer."""
+        return self._native.vk_semaphore
+
+    @property
+    def last_value(self) -> int:
+        """The value of `vk_semaphore` that the last submission signals."""
+        return self._native.last_value
+
+
+def _require_operation(op: Any) -> None:
+    if not isinstance(op, OpBase):
+        hint = ""
+        if isinstance(op, type) and issubclass(op, OpBase):
+            hint = f"; make one: kp.{op.__name__}(...)"
+        raise ArgumentTypeError(f"A sequence records operations (kp.OpBase), not {type(op).__name__}{hint}")
+
+
+def _integer(value: Any, name: str) -> int:
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise ArgumentTypeError(f"{name} is {value!r}; give an int") from None
+
+
+def _seconds(wait_for: Any, timeout: Any) -> float:
+    if wait_for is not None and timeout is not None:
+        raise InvalidArgumentError(
+            "Give eval_await either milliseconds (positional) or timeout= in seconds, not both"
+        )
+    value, scale, name = (wait_for, 1e-3, "wait_for") if timeout is None else (timeout, 1.0, "timeout")
+    if value is None:
+        return _NO_LIMIT
+    try:
+        seconds = float(value) * scale
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} is {value!r}; give a number") from None
+    if seconds == math.inf:
+        return _NO_LIMIT
+    if not seconds >= 0.0:
+        raise InvalidArgumentError(f"{name} is {value!r}; a time to wait is not negative")
+    return seconds
