@@ -45,8 +45,8 @@ struct Selection {
 // the best device. An entry, in any case, is read as the first of these that it can be:
 //   1 or 2 digits       the enumeration index
 //   a type word         cpu, discrete, integrated, virtual, gpu (any but cpu)
-//   a vendor word       nvidia, amd, intel, apple, arm, qualcomm, lavapipe, swiftshader: by vendor id, or part
-//                       of the name or of the driver's name
+//   a vendor word       nvidia, amd, intel, apple, arm, qualcomm, lavapipe, swiftshader: by vendor id, or
+//                       part of the name or of the driver's name
 //   8 to 32 hex digits  the UUID or its beginning, dashes ignored; also part of the name
 //   anything else       part of the name or of the driver's name
 struct DeviceRequest {
