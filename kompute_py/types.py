@@ -1,0 +1,139 @@
+"""Enumerations: where memory lives and what its elements are, with Kompute's names and numbers."""
+
+from __future__ import annotations
+
+import operator
+from enum import Enum, IntEnum
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentTypeError, InvalidArgumentError
+
+__all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_type_of", "memory_type"]
+
+
+class _Enumeration(IntEnum):
+    # As pybind11's enumerations print, in Kompute: "MemoryTypes.device". IntEnum's own form is the bare number
+    # in some Python versions and this in others.
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class MemoryTypes(_Enumeration):
+    """Where the memory of a Tensor or Image lives.
+
+    `device`: device memory and a host copy, moved by OpSyncDevice and OpSyncLocal. `host`: host-visible memory
+    only. `storage`: device memory only. `deviceAndHost`: one memory that both see.
+    """
+
+    device = 0
+    host = 1
+    storage = 2
+    deviceAndHost = 3
+
+
+class DataTypes(_Enumeration):
+    """The element types. 0 to 9 are Kompute's; `custom` is a structured dtype."""
+
+    # The members shadow the built-ins in this body, and only here: it can use none of them.
+    bool = 0
+    int = 1
+    uint = 2
+    float = 3
+    double = 4
+    custom = 5
+    short = 6
+    ushort = 7
+    char = 8
+    uchar = 9
+    half = 10
+    long = 11
+    ulong = 12
+    bfloat16 = 13
+    complex64 = 14
+    complex128 = 15
+
+
+TensorTypes = MemoryTypes
+TensorDataTypes = DataTypes
+
+_MEMORY_TYPES = {name.lower(): member for name, member in MemoryTypes.__members__.items()}
+_KNOWN_MEMORY_TYPES = ", ".join(MemoryTypes.__members__)
+
+# By kind and item size, so that NumPy's several names of one type, and either byte order, are one entry.
+_DATA_TYPES = {
+    "b1": DataTypes.bool,
+    "i1": DataTypes.char,
+    "u1": DataTypes.uchar,
+    "i2": DataTypes.short,
+    "u2": DataTypes.ushort,
+    "i4": DataTypes.int,
+    "u4": DataTypes.uint,
+    "i8": DataTypes.long,
+    "u8": DataTypes.ulong,
+    "f2": DataTypes.half,
+    "f4": DataTypes.float,
+    "f8": DataTypes.double,
+    "c8": DataTypes.complex64,
+    "c16": DataTypes.complex128,
+}
+
+
+def memory_type(value: MemoryTypes | str | int) -> MemoryTypes:
+    """The MemoryTypes that `value` names: a member, its name in any case, or its number.
+
+    Raises InvalidArgumentError for an unknown name or number, ArgumentTypeError for another type.
+    """
+    if isinstance(value, MemoryTypes):
+        return value
+    if isinstance(value, str):
+        found = _MEMORY_TYPES.get(value.lower())
+        if found is not None:
+            return found
+        raise InvalidArgumentError(f"There is no memory type {value!r}; known: {_KNOWN_MEMORY_TYPES}")
+    # An int by nature, but not by meaning: memory_type(True), memory_type(DataTypes.float).
+    if not isinstance(value, (bool, Enum)):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            pass
+        else:
+            try:
+                return MemoryTypes(number)
+            except ValueError:
+                raise InvalidArgumentError(
+                    f"There is no memory type {number}; known: {_KNOWN_MEMORY_TYPES}"
+                ) from None
+    shown = str(value) if isinstance(value, Enum) else f"a {type(value).__name__}"
+    raise ArgumentTypeError(
+        f"The memory type is {shown}; use a member of kp.MemoryTypes ({_KNOWN_MEMORY_TYPES}) or its name"
+    )
+
+
+def data_type_of(dtype: np.dtype[Any]) -> DataTypes:
+    """The DataTypes of a NumPy dtype; `custom` for structured and other raw bytes.
+
+    Raises ArgumentTypeError, naming the dtype, where a device has no such element: objects, text, dates, long
+    double.
+    """
+    found = _DATA_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
+    if found is not None:
+        return found
+    if dtype.kind == "V" and dtype.itemsize > 0 and not dtype.hasobject:
+        # NumPy has no bfloat16 of its own; the package ml_dtypes registers one.
+        return DataTypes.bfloat16 if dtype.name == "bfloat16" else DataTypes.custom
+    if dtype.hasobject:
+        fix = "its elements are Python objects; convert them to numbers"
+    elif dtype.kind in "mM":
+        fix = "pass its integers: data.view(np.int64)"
+    elif dtype.kind == "f":
+        fix = "convert it: data.astype(np.float64)"
+    elif dtype.kind == "c":
+        fix = "convert it: data.astype(np.complex128)"
+    else:
+        fix = "convert it to numbers"
+    raise ArgumentTypeError(f"The dtype {dtype} is not supported on a device; {fix}")
