@@ -76,7 +76,7 @@ class KomputeError(RuntimeError):
 
     def __init__(self, message: str = "", *, vk_result: int = 0) -> None:
         super().__init__(message)
-        # The built-in beside RuntimeError may have an __init__ of its own (OSError's); the line above skips it.
+        # The built-in beside RuntimeError may have an __init__ of its own (OSError's), skipped above.
         self.args = (message,)
         if vk_result:
             self.vk_result = vk_result
@@ -174,7 +174,7 @@ class Diagnostic(NamedTuple):
 
 
 class ShaderCompileError(InvalidArgumentError):
-    """A shader's source does not compile. The text shows each of the `diagnostics`, a caret under its column."""
+    """A shader's source does not compile. The text shows each of the `diagnostics`, with a caret."""
 
     def __init__(
         self, message: str = "", *, vk_result: int = 0, diagnostics: Iterable[Diagnostic] = ()
@@ -212,8 +212,8 @@ def from_native(
 ) -> KomputeError:
     """The exception for a native error; the bindings raise it.
 
-    `kind` is the name of a kp::ErrorKind. `diagnostics` are those of a shader_compile error, as `Diagnostic` or
-    as tuples of its fields.
+    `kind` is the name of a kp::ErrorKind. `diagnostics` are those of a shader_compile error, as
+    `Diagnostic` or as tuples of its fields.
     """
     cls = _BY_KIND.get(kind, InternalError)
     if issubclass(cls, ShaderCompileError):

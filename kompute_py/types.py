@@ -14,8 +14,8 @@ __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_t
 
 
 class _Enumeration(IntEnum):
-    # As pybind11's enumerations print, in Kompute: "MemoryTypes.device". IntEnum's own form is the bare number
-    # in some Python versions and this in others.
+    # As pybind11's enumerations print, in Kompute: "MemoryTypes.device". IntEnum's own form is the bare
+    # number in some Python versions and this in others.
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
@@ -26,8 +26,8 @@ class _Enumeration(IntEnum):
 class MemoryTypes(_Enumeration):
     """Where the memory of a Tensor or Image lives.
 
-    `device`: device memory and a host copy, moved by OpSyncDevice and OpSyncLocal. `host`: host-visible memory
-    only. `storage`: device memory only. `deviceAndHost`: one memory that both see.
+    `device`: device memory and a host copy, moved by OpSyncDevice and OpSyncLocal. `host`: host-visible
+    memory only. `storage`: device memory only. `deviceAndHost`: one memory that both see.
     """
 
     device = 0
