@@ -1,0 +1,140 @@
+// A SPIR-V module cut into instructions and indexed by id. Checks the shape of the words, not what they mean.
+//
+// Nothing here trusts its input: instruction lengths, ids, operand counts and strings are all checked against the words
+// that are there, since modules come from users and need not have been validated. Whatever is wrong throws
+// Error(invalid_argument).
+#pragma once
+
+#include <spirv/unified1/spirv.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kp::spirv {
+
+// Throws Error(invalid_argument) that says the module is not well-formed and why.
+[[noreturn]] void malformed(const std::string& why);
+
+// Opcodes newer than the oldest spirv.hpp that we build against.
+namespace newer {
+constexpr uint32_t type_untyped_pointer = 4417;
+constexpr uint32_t untyped_variable = 4418;
+constexpr uint32_t untyped_access_chain = 4419;
+constexpr uint32_t untyped_in_bounds_access_chain = 4420;
+constexpr uint32_t untyped_ptr_access_chain = 4423;
+constexpr uint32_t untyped_in_bounds_ptr_access_chain = 4424;
+constexpr uint32_t untyped_array_length = 4425;
+constexpr uint32_t untyped_prefetch = 4426;
+constexpr uint32_t type_cooperative_matrix = 4456;
+constexpr uint32_t cooperative_matrix_load = 4457;
+constexpr uint32_t cooperative_matrix_store = 4458;
+constexpr uint32_t cooperative_matrix_mul_add = 4459;
+constexpr uint32_t cooperative_matrix_length = 4460;
+}  // namespace newer
+
+// A view of one instruction. Word 0 is the opcode, as in the specification's tables. The empty view stands for "none".
+class Instruction {
+public:
+    Instruction() = default;
+    explicit Instruction(std::span<const uint32_t> words) : words_(words) {}
+
+    explicit operator bool() const noexcept { return !words_.empty(); }
+    [[nodiscard]] uint32_t op() const noexcept { return words_.empty() ? 0 : words_[0] & 0xFFFFu; }
+    [[nodiscard]] uint32_t size() const noexcept { return static_cast<uint32_t>(words_.size()); }
+
+    // Throws when the instruction is too short to have that operand.
+    [[nodiscard]] uint32_t operator[](uint32_t index) const {
+        if (index >= words_.size()) [[unlikely]]
+            too_short(index);
+        return words_[index];
+    }
+
+    [[nodiscard]] uint32_t type() const;    // id of the result type, 0 where the opcode has none
+    [[nodiscard]] uint32_t result() const;  // result id, 0 where the opcode has none
+
+    // The literal string that starts at word `index`, with anything that is not UTF-8 replaced; `next` gets the index of
+    // the word after it.
+    [[nodiscard]] std::string string(uint32_t index, uint32_t* next = nullptr) const;
+
+private:
+    [[noreturn]] void too_short(uint32_t index) const;
+
+    std::span<const uint32_t> words_;
+};
+
+struct Function {
+    uint32_t id = 0;
+    std::vector<uint32_t> parameters;
+    std::vector<Instruction> body;  // between the parameters and OpFunctionEnd
+};
+
+struct EntryPoint {
+    uint32_t model = 0;
+    uint32_t function = 0;
+    std::string name;
+};
+
+struct ExecutionMode {
+    uint32_t function = 0;
+    uint32_t mode = 0;
+    std::array<uint32_t, 3> operands{};  // literals, or ids for OpExecutionModeId; missing ones are 0
+    bool by_id = false;
+};
+
+class Module {
+public:
+    // Keeps a view of `words`: they must outlive the module.
+    explicit Module(std::span<const uint32_t> words);
+
+    uint32_t version = 0;
+    std::vector<uint32_t> capabilities;
+    std::vector<std::string> extensions;
+    std::vector<EntryPoint> entry_points;
+    std::vector<ExecutionMode> execution_modes;
+    std::vector<Instruction> globals;  // types, constants and module-scope variables, in order
+    std::unordered_map<uint32_t, std::string> instruction_sets;  // id -> name of an extended instruction set
+
+    [[nodiscard]] const Function* function(uint32_t id) const;
+
+    // One past the largest id that anything defines.
+    [[nodiscard]] uint32_t id_limit() const noexcept { return static_cast<uint32_t>(definitions_.size()); }
+
+    [[nodiscard]] Instruction find(uint32_t id) const;                  // empty where nothing defines the id
+    [[nodiscard]] Instruction at(uint32_t id, const char* role) const;  // throws instead, naming the role
+    [[nodiscard]] uint32_t type_of(uint32_t id) const;                  // 0 where the id has no type
+
+    // Storage class of a pointer type; nothing for other types.
+    [[nodiscard]] std::optional<uint32_t> storage_class(uint32_t pointer_type) const;
+
+    [[nodiscard]] const std::string& name(uint32_t id) const;  // "" where it has none
+    [[nodiscard]] const std::string& member_name(uint32_t id, uint32_t member) const;
+
+    // First operand of the decoration (0 where it takes none); nothing where the id is not so decorated.
+    [[nodiscard]] std::optional<uint32_t> decoration(uint32_t id, spv::Decoration decoration) const;
+    [[nodiscard]] std::optional<uint32_t> member_decoration(uint32_t id, uint32_t member,
+                                                            spv::Decoration decoration) const;
+
+private:
+    void read_instruction(Instruction instruction, uint32_t offset);
+    void read_annotation(Instruction instruction);
+    void define(Instruction instruction, uint32_t offset);
+    void decorate(uint32_t target, uint64_t member_key, uint32_t decoration, uint32_t value);
+    void copy_group(uint32_t group, uint32_t target, uint64_t member_key);
+
+    std::span<const uint32_t> words_;
+    uint32_t bound_ = 0;
+    std::vector<uint32_t> definitions_;  // offset of the defining instruction by id, 0 = none
+    std::unordered_map<uint32_t, std::string> names_;
+    std::unordered_map<uint64_t, std::string> member_names_;
+    std::unordered_map<uint64_t, uint32_t> decorations_;
+    std::vector<Function> functions_;
+    std::unordered_map<uint32_t, uint32_t> function_index_;
+    bool in_function_ = false;
+};
+
+}  // namespace kp::spirv
