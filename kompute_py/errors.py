@@ -139,7 +139,7 @@ class UnimplementedError(KomputeError, NotImplementedError):
 
 
 class UnavailableError(KomputeError):
-    """Vulkan cannot be used here: no loader, driver or suitable device, or no required extension."""
+    """Vulkan cannot be used here: no loader, driver or suitable device, or a missing extension."""
 
     code = ErrorCode.UNAVAILABLE
 
