@@ -12,7 +12,7 @@ constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_COLOR_A
                                   VK_ACCESS_MEMORY_WRITE_BIT;
 
 // Indexed by UseKind, in the order in which the enumeration declares them.
-constexpr std::array<Scope, 10> kScopes{{
+constexpr std::array<Scope, 11> kScopes{{
     {VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT},
     {VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT},
     {VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT},
@@ -22,6 +22,7 @@ constexpr std::array<Scope, 10> kScopes{{
     {VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT},
     {VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT},
     {VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT, VK_ACCESS_INDIRECT_COMMAND_READ_BIT},
+    {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_READ_BIT},
     {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT},
 }};
 static_assert(kScopes.size() == static_cast<std::size_t>(UseKind::everything) + 1);

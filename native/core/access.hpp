@@ -18,6 +18,7 @@ enum class UseKind : uint8_t {
     transfer_write,     // destination of a copy or a fill
     host_read,          // the host reads it once the stream is done
     indirect_read,      // dispatch arguments
+    any_read,           // a custom operation that declared to read: any stage
     everything,         // a custom operation that did not say: any stage, any access
 };
 

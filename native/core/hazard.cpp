@@ -9,18 +9,22 @@ namespace {
 // A read that crosses more runs than this fuses them.
 constexpr uint32_t kMostRunsPerRead = 16;
 
-constexpr std::array<VkPipelineStageFlags, 3> kReaderStages{VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
-                                                            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                                                            VK_PIPELINE_STAGE_TRANSFER_BIT};
+// The stages of the uses that only read: each of those uses has exactly one.
+constexpr std::array<VkPipelineStageFlags, 4> kReaderStages{
+    VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    VK_PIPELINE_STAGE_TRANSFER_BIT,
+    VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+};
 
 constexpr Scope kAllWrites{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT};
 constexpr Scope kAllAccesses{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
                              VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
 
 size_t reader_slot(VkPipelineStageFlags stage) noexcept {
-    return stage == VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT    ? 0
-           : stage == VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT ? 1
-                                                           : 2;
+    // Any other stage goes with the last one, which includes it.
+    return static_cast<size_t>(std::find(kReaderStages.begin(), kReaderStages.end() - 1, stage) -
+                               kReaderStages.begin());
 }
 
 // The stages that a mask stands for. ALL_COMMANDS does not include the host.
@@ -37,7 +41,8 @@ VkAccessFlags all_access_in(VkAccessFlags access) noexcept {
     return all;
 }
 
-// A source scope includes the logically earlier stages: a dispatch fetches its arguments before its shader runs.
+// A source scope includes the logically earlier stages: a dispatch fetches its arguments before its shader
+// runs.
 VkPipelineStageFlags waited_for(VkPipelineStageFlags stages) noexcept {
     VkPipelineStageFlags all = all_stages_in(stages);
     if ((all & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT) != 0) all |= VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
@@ -76,7 +81,7 @@ void tidy(Barrier& barrier) noexcept {
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------------- StartSet
+// ---------------------------------------------------------------- StartSet
 
 void HazardPlanner::StartSet::reset(size_t count) {
     const size_t words = count / 64 + 1;
@@ -107,7 +112,7 @@ uint32_t HazardPlanner::StartSet::at_or_before(uint32_t atom) const noexcept {
     return word * 64 + 63 - static_cast<uint32_t>(std::countl_zero(bits));
 }
 
-// -------------------------------------------------------------------------------------------------- atoms and runs
+// ---------------------------------------------------------------- atoms and runs
 
 void HazardPlanner::lay_out(std::span<const Use> uses) {
     ++stamp_;
@@ -196,17 +201,17 @@ void HazardPlanner::isolate(AtomSpan span) {
         cut_run(run, span.last);
 }
 
-// Makes one run of runs that a command has just read, so that the next one that crosses them takes one step. All of
-// them now have that read in the present epoch, so any write to them needs a new barrier, whatever else they hold; and
-// the last write of each lies behind a barrier, so no read needs one. Hence the number of barriers is not affected by
-// taking the latest writer for all, nor are they misplaced; only masks may grow.
+// Makes one run of runs that a command has just read, so that the next one that crosses them takes one step.
+// All of them now have that read in the present epoch, so any write to them needs a new barrier, whatever
+// else they hold; and the last write of each lies behind a barrier, so no read needs one. Hence taking the
+// latest writer for all of them changes neither the number of barriers nor their places; only masks may grow.
 void HazardPlanner::fuse(AtomSpan span) {
     History& all = runs_[span.first].history;
     for (uint32_t run = runs_[span.first].end; run < span.last; run = runs_[run].end) {
         const History& one = runs_[run].history;
         if (lives(one.writer)) {
             const bool alone = !lives(all.writer);
-            all.visible = alone ? one.visible : all.visible & one.visible;
+            all.visible = alone ? one.visible : all_access_in(all.visible) & all_access_in(one.visible);
             all.writer_stages = one.writer_stages | (alone ? 0 : all.writer_stages);
             all.writer_access = one.writer_access | (alone ? 0 : all.writer_access);
             all.beside_stages = one.beside_stages | (alone ? 0 : all.beside_stages);
@@ -220,7 +225,7 @@ void HazardPlanner::fuse(AtomSpan span) {
     runs_[span.first].end = span.last;
 }
 
-// --------------------------------------------------------------------------------------------------- one command
+// ---------------------------------------------------------------- one command
 
 void HazardPlanner::add_pair(Epoch since, Scope src, Scope dst) {
     const Pair pair{since, src, dst};
@@ -228,7 +233,7 @@ void HazardPlanner::add_pair(Epoch since, Scope src, Scope dst) {
 }
 
 void HazardPlanner::collect_read(const History& history, Scope scope, BarrierPlan& out) {
-    const VkAccessFlags unseen = scope.access & ~history.visible;
+    const VkAccessFlags unseen = scope.access & ~all_access_in(history.visible);
     if (lives(history.writer) && unseen != 0)
         add_pair(history.writer, {history.writer_stages, history.writer_access}, {scope.stages, unseen});
     if (history.unwritten && !full_seen_) widen(out.head, {}, scope);
@@ -250,8 +255,8 @@ void HazardPlanner::collect_write(const History& history, Scope scope, BarrierPl
     }
 }
 
-// Gathers the pairs that end at a command, before any of its uses changes a history: a command never waits for itself.
-// Says whether the command uses anything.
+// Gathers the pairs that end at a command, before any of its uses changes a history: a command never waits
+// for itself. Says whether the command uses anything.
 bool HazardPlanner::collect(uint32_t index, const CommandUses& command, std::span<const Use> uses,
                             BarrierPlan& out) {
     bool active = false;
@@ -362,7 +367,8 @@ void HazardPlanner::apply(const CommandUses& command, std::span<const Use> uses,
             if (spans_[i].first != spans_[i].last && uses[i].kind != UseKind::host_read)
                 action(spans_[i], scope_of(uses[i].kind));
     };
-    // Writes first, so that the command's own reads are kept beside them and are not taken for reads of the result.
+    // Writes first, so that the command's own reads are kept beside them and are not taken for reads of the
+    // result.
     each([&](AtomSpan span, Scope scope) {
         if (const VkAccessFlags access = write_access(scope.access); access != 0)
             apply_write(span, {scope.stages, access}, now);
@@ -372,7 +378,7 @@ void HazardPlanner::apply(const CommandUses& command, std::span<const Use> uses,
     });
 }
 
-// ------------------------------------------------------------------------------------------------ the whole stream
+// ---------------------------------------------------------------- the whole stream
 
 void HazardPlanner::finish(uint32_t command_count, std::span<const Use> uses,
                            std::span<const uint8_t> host_visible, BarrierPlan& out) const {

@@ -11,7 +11,7 @@ constexpr std::initializer_list<kp::UseKind> kKinds{
     kp::UseKind::shader_read,    kp::UseKind::shader_write, kp::UseKind::shader_read_write,
     kp::UseKind::uniform_read,   kp::UseKind::sampled_read, kp::UseKind::transfer_read,
     kp::UseKind::transfer_write, kp::UseKind::host_read,    kp::UseKind::indirect_read,
-    kp::UseKind::everything,
+    kp::UseKind::any_read,       kp::UseKind::everything,
 };
 
 TEST_CASE("access: which kinds read and which write") {
@@ -43,6 +43,7 @@ TEST_CASE("access: each kind has the stages and accesses that the specification'
     CHECK(is(UseKind::host_read, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT));
     CHECK(
         is(UseKind::indirect_read, VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT, VK_ACCESS_INDIRECT_COMMAND_READ_BIT));
+    CHECK(is(UseKind::any_read, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_READ_BIT));
     CHECK(is(UseKind::everything, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
              VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT));
 }

@@ -8,7 +8,8 @@
 namespace kp::model {
 namespace {
 
-// Stages and accesses by the model's own numbers. `other` stands for all stages that only custom operations use.
+// Stages and accesses by the model's own numbers. `other` stands for all stages that only custom operations
+// use.
 enum Stage : unsigned { indirect, compute, transfer, other, host, stage_count };
 constexpr unsigned bit(unsigned number) { return 1U << number; }
 constexpr unsigned kDeviceStages = bit(indirect) | bit(compute) | bit(transfer) | bit(other);
@@ -69,6 +70,11 @@ std::vector<Operation> operations_of(UseKind kind) {
     case UseKind::transfer_write: return {{transfer, bit(transfer_store)}};
     case UseKind::indirect_read: return {{indirect, bit(indirect_fetch)}};
     case UseKind::host_read: return {};  // after the stream: see Machine::host_looks
+    case UseKind::any_read:
+        return {{indirect, bit(indirect_fetch)},
+                {compute, bit(shader_load) | bit(uniform_load)},
+                {transfer, bit(transfer_load)},
+                {other, bit(other_load)}};
     case UseKind::everything: break;
     }
     return {{indirect, bit(indirect_fetch)},
@@ -82,7 +88,8 @@ constexpr int kEarlierWork = -1;
 struct Record {
     int command = 0;
     Operation operation;
-    // Stages at which later commands happen after this access, and those of them in which a command has executed.
+    // Stages at which later commands happen after this access, and those of them in which a command has
+    // executed.
     unsigned after = 0;
     unsigned met = 0;
     // The same for "after it was made available".
@@ -180,7 +187,8 @@ public:
         for (size_t i = 0; i < atoms_.size(); ++i) add_records(atoms_[i], number, work[i]);
     }
 
-    // The stream is done: what it wrote to memory that the host sees, and what the host said it would read, is visible.
+    // The stream is done: what it wrote to memory that the host sees, and what the host said it would read,
+    // is visible.
     void host_looks(size_t command_count) {
         for (Atom& atom : atoms_) {
             for (const Record& record : atom.records) {
