@@ -1,0 +1,19 @@
+"""The Vulkan drivers and validation layers that the tests run on.
+
+`python -m tests.drivers` prints them as JSON and fetches or builds what is missing.
+"""
+
+from .control import NullControl, Result, null_control
+from .locate import LAYERS, DriverUnavailableError, drivers, environment, layer_directory, manifest
+
+__all__ = [
+    "LAYERS",
+    "DriverUnavailableError",
+    "NullControl",
+    "Result",
+    "drivers",
+    "environment",
+    "layer_directory",
+    "manifest",
+    "null_control",
+]

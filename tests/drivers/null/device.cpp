@@ -1,0 +1,120 @@
+// Logical devices and their queues.
+#include "entry_points.hpp"
+
+#include <algorithm>
+
+namespace kpnull {
+
+void start_worker(Queue& queue);
+void stop_workers(Device& device);
+
+namespace {
+
+bool covered(const VkBool32* asked, const VkBool32* offered, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        if (asked[i] && !offered[i]) return false;
+    return true;
+}
+bool core_covered(const PhysicalDevice& physical, const VkPhysicalDeviceFeatures& asked) {
+    return covered(reinterpret_cast<const VkBool32*>(&asked), reinterpret_cast<const VkBool32*>(&physical.features),
+                   sizeof asked / sizeof(VkBool32));
+}
+VkResult check_features(const PhysicalDevice& physical, const VkDeviceCreateInfo& info) {
+    if (info.pEnabledFeatures && !core_covered(physical, *info.pEnabledFeatures)) return VK_ERROR_FEATURE_NOT_PRESENT;
+    for (auto* node = static_cast<const VkBaseInStructure*>(info.pNext); node; node = node->pNext) {
+        if (node->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 &&
+            !core_covered(physical, reinterpret_cast<const VkPhysicalDeviceFeatures2*>(node)->features))
+            return VK_ERROR_FEATURE_NOT_PRESENT;
+        for (const FeatureStruct& f : physical.feature_structs)
+            if (f.type == node->sType &&
+                !covered(reinterpret_cast<const VkBool32*>(node + 1), f.values.data(), f.values.size()))
+                return VK_ERROR_FEATURE_NOT_PRESENT;
+    }
+    return VK_SUCCESS;
+}
+VkResult check_queues(const PhysicalDevice& physical, const VkDeviceCreateInfo& info) {
+    for (uint32_t i = 0; i < info.queueCreateInfoCount; ++i) {
+        const VkDeviceQueueCreateInfo& q = info.pQueueCreateInfos[i];
+        bool repeated = false;
+        for (uint32_t k = 0; k < i; ++k) repeated |= info.pQueueCreateInfos[k].queueFamilyIndex == q.queueFamilyIndex;
+        if (q.queueFamilyIndex >= physical.families.size() || q.queueCount == 0 || repeated ||
+            q.queueCount > physical.families[q.queueFamilyIndex].queueCount) {
+            violation("vkCreateDevice: %u queue(s) of family %u are not to be had", q.queueCount, q.queueFamilyIndex);
+            return VK_ERROR_INITIALIZATION_FAILED;
+        }
+    }
+    return VK_SUCCESS;
+}
+
+}  // namespace
+
+Device::~Device() {
+    for (Queue* queue : queues) {
+        unlink(queue);
+        delete queue;
+    }
+    for (Object* object : zombies) object->deleter(object);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateDevice(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
+                                              const VkAllocationCallbacks*, VkDevice* out) {
+    KP_FAILABLE("vkCreateDevice");
+    auto* physical = from<PhysicalDevice>(handle);
+    for (uint32_t i = 0; i < info->enabledExtensionCount; ++i)
+        if (!physical->has_extension(info->ppEnabledExtensionNames[i])) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    if (VkResult r = check_features(*physical, *info); r != VK_SUCCESS) return r;
+    if (VkResult r = check_queues(*physical, *info); r != VK_SUCCESS) return r;
+    auto* device = create<Device>(physical);
+    device->physical = physical;
+    const Instance& instance = *physical->instance;
+    device->api_version = std::min(instance.config.api_version, instance.application_api);
+    for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) device->extensions.insert(info->ppEnabledExtensionNames[i]);
+    for (const std::string& name : instance.extensions) device->extensions.insert(name);
+    for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
+        const VkDeviceQueueCreateInfo& q = info->pQueueCreateInfos[i];
+        for (uint32_t k = 0; k < q.queueCount; ++k) {
+            auto* queue = create<Queue>(device);
+            queue->device = device;
+            queue->family = q.queueFamilyIndex;
+            queue->index = k;
+            queue->flags = q.flags;
+            device->queues.push_back(queue);
+        }
+    }
+    device->asynchronous = instance.config.gpu_us > 0;
+    if (device->asynchronous)
+        for (Queue* queue : device->queues) start_worker(*queue);
+    *out = to(device);
+    return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL vkDestroyDevice(VkDevice handle, const VkAllocationCallbacks*) {
+    KP_COUNTED("vkDestroyDevice");
+    if (!handle) return;
+    auto* device = from<Device>(handle);
+    if (const uint64_t held = device->held.load(); held && !device->lost)
+        violation("VkDevice (%s) is destroyed with %llu pending submission(s)", label(device), (unsigned long long)held);
+    stop_workers(*device);
+    note_orphans(device);
+    retire(device);
+}
+
+namespace {
+VkQueue find_queue(VkDevice device, uint32_t family, uint32_t index, VkDeviceQueueCreateFlags flags) {
+    for (Queue* queue : from<Device>(device)->queues)
+        if (queue->family == family && queue->index == index && queue->flags == flags) return to(queue);
+    violation("vkGetDeviceQueue: the device was created without queue %u of family %u", index, family);
+    return VK_NULL_HANDLE;
+}
+}  // namespace
+
+VKAPI_ATTR void VKAPI_CALL vkGetDeviceQueue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
+    KP_COUNTED("vkGetDeviceQueue");
+    *out = find_queue(device, family, index, 0);
+}
+VKAPI_ATTR void VKAPI_CALL vkGetDeviceQueue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
+    KP_COUNTED("vkGetDeviceQueue2");
+    *out = find_queue(device, info->queueFamilyIndex, info->queueIndex, info->flags);
+}
+
+}  // namespace kpnull

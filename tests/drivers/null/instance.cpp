@@ -1,0 +1,270 @@
+// Instances, debug_utils, and the queries of a physical device.
+#include "entry_points.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace kpnull {
+
+namespace {
+VkExtensionProperties extension(const char* name, uint32_t version) {
+    VkExtensionProperties e{};
+    std::snprintf(e.extensionName, sizeof e.extensionName, "%s", name);
+    e.specVersion = version;
+    return e;
+}
+void copy_chain(void* next, const std::vector<PropertyStruct>& known) {
+    for (auto* node = static_cast<VkBaseOutStructure*>(next); node; node = node->pNext)
+        for (const PropertyStruct& p : known)
+            if (p.type == node->sType) std::memcpy(node + 1, p.bytes.data(), p.bytes.size());
+}
+}  // namespace
+
+const std::vector<VkExtensionProperties>& instance_extensions() {
+    static const auto* list = new std::vector<VkExtensionProperties>{
+        extension("VK_EXT_debug_utils", 2),
+        extension("VK_KHR_device_group_creation", 1),
+        extension("VK_KHR_external_fence_capabilities", 1),
+        extension("VK_KHR_external_memory_capabilities", 1),
+        extension("VK_KHR_external_semaphore_capabilities", 1),
+        extension("VK_KHR_get_physical_device_properties2", 2)};
+    return *list;
+}
+
+Instance::~Instance() {
+    for (PhysicalDevice* device : devices) {
+        unlink(device);
+        delete device;
+    }
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateInstanceVersion(uint32_t* version) {
+    KP_COUNTED("vkEnumerateInstanceVersion");
+    Config config;
+    if (!Config::read(config)) return VK_ERROR_INITIALIZATION_FAILED;
+    *version = config.api_version;
+    return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateInstanceExtensionProperties(const char* layer, uint32_t* count,
+                                                                      VkExtensionProperties* out) {
+    KP_COUNTED("vkEnumerateInstanceExtensionProperties");
+    if (layer) return VK_ERROR_LAYER_NOT_PRESENT;
+    const auto& list = instance_extensions();
+    return fill_array(list.data(), list.size(), count, out);
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateInstanceLayerProperties(uint32_t* count, VkLayerProperties*) {
+    KP_COUNTED("vkEnumerateInstanceLayerProperties");
+    *count = 0;
+    return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
+                                                VkInstance* out) {
+    KP_FAILABLE("vkCreateInstance");
+    Config config;
+    if (!Config::read(config)) return VK_ERROR_INITIALIZATION_FAILED;
+    for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
+        const auto& list = instance_extensions();
+        if (std::none_of(list.begin(), list.end(), [&](const VkExtensionProperties& e) {
+                return !std::strcmp(e.extensionName, info->ppEnabledExtensionNames[i]);
+            }))
+            return VK_ERROR_EXTENSION_NOT_PRESENT;
+    }
+    auto* instance = create<Instance>(nullptr);
+    instance->config = config;
+    if (info->pApplicationInfo && info->pApplicationInfo->apiVersion)
+        instance->application_api = info->pApplicationInfo->apiVersion;
+    for (uint32_t i = 0; i < info->enabledExtensionCount; ++i)
+        instance->extensions.emplace_back(info->ppEnabledExtensionNames[i]);
+    for (uint32_t i = 0; i < config.devices; ++i) {
+        auto* device = create<PhysicalDevice>(instance);
+        device->instance = instance;
+        device->index = i;
+        describe(*device);
+        instance->devices.push_back(device);
+    }
+    *out = to(instance);
+    return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL vkDestroyInstance(VkInstance handle, const VkAllocationCallbacks*) {
+    KP_COUNTED("vkDestroyInstance");
+    if (!handle) return;
+    auto* instance = from<Instance>(handle);
+    note_orphans(instance);
+    for (PhysicalDevice* physical : instance->devices) note_orphans(physical);
+    retire(instance);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumeratePhysicalDevices(VkInstance instance, uint32_t* count, VkPhysicalDevice* out) {
+    KP_FAILABLE("vkEnumeratePhysicalDevices");
+    std::vector<VkPhysicalDevice> handles;
+    for (PhysicalDevice* device : from<Instance>(instance)->devices) handles.push_back(to(device));
+    return fill_array(handles.data(), handles.size(), count, out);
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumeratePhysicalDeviceGroups(VkInstance instance, uint32_t* count,
+                                                               VkPhysicalDeviceGroupProperties* out) {
+    KP_FAILABLE("vkEnumeratePhysicalDeviceGroups");
+    const auto& devices = from<Instance>(instance)->devices;
+    if (!out) {
+        *count = uint32_t(devices.size());
+        return VK_SUCCESS;
+    }
+    const uint32_t n = std::min(*count, uint32_t(devices.size()));
+    for (uint32_t i = 0; i < n; ++i) {
+        out[i].physicalDeviceCount = 1;
+        out[i].physicalDevices[0] = to(devices[i]);
+        out[i].subsetAllocation = VK_FALSE;
+    }
+    *count = n;
+    return n < devices.size() ? VK_INCOMPLETE : VK_SUCCESS;
+}
+
+// ---------------------------------------------------------------------------------------------- debug_utils
+
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateDebugUtilsMessengerEXT(VkInstance instance,
+                                                              const VkDebugUtilsMessengerCreateInfoEXT*,
+                                                              const VkAllocationCallbacks*,
+                                                              VkDebugUtilsMessengerEXT* out) {
+    KP_FAILABLE("vkCreateDebugUtilsMessengerEXT");
+    *out = to(create<DebugUtilsMessenger>(from<Instance>(instance)));
+    return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL vkDestroyDebugUtilsMessengerEXT(VkInstance, VkDebugUtilsMessengerEXT messenger,
+                                                           const VkAllocationCallbacks*) {
+    KP_COUNTED("vkDestroyDebugUtilsMessengerEXT");
+    destroy<DebugUtilsMessenger>(messenger);
+}
+VKAPI_ATTR void VKAPI_CALL vkSubmitDebugUtilsMessageEXT(VkInstance, VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                                        VkDebugUtilsMessageTypeFlagsEXT,
+                                                        const VkDebugUtilsMessengerCallbackDataEXT*) {
+    KP_COUNTED("vkSubmitDebugUtilsMessageEXT");     // the loader calls the messengers; a driver has nothing to add
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectNameEXT(VkDevice, const VkDebugUtilsObjectNameInfoEXT* info) {
+    KP_FAILABLE("vkSetDebugUtilsObjectNameEXT");
+    auto* object = reinterpret_cast<Object*>(info->objectHandle);
+    if (!object || info->objectType == VK_OBJECT_TYPE_UNKNOWN) return VK_SUCCESS;
+    if (kind_object_type(object->kind) != info->objectType) {
+        violation("vkSetDebugUtilsObjectNameEXT: a %s is named as object type %d", kind_name(object->kind),
+                  int(info->objectType));
+        return VK_SUCCESS;
+    }
+    std::free(object->name);
+    object->name = info->pObjectName && *info->pObjectName ? strdup(info->pObjectName) : nullptr;
+    return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectTagEXT(VkDevice, const VkDebugUtilsObjectTagInfoEXT*) {
+    KP_FAILABLE("vkSetDebugUtilsObjectTagEXT");
+    return VK_SUCCESS;
+}
+
+// ---------------------------------------------------------------------------------------------- physical device queries
+
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFeatures(VkPhysicalDevice device, VkPhysicalDeviceFeatures* out) {
+    KP_COUNTED("vkGetPhysicalDeviceFeatures");
+    *out = from<PhysicalDevice>(device)->features;
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFeatures2(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* out) {
+    KP_COUNTED("vkGetPhysicalDeviceFeatures2");
+    const PhysicalDevice& d = *from<PhysicalDevice>(device);
+    out->features = d.features;
+    for (auto* node = static_cast<VkBaseOutStructure*>(out->pNext); node; node = node->pNext)
+        for (const FeatureStruct& f : d.feature_structs)
+            if (f.type == node->sType) std::memcpy(node + 1, f.values.data(), f.values.size() * sizeof(VkBool32));
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceProperties(VkPhysicalDevice device, VkPhysicalDeviceProperties* out) {
+    KP_COUNTED("vkGetPhysicalDeviceProperties");
+    *out = from<PhysicalDevice>(device)->properties;
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceProperties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
+    KP_COUNTED("vkGetPhysicalDeviceProperties2");
+    const PhysicalDevice& d = *from<PhysicalDevice>(device);
+    out->properties = d.properties;
+    copy_chain(out->pNext, d.property_structs);
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice device,
+                                                               VkPhysicalDeviceMemoryProperties* out) {
+    KP_COUNTED("vkGetPhysicalDeviceMemoryProperties");
+    *out = from<PhysicalDevice>(device)->memory;
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice device,
+                                                                VkPhysicalDeviceMemoryProperties2* out) {
+    KP_COUNTED("vkGetPhysicalDeviceMemoryProperties2");
+    const PhysicalDevice& d = *from<PhysicalDevice>(device);
+    out->memoryProperties = d.memory;
+    if (auto* budget = find_in_chain<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+            out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT)) {
+        for (uint32_t i = 0; i < VK_MAX_MEMORY_HEAPS; ++i) {
+            budget->heapBudget[i] = i < d.memory.memoryHeapCount ? d.memory.memoryHeaps[i].size : 0;
+            budget->heapUsage[i] = i < d.memory.memoryHeapCount ? d.heap_used[i].load() : 0;
+        }
+    }
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice device, uint32_t* count,
+                                                                    VkQueueFamilyProperties* out) {
+    KP_COUNTED("vkGetPhysicalDeviceQueueFamilyProperties");
+    const auto& families = from<PhysicalDevice>(device)->families;
+    fill_array(families.data(), families.size(), count, out);
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice device, uint32_t* count,
+                                                                     VkQueueFamilyProperties2* out) {
+    KP_COUNTED("vkGetPhysicalDeviceQueueFamilyProperties2");
+    const auto& families = from<PhysicalDevice>(device)->families;
+    if (!out) {
+        *count = uint32_t(families.size());
+        return;
+    }
+    *count = std::min(*count, uint32_t(families.size()));
+    for (uint32_t i = 0; i < *count; ++i) out[i].queueFamilyProperties = families[i];
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceExtensionProperties(VkPhysicalDevice device, const char* layer,
+                                                                    uint32_t* count, VkExtensionProperties* out) {
+    KP_FAILABLE("vkEnumerateDeviceExtensionProperties");
+    if (layer) return VK_ERROR_LAYER_NOT_PRESENT;
+    const auto& list = from<PhysicalDevice>(device)->extensions;
+    return fill_array(list.data(), list.size(), count, out);
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceLayerProperties(VkPhysicalDevice, uint32_t* count, VkLayerProperties*) {
+    KP_COUNTED("vkEnumerateDeviceLayerProperties");
+    *count = 0;
+    return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceToolProperties(VkPhysicalDevice, uint32_t* count,
+                                                                 VkPhysicalDeviceToolProperties*) {
+    KP_FAILABLE("vkGetPhysicalDeviceToolProperties");
+    *count = 0;
+    return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
+                                                                       const VkPhysicalDeviceExternalBufferInfo* info,
+                                                                       VkExternalBufferProperties* out) {
+    KP_COUNTED("vkGetPhysicalDeviceExternalBufferProperties");
+    auto& p = out->externalMemoryProperties;
+    p = {};
+    if (info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT) {
+        p.externalMemoryFeatures = VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
+        p.compatibleHandleTypes = info->handleType;
+    }
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
+                                                                      const VkPhysicalDeviceExternalFenceInfo*,
+                                                                      VkExternalFenceProperties* out) {
+    KP_COUNTED("vkGetPhysicalDeviceExternalFenceProperties");
+    out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
+    out->externalFenceFeatures = 0;
+}
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
+                                                                          const VkPhysicalDeviceExternalSemaphoreInfo*,
+                                                                          VkExternalSemaphoreProperties* out) {
+    KP_COUNTED("vkGetPhysicalDeviceExternalSemaphoreProperties");
+    out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
+    out->externalSemaphoreFeatures = 0;
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(VkPhysicalDevice, uint32_t* count,
+                                                                              VkTimeDomainEXT* out) {
+    KP_FAILABLE("vkGetPhysicalDeviceCalibrateableTimeDomainsEXT");
+    static const VkTimeDomainEXT domains[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT,
+                                              VK_TIME_DOMAIN_CLOCK_MONOTONIC_RAW_EXT};
+    return fill_array(domains, 3, count, out);
+}
+
+}  // namespace kpnull
