@@ -133,6 +133,14 @@ TEST_CASE("hazard: a custom operation that declared a resource waits only for th
     CHECK(plan.tail == Barrier{4, kAll, VK_PIPELINE_STAGE_HOST_BIT, kMemoryWrite, VK_ACCESS_HOST_READ_BIT});
 }
 
+TEST_CASE("hazard: a barrier that already serves a pair spares the later ones") {
+    const Program program = make({{{0, kW}, {1, kW}}, {{0, kR}}, {{2, kTo}}, {{2, kFrom}}, {{1, kR}}});
+    const BarrierPlan plan = plan_of(program);
+    REQUIRE(plan.barriers.size() == 2);
+    CHECK(plan.barriers[0] == Barrier{1, kCompute, kCompute, kShaderWrite, kShaderRead});
+    CHECK(plan.barriers[1] == Barrier{3, kTransfer, kTransfer, kTransferWrite, kTransferRead});
+}
+
 TEST_CASE("hazard: a custom operation that declared to read a resource") {
     const BarrierPlan plan = plan_of(make({{{0, kW}}, {{0, UseKind::any_read}}, {{0, kR}}, {{0, kTo}}}));
     REQUIRE(plan.barriers.size() == 2);
