@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native
+from . import _native as core
 from .constants import NO_SPECIALIZATION, is_given
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, KomputeWarning
+from .diagnostics import warn
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .memory import Memory
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, check_push_size, plan_of
 
@@ -86,14 +86,14 @@ class Algorithm:
 
     __slots__ = ("__weakref__", "_dispatch", "_manager", "_native", "_plan", "_tensors")
 
-    _dispatch: _native.Operation
-    _native: _native.Algorithm | None
+    _dispatch: core.Operation
+    _native: core.Algorithm | None
     _plan: ShaderPlan | None
 
     def __init__(
         self,
         manager: Manager,
-        tensors: Sequence[Memory] = (),
+        tensors: Iterable[Memory] = (),
         spirv: Any = None,
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
@@ -111,7 +111,7 @@ class Algorithm:
 
     def _build(
         self,
-        tensors: Sequence[Memory],
+        tensors: Iterable[Memory],
         spirv: Any,
         workgroup: Any,
         spec_consts: Any = (),
@@ -129,7 +129,7 @@ class Algorithm:
         if is_given(spec_consts):
             special = plan.spec.pack(spec_consts)
             if special.surplus:
-                _warn(
+                warn(
                     f"{special.surplus} of the spec_consts have no specialization constant in the shader "
                     f"(it has {len(plan.spec_constants)}): they are ignored"
                 )
@@ -162,12 +162,12 @@ class Algorithm:
         self._native = native
         self._plan = plan
         self._tensors = bound
-        self._dispatch = _native.op_dispatch(native, groups, b"")
+        self._dispatch = core.op_dispatch(native, groups, b"")
         watch = manager._watch
         if watch is not None:
             watch()
 
-    def _built(self, action: str) -> _native.Algorithm:
+    def _built(self, action: str) -> core.Algorithm:
         if self._native is None:
             raise FailedPreconditionError(
                 f"An algorithm that was made with no shader cannot {action}; give spirv"
@@ -219,12 +219,14 @@ class Algorithm:
     @property
     def local_size(self) -> tuple[int, int, int]:
         """Invocations of one group in x, y, z, with the specialization constants applied."""
-        return tuple(self._built("have a local size").local_size)
+        x, y, z = self._built("have a local size").local_size
+        return x, y, z
 
     @property
     def workgroup(self) -> tuple[int, int, int]:
         """Groups that OpAlgoDispatch runs in x, y, z."""
-        return tuple(self._built("have a workgroup").workgroup)
+        x, y, z = self._built("have a workgroup").workgroup
+        return x, y, z
 
     def is_init(self) -> bool:
         """Whether its pipeline exists: False after `destroy()` of this object or of its Manager."""
@@ -265,11 +267,6 @@ class Algorithm:
         return list(self._built("have descriptor sets").vk_descriptor_sets)
 
 
-def _warn(message: str, level: int = 5) -> None:
-    # From here over _build or pack_push, __init__ and the Manager's method to the script's line.
-    warnings.warn(message, KomputeWarning, stacklevel=level)
-
-
 def _check_memory(memory: Any, manager: Manager, position: int) -> None:
     if not isinstance(memory, Memory):
         raise ArgumentTypeError(
@@ -282,7 +279,7 @@ def _check_memory(memory: Any, manager: Manager, position: int) -> None:
         )
 
 
-def _bind(tensors: Sequence[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
+def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
     """`tensors` as a tuple, checked against the shader's bindings."""
     if isinstance(tensors, Memory):
         raise ArgumentTypeError(
@@ -313,17 +310,14 @@ def _bind(tensors: Sequence[Memory], plan: ShaderPlan, manager: Manager) -> tupl
                 f"{memory._describe()}: give {'mgr.image(...)' if is_image else 'mgr.tensor(...)'} there"
             )
     if len(bound) > plan.top:
-        _warn(
-            f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound",
-            6,
-        )
+        warn(f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound")
     return bound
 
 
 def pack_push(plan: ShaderPlan, values: Any) -> bytes:
     """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped it)."""
     if plan.push is None:
-        _warn("push_consts were given to a shader with no push constants: they are ignored")
+        warn("push_consts were given to a shader with no push constants: they are ignored")
         return b""
     return plan.push.pack(values)
 
@@ -333,7 +327,7 @@ def _remind_of_local_size(local_size: Sequence[int], groups: int) -> None:
     invocations = local_size[0] * local_size[1] * local_size[2]
     if invocations > 1 and not _default_workgroup_warned:
         _default_workgroup_warned = True
-        _warn(
+        warn(
             f"No workgroup was given, so {groups} groups (one for each element of the first tensor) run, of {invocations} "
             f"invocations each. To run one invocation for each element: workgroup=({-(-groups // local_size[0])}, 1, 1), "
             f"or kp.OpAlgoDispatch(algorithm, grid=({groups},))"

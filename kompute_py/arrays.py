@@ -8,29 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError
+from .types import data_type_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
 FLOAT32 = np.dtype(np.float32)
 
-# Kinds of NumPy dtypes whose elements are plain bytes of a fixed size, and the sizes that shaders have.
-_ELEMENT_SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
-
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """`dtype` in native byte order. Raises ArgumentTypeError, naming it, where a GPU has no such element."""
-    if dtype.kind == "V":
-        if not dtype.hasobject and dtype.itemsize > 0:
-            return dtype if dtype.isnative else dtype.newbyteorder("=")
-    elif dtype.itemsize in _ELEMENT_SIZES.get(dtype.kind, ()):
-        return dtype if dtype.isnative else dtype.newbyteorder("=")
-    fix = "convert it to float32, int32 or another numeric dtype"
-    if dtype.kind in "mM":
-        fix = "pass its integers: data.view(np.int64)"
-    elif dtype.kind == "f":
-        fix = "convert it: data.astype(np.float64)"
-    raise ArgumentTypeError(f"dtype {dtype} is not supported on the device; {fix}")
+    """`dtype` in native byte order. Raises ArgumentTypeError, naming it, where a device has no such element."""
+    data_type_of(dtype)
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:

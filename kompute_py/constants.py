@@ -68,7 +68,7 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
         )
     if scalar.code in "efd":
         try:
-            return struct.pack("<" + scalar.code, value)
+            return struct.pack("<" + scalar.code, float(value))
         except OverflowError:
             raise InvalidArgumentError(
                 f"{what} is {value!r}, out of range of the shader's {scalar.name}"

@@ -6,15 +6,30 @@ core keeps the messages in a ring. They are logged, and with `strict` raised, on
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+
 from . import _native
-from .errors import ErrorCode, KomputeError
+from .errors import InternalError, KomputeWarning
 
 _LOGGER = "kompute_py"
 # Values of logging's levels: importing logging costs milliseconds, and most programs never have a message.
 _LEVELS = {"error": 40, "warning": 30, "info": 20}
 
 
-class ValidationError(KomputeError):
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def warn(message: str) -> None:
+    """A KomputeWarning at the line outside of this package that led here, however deep the call is."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, KomputeWarning, stacklevel=level)
+
+
+class ValidationError(InternalError):
     """The validation layer reported errors (only raised by ``Manager(validation=True, strict=True)``).
 
     `messages` has (severity, id, text) of each.
@@ -22,30 +37,27 @@ class ValidationError(KomputeError):
 
     def __init__(self, message: str, messages: list[tuple[str, str, str]]) -> None:
         super().__init__(message)
-        self.code = ErrorCode.INTERNAL
         self.messages = messages
 
 
 class Diagnostics:
     """One Manager's messages."""
 
-    __slots__ = ("_context", "_notes_seen", "_strict")
+    __slots__ = ("_context", "_strict")
 
     def __init__(self, context: _native.Context, strict: bool) -> None:
         self._context = context
         self._strict = strict
-        self._notes_seen = 0
 
     def log_notes(self) -> None:
         """Logs the core's notes that are new: missing desired extensions, fall-backs taken."""
-        notes = self._context.notes
-        if len(notes) == self._notes_seen:
+        notes = self._context.take_notes()
+        if not notes:
             return
         from logging import getLogger
 
-        for note in notes[self._notes_seen :]:
+        for note in notes:
             getLogger(_LOGGER).warning("%s", note)
-        self._notes_seen = len(notes)
 
     def report(self, can_raise: bool = True) -> None:
         """Logs all messages since the last call. Raises ValidationError in strict mode where errors are among them."""

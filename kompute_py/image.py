@@ -14,7 +14,7 @@ from .memory import Memory, to_memory_type
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from . import _native
+    from . import _native as core
     from .manager import Manager
     from .types import MemoryTypes
 
@@ -66,7 +66,7 @@ class Image(Memory):
 
     __slots__ = ("_channels", "_height", "_width")
 
-    _native: _native.Image
+    _native: core.Image
     _is_image = True
 
     def __init__(

@@ -172,7 +172,7 @@ class Manager:
             where, code = DEVICE, 0
         else:
             where = to_memory_type(memory_type, tensor_type)
-            code = where.value
+            code = where
         tensor = buffer_tensor(
             self._buffer(data, data.nbytes, code), self, data.shape, FLOAT32, data.size, where
         )
@@ -228,13 +228,13 @@ class Manager:
         element = to_dtype(dtype)
         where = to_memory_type(memory_type)
         count = math.prod(made)
-        native = self._native.buffer(None, count * element.itemsize, where.value, zero)
+        native = self._native.buffer(None, count * element.itemsize, where, zero)
         tensor = buffer_tensor(native, self, made, element, count, where)
         self._after(where)
         return tensor
 
     def _adopt_buffer(self, tensor: Tensor, array: np.ndarray[Any, Any], where: MemoryTypes) -> None:
-        native = self._buffer(array, array.nbytes, where.value)
+        native = self._buffer(array, array.nbytes, where)
         tensor._adopt(native, self, array.shape, array.dtype, array.size, where)
         self._after(where)
 
@@ -303,7 +303,7 @@ class Manager:
         normalized: bool,
         where: MemoryTypes,
     ) -> None:
-        native = self._native.image(array, width, height, channels, component, normalized, where.value)
+        native = self._native.image(array, width, height, channels, component, normalized, where)
         shape = (height, width) if channels == 1 and array.ndim != 3 else (height, width, channels)
         image._adopt(native, self, shape, array.dtype, array.size, where)
         self._after(where)

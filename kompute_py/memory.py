@@ -10,12 +10,13 @@ import numpy as np
 
 from .arrays import matching
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
-from .types import DataTypes, MemoryTypes
+from .types import DataTypes, MemoryTypes, data_type_of
+from .types import memory_type as memory_type_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-    from . import _native
+    from . import _native as core
     from .manager import Manager
 
 # By identity in the hot paths: an enumeration's own hash and .value are Python functions.
@@ -23,27 +24,12 @@ DEVICE = MemoryTypes.device
 _SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
 
-_DATA_TYPES: dict[np.dtype[Any], DataTypes] = {
-    np.dtype(name): getattr(DataTypes, member)
-    for name, member in (
-        ("bool", "bool"),
-        ("int8", "char"),
-        ("uint8", "uchar"),
-        ("int16", "short"),
-        ("uint16", "ushort"),
-        ("int32", "int"),
-        ("uint32", "uint"),
-        ("float32", "float"),
-        ("float64", "double"),
-    )
-}
-
 
 def to_memory_type(value: Any, older: Any = None) -> MemoryTypes:
     """The MemoryTypes that `value` names: a member, its name as str, or its number.
 
-    `older` is what came in under the older keyword `tensor_type`. Raises InvalidArgumentError for an unknown name or
-    number or when both keywords are given, ArgumentTypeError for another type.
+    None is `device`. `older` is what came in under the older keyword `tensor_type`. Raises InvalidArgumentError for an
+    unknown name or number or when both keywords are given, ArgumentTypeError for another type.
     """
     if older is not None:
         if value is not None:
@@ -53,22 +39,7 @@ def to_memory_type(value: Any, older: Any = None) -> MemoryTypes:
         value = older
     if value is None:
         return DEVICE
-    if isinstance(value, MemoryTypes):
-        return value
-    known = ", ".join(MemoryTypes.__members__)
-    if isinstance(value, str):
-        try:
-            return MemoryTypes.__members__[value]
-        except KeyError:
-            raise InvalidArgumentError(f"There is no memory type {value!r}; known: {known}") from None
-    if isinstance(value, int) and not isinstance(value, bool):
-        try:
-            return MemoryTypes(value)
-        except ValueError:
-            raise InvalidArgumentError(f"There is no memory type {value}; known: {known}") from None
-    raise ArgumentTypeError(
-        f"The memory type is a {type(value).__name__}; use kp.MemoryTypes ({known}) or a name"
-    )
+    return value if isinstance(value, MemoryTypes) else memory_type_of(value)
 
 
 class Memory:
@@ -90,12 +61,12 @@ class Memory:
         "_view",
     )
 
-    _native: _native.Memory
+    _native: core.Memory
     _is_image = False
 
     def _adopt(
         self,
-        native: _native.Memory,
+        native: core.Memory,
         manager: Manager,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
@@ -194,10 +165,14 @@ class Memory:
         convert without loss, FailedPreconditionError when destroyed.
         """
         self._require_init("be written")
-        self._native.write(matching(data, self._dtype, self._count, self._describe()))
+        array = matching(data, self._dtype, self._count, self._describe())
+        self._native.write(array)
+        if self._memory_type is DEVICE:
+            # Both hold the data then: a host copy that kept older data would win at the next OpSyncDevice.
+            np.copyto(self.data(), array.reshape(-1))
         self._report()
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For ``np.asarray(t)``: the device's contents after pending work, shaped.
 
         `host` and `deviceAndHost` memory is given as a view, with no copy, unless one is asked for.
@@ -274,8 +249,8 @@ class Memory:
     tensor_type = memory_type
 
     def data_type(self) -> DataTypes:
-        """Kompute's name for the element type; `DataTypes.custom` where it has none (see `dtype`)."""
-        return _DATA_TYPES.get(self._dtype, DataTypes.custom)
+        """The name of the element type; `DataTypes.custom` for a structured dtype (see `dtype`)."""
+        return data_type_of(self._dtype)
 
     # -- life ----------------------------------------------------------------------------------------------------------
 

@@ -117,23 +117,22 @@ class OpBase:
 
         name = type(self).__name__
         reads, writes = self.reads, self.writes
-        return (
-            _native.op_custom(
-                manager._native,
-                name,
-                record,
-                None if reads is None else _declared(reads, f"{name}.reads"),
-                None if writes is None else _declared(writes, f"{name}.writes"),
-            ),
+        declared = reads is not None or writes is not None
+        operation = _native.op_custom(
+            manager._native,
+            name,
             record,
+            _declared(reads, f"{name}.reads") if declared else None,
+            _declared(writes, f"{name}.writes") if declared else None,
         )
+        return operation, record
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"
 
 
-def _declared(memories: Seq[Memory], what: str) -> list[Any]:
-    return natives(memories, what) if len(memories) else []
+def _declared(memories: Seq[Memory] | None, what: str) -> list[Any]:
+    return natives(memories, what) if memories is not None and len(memories) else []
 
 
 class OpSyncDevice(OpBase):
@@ -251,13 +250,12 @@ class OpAlgoDispatch(OpBase):
         if grid is None:
             groups = native.workgroup
         else:
-            size = to_groups(grid, "grid")
-            if size[0] == 0:
+            x, y, z = to_groups(grid, "grid")
+            if x == 0:
                 raise InvalidArgumentError(f"grid is {grid!r}; it counts invocations, at least 1")
-            groups = tuple(-(-max(n, 1) // local) for n, local in zip(size, native.local_size, strict=True))
-            algorithm._manager._check_groups(
-                groups, f"grid {grid!r} with local size {tuple(native.local_size)}"
-            )
+            i, j, k = native.local_size
+            groups = -(-x // i), -(-max(y, 1) // j), -(-max(z, 1) // k)
+            algorithm._manager._check_groups(groups, f"grid {grid!r} with local size {(i, j, k)}")
         self._native = _native.op_dispatch(native, groups, push)
 
 

@@ -12,12 +12,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .diagnostics import warn
 from .errors import (
     ArgumentTypeError,
     EvalTimeoutError,
     FailedPreconditionError,
     InvalidArgumentError,
-    KomputeWarning,
     OutOfRangeError,
 )
 from .operations import OpBase
@@ -190,9 +190,7 @@ class Sequence:
         if not native.is_running():
             if not native.is_init():
                 raise FailedPreconditionError("The sequence is destroyed: there is nothing to wait for")
-            warnings.warn(
-                "eval_await with nothing running: call eval_async before it", KomputeWarning, stacklevel=2
-            )
+            warn("eval_await with nothing running: call eval_async before it")
             return self
         if not native.wait(seconds):
             raise EvalTimeoutError(
@@ -251,11 +249,9 @@ class Sequence:
         Raises FailedPreconditionError where the sequence was made without timestamps.
         """
         ticks = self.get_timestamps()
-        info = self._manager._info
-        family = self._manager._native.queues[self._native.queue_index]["family"]
         # Ticks wrap at the queue's count of valid bits.
-        mask = (1 << info["queue_families"][family]["timestamp_valid_bits"]) - 1
-        scale = info["timestamp_period"] * 1e-9
+        mask = (1 << self._native.timestamp_bits) - 1
+        scale = self._manager._info["timestamp_period"] * 1e-9
         return [
             (name, ((end - start) & mask) * scale)
             for name, start, end in zip(self._native.operation_names(), ticks, ticks[1:], strict=False)

@@ -10,7 +10,7 @@ from .memory import DEVICE, Memory, to_memory_type
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from . import _native
+    from . import _native as core
     from .manager import Manager
     from .types import MemoryTypes
 
@@ -24,7 +24,7 @@ class Tensor(Memory):
 
     __slots__ = ()
 
-    _native: _native.Buffer
+    _native: core.Buffer
 
     def __init__(
         self, manager: Manager, data: ArrayLike, memory_type: MemoryTypes | str | None = None

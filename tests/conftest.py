@@ -1,0 +1,149 @@
+"""Fixtures that all tests share: the driver to run on, Managers that must stay silent and leave nothing behind."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import logging
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    # At the end: with a plain `pytest`, the installed kompute_py must win over the sources, which have no native module.
+    sys.path.append(str(ROOT))
+
+from tests.drivers import DriverUnavailableError, environment  # noqa: E402
+
+DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
+
+
+def _environment() -> dict[str, str]:
+    try:
+        return environment(DRIVER, layer=os.environ.get("KOMPUTE_PY_TEST_LAYER", "newer") or None)
+    except DriverUnavailableError as error:
+        if "KOMPUTE_PY_TEST_LAYER" in os.environ:
+            raise
+        print(f"the system's validation layer serves: {error}", file=sys.stderr)
+        return environment(DRIVER)
+
+
+# Before anything of Vulkan is loaded: the loader reads its variables once.
+os.environ.update(_environment())
+# Tests say what they want; what the person who runs them has set must not change it.
+for variable in [name for name in os.environ if name.startswith("KOMPUTE_PY_") and "TEST" not in name]:
+    del os.environ[variable]
+os.environ["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = ""
+
+import kompute_py as kp  # noqa: E402
+
+_lacking: collections.Counter[str] = collections.Counter()
+
+
+class Messages(logging.Handler):
+    """Keeps what the library logs at WARNING and above."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        item.stash[_passed] = outcome.get_result().passed
+
+
+_passed = pytest.StashKey[bool]()
+
+
+def _resources() -> int:
+    # A Manager's context is not counted here: pytest itself holds the `mgr` fixture's value until later.
+    gc.collect()
+    return sum(count for kind, count in kp.alive(detail=True).items() if kind != "context")
+
+
+@pytest.fixture
+def messages():
+    """Texts that the library logged at WARNING or above during the test."""
+    handler = Messages()
+    logger = logging.getLogger("kompute_py")
+    logger.addHandler(handler)
+    yield handler.texts
+    logger.removeHandler(handler)
+
+
+@pytest.fixture
+def clean(request, messages):
+    """Fails a test that draws a validation message or leaves a native object alive."""
+    before = _resources()
+    yield
+    if request.node.stash.get(_passed, False):  # the traceback of a failed test keeps its objects
+        assert messages == []
+        assert _resources() == before, kp.alive(detail=True)
+
+
+@pytest.fixture
+def make_manager(clean):
+    """Makes Managers with validation on; destroys them at the end of the test."""
+    made = []
+
+    def make(*args, **kwargs):
+        kwargs.setdefault("validation", True)
+        made.append(kp.Manager(*args, **kwargs))
+        return made[-1]
+
+    yield make
+    for manager in made:
+        manager.destroy()
+
+
+@pytest.fixture
+def mgr(make_manager):
+    """A Manager with validation on. The test fails for a message of the layer, or for a native object left at its end."""
+    manager = make_manager()
+    assert manager.validation, "the validation layer is missing"
+    return manager
+
+
+@pytest.fixture
+def needs(request):
+    """`needs(mgr, feature)` skips the test, naming the driver, where the device lacks the feature.
+
+    Features are Vulkan's names, or "dispatch" (the driver runs shaders) and "timestamps".
+    """
+
+    def check(manager: kp.Manager, feature: str) -> None:
+        if feature == "dispatch":
+            has = DRIVER != "null"
+        elif feature == "timestamps":
+            has = manager.get_device_properties()["timestamps_supported"]
+        else:
+            has = feature in manager.enabled_features
+        if not has:
+            _lacking[feature] += 1
+            pytest.skip(f"{DRIVER} ({manager.get_device_properties()['device_name']}) lacks {feature}")
+
+    return check
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _lacking:
+        terminalreporter.section(f"tests not run because {DRIVER} lacks what they need")
+        for feature, count in sorted(_lacking.items()):
+            terminalreporter.line(f"{feature}: {count}")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    gc.collect()
+    left = {kind: count for kind, count in kp.alive(detail=True).items() if count}
+    if left and exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nnative objects alive at the end of the session: {left}", file=sys.stderr)

@@ -1,0 +1,336 @@
+"""Algorithms: binding, default workgroups, constants that reach the shader."""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+import kompute_py.algorithm as module
+
+MULTIPLY = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) buffer A { float a[]; };
+layout(set = 0, binding = 1) buffer B { float b[]; };
+layout(set = 0, binding = 2) buffer C { float c[]; };
+void main() { uint i = gl_GlobalInvocationID.x; c[i] = a[i] * b[i]; }
+"""
+
+CONSTANTS = """
+#version 450
+layout(local_size_x = 1) in;
+layout(constant_id = 0) const uint count = 3;
+layout(constant_id = 1) const float factor = 2.0;
+layout(constant_id = 2) const bool negate = false;
+layout(push_constant) uniform Params { float scale; uint steps; int shift; } p;
+layout(set = 0, binding = 0) buffer Out { float values[]; };
+void main() {
+    values[0] = float(count); values[1] = factor; values[2] = negate ? 1.0 : 0.0;
+    values[3] = p.scale; values[4] = float(p.steps); values[5] = float(p.shift);
+}
+"""
+
+SPARSE = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 1) readonly buffer In { float source[]; };
+layout(set = 0, binding = 3) buffer Out { float target[]; };
+void main() { target[gl_GlobalInvocationID.x] = source[gl_GlobalInvocationID.x] + 1.0; }
+"""
+
+GROUPS = """
+#version 450
+layout(local_size_x = 4, local_size_y = 2) in;
+layout(set = 0, binding = 0) buffer Counts { uint invocations; uvec3 groups; };
+void main() { atomicAdd(invocations, 1); groups = gl_NumWorkGroups; }
+"""
+
+IMAGE = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0, r32f) uniform image2D picture;
+layout(set = 0, binding = 1) buffer Out { float values[]; };
+void main() { values[0] = imageLoad(picture, ivec2(0)).r; }
+"""
+
+NOTHING = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+
+
+@lru_cache
+def spirv(source):
+    return kp.compile(source)
+
+
+def run(mgr, algorithm, out, *ops):
+    seq = mgr.sequence()
+    for op in ops or [kp.OpAlgoDispatch(algorithm)]:
+        seq.record(op)
+    seq.record(kp.OpSyncLocal([out])).eval()
+    return out.data().copy()
+
+
+@pytest.fixture
+def abc(mgr):
+    return [mgr.tensor([2, 4, 6]), mgr.tensor([1, 2, 3]), mgr.tensor([0, 0, 0])]
+
+
+def test_multiply(mgr, needs, abc):
+    needs(mgr, "dispatch")
+    algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
+    mgr.sequence().record(kp.OpSyncDevice(abc)).eval()
+    np.testing.assert_array_equal(run(mgr, algorithm, abc[2]), [2, 8, 18])
+
+
+def test_what_it_shows(mgr, abc):
+    algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
+    assert algorithm.is_init() and algorithm.get_tensors() == abc == algorithm.get_mem_objects()
+    assert all(x is y for x, y in zip(algorithm.get_tensors(), abc, strict=True))
+    assert [b.binding for b in algorithm.bindings] == [0, 1, 2]
+    assert [b.access for b in algorithm.bindings] == ["read", "read", "write"]
+    assert algorithm.local_size == (1, 1, 1) and algorithm.workgroup == (3, 1, 1)
+    assert algorithm.push_constants is None and algorithm.spec_constants == ()
+    assert (
+        algorithm.vk_pipeline > 0
+        and algorithm.vk_pipeline_layout > 0
+        and len(algorithm.vk_descriptor_sets) == 1
+    )
+    assert algorithm.manager is mgr and "3 tensors" in repr(algorithm)
+    algorithm.name = "product"
+    assert algorithm.name == "product" and "product" in repr(algorithm)
+
+
+def test_reflection_of_constants(mgr):
+    algorithm = mgr.algorithm([mgr.zeros(6)], spirv(CONSTANTS), (1, 1, 1))
+    assert algorithm.push_constants.name == "Params" and algorithm.push_constants.size == 12
+    assert algorithm.push_constants.components == ("scale", "steps", "shift")
+    assert [(c.id, c.type, c.default) for c in algorithm.spec_constants] == [
+        (0, "uint32", 3), (1, "float32", 2.0), (2, "bool", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "form", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, np.uint32), "file", "str"]
+)
+def test_forms_of_spirv(mgr, abc, form, tmp_path):
+    code = spirv(MULTIPLY)
+    if isinstance(form, str):
+        path = tmp_path / "multiply.spv"
+        path.write_bytes(code)
+        given = path if form == "file" else str(path)
+    else:
+        given = form(code)
+    assert mgr.algorithm(abc, given).is_init()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((5, 1, 1), (5, 1, 1)), ([2, 3, 4], (2, 3, 4)), ((7,), (7, 1, 1)), ([7, 2], (7, 2, 1)), (6, (6, 1, 1)),
+        ((3, 0, 0), (3, 1, 1)), ((0, 9, 9), (3, 1, 1)), (np.array([2, 2, 1]), (2, 2, 1)), ((), (3, 1, 1)),
+        ((np.int64(4), 1, 1), (4, 1, 1)),
+    ],
+)  # fmt: skip
+def test_workgroup_forms(mgr, abc, given, expected):
+    assert mgr.algorithm(abc, spirv(MULTIPLY), given).workgroup == expected
+
+
+def test_workgroup_errors(mgr, abc):
+    code = spirv(MULTIPLY)
+    limit = mgr.get_device_properties().max_work_group_count
+    with pytest.raises(kp.InvalidArgumentError, match="maxComputeWorkGroupCount"):
+        mgr.algorithm(abc, code, (1, limit[1] + 1, 1))
+    with pytest.raises(kp.InvalidArgumentError, match="negative"):
+        mgr.algorithm(abc, code, (-1, 1, 1))
+    with pytest.raises(kp.InvalidArgumentError, match="up to three"):
+        mgr.algorithm(abc, code, (1, 1, 1, 1))
+    for bad in ("abc", (1.5, 1, 1), None):
+        with pytest.raises(kp.ArgumentTypeError, match="workgroup"):
+            mgr.algorithm(abc, code, bad)
+    with pytest.raises(kp.InvalidArgumentError, match="no tensors"):
+        mgr.algorithm([], spirv(NOTHING))
+    assert mgr.algorithm([], spirv(NOTHING), (1, 1, 1)).is_init()
+
+
+def test_the_default_workgroup_warns_once(mgr, monkeypatch):
+    monkeypatch.setattr(module, "_default_workgroup_warned", False)
+    t = mgr.zeros(8, np.uint32)
+    with pytest.warns(kp.KomputeWarning, match=r"8 groups.*workgroup=\(2, 1, 1\)") as caught:
+        mgr.algorithm([t], spirv(GROUPS))
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mgr.algorithm([t], spirv(GROUPS))
+        mgr.algorithm([t], spirv(GROUPS), (1, 1, 1))
+
+
+def test_group_counts(mgr, needs):
+    needs(mgr, "dispatch")
+    out = mgr.tensor_t(np.zeros(8, np.uint32))
+    algorithm = mgr.algorithm([out], spirv(GROUPS), (3, 2, 2))
+    got = run(mgr, algorithm, out, kp.OpSyncDevice([out]), kp.OpAlgoDispatch(algorithm))
+    assert got[0] == 3 * 2 * 2 * 8 and list(got[4:7]) == [3, 2, 2]
+    got = run(mgr, algorithm, out, kp.OpSyncDevice([mgr.zeros(1)]), kp.OpAlgoDispatch(algorithm, grid=(9, 5)))
+    assert list(got[4:7]) == [3, 3, 1]
+
+
+def constants_of(mgr, spec=(), push=(), override=None):
+    out = mgr.zeros(6)
+    algorithm = mgr.algorithm([out], spirv(CONSTANTS), (1, 1, 1), spec, push)
+    op = kp.OpAlgoDispatch(algorithm) if override is None else kp.OpAlgoDispatch(algorithm, override)
+    return list(run(mgr, algorithm, out, op))
+
+
+@pytest.mark.parametrize(
+    ("spec", "push", "expected"),
+    [
+        ([], [], [3, 2, 0, 0, 0, 0]),
+        ([5, 0.25, True], [1.5, 7, -2], [5, 0.25, 1, 1.5, 7, -2]),
+        ([5], [1, 2, 3], [5, 2, 0, 1, 2, 3]),
+        (np.array([5.0, 0.25]), np.array([1.5, 7, -2]), [5, 0.25, 0, 1.5, 7, -2]),
+        ({1: 4}, (1, 2, 3), [3, 4, 0, 1, 2, 3]),
+        ({"factor": 4, "negate": 1}, [1, 2, 3], [3, 4, 1, 1, 2, 3]),
+        ([], np.array((0.5, 3, -4), [("a", "f4"), ("b", "u4"), ("c", "i4")]), [3, 2, 0, 0.5, 3, -4]),
+        ([], np.array([7, 8, 9], np.int64), [3, 2, 0, 7, 8, 9]),
+        ([], np.array([1.0, 0, 0], np.float32), [3, 2, 0, 1, 0, 0]),
+    ],
+)
+def test_constants_reach_the_shader(mgr, needs, spec, push, expected):
+    needs(mgr, "dispatch")
+    assert constants_of(mgr, spec, push) == expected
+
+
+def test_push_constants_of_one_dispatch(mgr, needs):
+    needs(mgr, "dispatch")
+    out = mgr.zeros(6)
+    algorithm = mgr.algorithm([out], spirv(CONSTANTS), (1, 1, 1), [], [1, 1, 1])
+    assert list(run(mgr, algorithm, out, kp.OpAlgoDispatch(algorithm, [9, 8, 7])))[3:] == [9, 8, 7]
+    assert list(run(mgr, algorithm, out, kp.OpAlgoDispatch(algorithm)))[3:] == [1, 1, 1]
+    assert list(run(mgr, algorithm, out, kp.OpAlgoDispatch(algorithm, [])))[3:] == [1, 1, 1]
+    both = (kp.OpAlgoDispatch(algorithm, [9, 8, 7]), kp.OpAlgoDispatch(algorithm))
+    assert list(run(mgr, algorithm, out, *both))[3:] == [1, 1, 1]
+
+
+def test_constant_errors(mgr):
+    code = spirv(CONSTANTS)
+    out = mgr.zeros(6)
+    algorithm = mgr.algorithm([out], code, (1, 1, 1))
+    for push in ([1, 2], [1, 2, 3, 4], np.zeros(5, np.float32), b"12345"):
+        with pytest.raises(kp.InvalidArgumentError, match="12 bytes"):
+            mgr.algorithm([out], code, (1, 1, 1), [], push)
+        with pytest.raises(kp.InvalidArgumentError, match="12 bytes"):
+            kp.OpAlgoDispatch(algorithm, push)
+    with pytest.raises(kp.InvalidArgumentError, match="steps"):
+        kp.OpAlgoDispatch(algorithm, [1, -1, 1])
+    with pytest.raises(kp.InvalidArgumentError, match="ids 0"):
+        mgr.algorithm([out], code, (1, 1, 1), {7: 1})
+
+
+def test_surplus_warns(mgr, abc):
+    code = spirv(MULTIPLY)
+    with pytest.warns(kp.KomputeWarning, match="4 tensors.*3 bindings") as caught:
+        algorithm = mgr.algorithm([*abc, mgr.zeros(1)], code)
+    assert caught[0].filename == __file__
+    assert len(algorithm.get_tensors()) == 4
+    with pytest.warns(kp.KomputeWarning, match="push_consts") as caught:
+        mgr.algorithm(abc, code, (1, 1, 1), [], [1.0])
+    assert caught[0].filename == __file__
+    with pytest.warns(kp.KomputeWarning, match="spec_consts"):
+        mgr.algorithm(abc, code, (1, 1, 1), [1.0])
+    with pytest.warns(kp.KomputeWarning, match="push_consts"):
+        kp.OpAlgoDispatch(algorithm, [1.0])
+
+
+def test_too_few_tensors(mgr, abc):
+    with pytest.raises(kp.InvalidArgumentError, match=r"needs 3 tensors; 1 were given \(binding 1"):
+        mgr.algorithm(abc[:1], spirv(MULTIPLY))
+
+
+def test_sparse_bindings(mgr, needs):
+    needs(mgr, "dispatch")
+    unused, source, target = mgr.zeros(4), mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
+    algorithm = mgr.algorithm([unused, source, unused, target], spirv(SPARSE))
+    got = run(mgr, algorithm, target, kp.OpSyncDevice([source]), kp.OpAlgoDispatch(algorithm))
+    np.testing.assert_array_equal(got, [2, 3, 4, 5])
+
+
+def test_wrong_kinds(mgr, abc):
+    with pytest.raises(kp.InvalidArgumentError, match=r"storage image.*mgr\.image"):
+        mgr.algorithm(abc, spirv(IMAGE))
+    picture = mgr.image(np.zeros((2, 2)))
+    with pytest.raises(kp.InvalidArgumentError, match=r"storage buffer.*mgr\.tensor"):
+        mgr.algorithm([picture, picture, picture], spirv(MULTIPLY))
+    for bad in ([1, 2, 3], [np.zeros(3)] * 3, abc[0], 5):
+        with pytest.raises(kp.ArgumentTypeError, match="tensors"):
+            mgr.algorithm(bad, spirv(MULTIPLY))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (b"", kp.InvalidArgumentError), (b"abc", kp.InvalidArgumentError), (b"not SPIR-V at all, really", kp.InvalidArgumentError),
+        (MULTIPLY.encode(), kp.InvalidArgumentError), (MULTIPLY, kp.ArgumentTypeError), (5, kp.ArgumentTypeError),
+    ],
+)  # fmt: skip
+def test_what_is_not_spirv(mgr, abc, code, error):
+    with pytest.raises(error):
+        mgr.algorithm(abc, code)
+
+
+def test_damaged_spirv(mgr, abc):
+    code = bytearray(spirv(MULTIPLY))
+    refused = 0
+    for at in range(20, len(code), 36):
+        damaged = bytes(code[:at]) + b"\xff\xff\xff\x7f" + bytes(code[at + 4 :])
+        try:
+            mgr.algorithm(abc, damaged)  # where only a name was hit, the module stays valid
+        except kp.KomputeError:
+            refused += 1
+    assert refused > 10
+    for cut in (20, 21, 24, len(code) // 2, len(code) - 4):
+        with pytest.raises(kp.InvalidArgumentError):
+            mgr.algorithm(abc, bytes(code[:cut]))
+
+
+def test_after_destroy(mgr, abc):
+    algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
+    algorithm.destroy()
+    algorithm.destroy()
+    assert not algorithm.is_init() and "destroyed" in repr(algorithm)
+    with pytest.raises(kp.FailedPreconditionError):
+        seq.eval()
+    with pytest.raises(kp.FailedPreconditionError):
+        mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
+    abc[0].destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        mgr.algorithm(abc, spirv(MULTIPLY))
+
+
+def test_another_managers_tensor(mgr, make_manager, abc):
+    other = make_manager()
+    with pytest.raises(kp.InvalidArgumentError, match=r"tensors\[1\].*belongs to"):
+        mgr.algorithm([abc[0], other.zeros(3), abc[2]], spirv(MULTIPLY))
+    with pytest.raises(kp.InvalidArgumentError):
+        other.sequence().record(kp.OpAlgoDispatch(mgr.algorithm(abc, spirv(MULTIPLY))))
+
+
+def test_made_directly_and_without_a_shader(mgr, abc):
+    assert kp.Algorithm(mgr, abc, spirv(MULTIPLY)).workgroup == (3, 1, 1)
+    empty = mgr.algorithm()
+    assert not empty.is_init() and empty.get_tensors() == []
+    empty.destroy()
+    for use in (lambda: empty.workgroup, lambda: empty.bindings, lambda: kp.OpAlgoDispatch(empty)):
+        with pytest.raises(kp.FailedPreconditionError, match="no shader"):
+            use()
+
+
+def test_the_same_spirv_again_is_one_shader(mgr, abc):
+    first = mgr.algorithm(abc, spirv(MULTIPLY))
+    shaders = kp.alive(detail=True)["shader"]
+    again = [mgr.algorithm(abc, bytes(bytearray(spirv(MULTIPLY)))) for _ in range(3)]
+    assert kp.alive(detail=True)["shader"] == shaders
+    assert first.is_init() and all(a.is_init() for a in again)

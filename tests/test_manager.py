@@ -1,0 +1,357 @@
+"""Managers: choosing a device, options, queues, life, diagnostics."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import subprocess
+import sys
+import threading
+import uuid
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py.diagnostics import Diagnostics
+from kompute_py.options import resolve_options
+
+
+def test_device_properties(mgr):
+    info = mgr.get_device_properties()
+    assert isinstance(info, dict) and isinstance(info, kp.DeviceInfo)
+    assert isinstance(info["device_name"], str) and info["device_name"] in repr(mgr)
+    assert len(info["max_work_group_count"]) == len(info["max_work_group_size"]) == 3
+    assert info["max_work_group_invocations"] >= 128 and isinstance(info["timestamps_supported"], bool)
+    assert info.device_name == info["device_name"] and info.limits["maxPushConstantsSize"] >= 128
+    assert info.type in {"discrete", "integrated", "virtual", "cpu", "other"}
+    with pytest.raises(AttributeError, match="device_name"):
+        _ = info.devicename
+    assert "device_name" in dir(info) and info["device_name"] in repr(info)
+
+
+def test_list_devices(mgr):
+    devices = kp.list_devices()
+    assert devices and all(isinstance(d, kp.DeviceInfo) for d in devices)
+    assert [d.index for d in devices] == list(range(len(devices)))
+    assert [d.device_name for d in mgr.list_devices()] == [d.device_name for d in devices]
+
+
+def test_forms_of_device(make_manager):
+    first = kp.list_devices()[0]
+    name = first.device_name
+    for device in (0, np.int64(0), name, name[:5].upper(), first, uuid.UUID(first.uuid), first.uuid):
+        manager = make_manager(device, validation=False)
+        assert manager.get_device_properties().device_name == name
+    assert make_manager(device=0, family_queue_indices=[], desired_extensions=[]).is_init()
+
+
+@pytest.mark.parametrize("device", [99, -1, "no such device", uuid.UUID(int=2**128 - 1)])
+def test_unknown_devices(device):
+    with pytest.raises(kp.NotFoundError, match=r"(?s)."):
+        kp.Manager(device)
+
+
+@pytest.mark.parametrize("device", [1.5, True, [], object()])
+def test_devices_of_wrong_types(device):
+    with pytest.raises(kp.ArgumentTypeError, match="device"):
+        kp.Manager(device)
+
+
+def test_a_rejection_says_why():
+    name = kp.list_devices()[0].device_name
+    with pytest.raises(kp.NotFoundError) as caught:
+        kp.Manager("no such device")
+    assert "no such device" in str(caught.value) and name in str(caught.value)
+
+
+def test_the_environment_names_the_device(monkeypatch):
+    name = kp.list_devices()[0].device_name
+    monkeypatch.setenv("KOMPUTE_PY_DEVICE", f"no such device,{name}")
+    assert kp.Manager().get_device_properties().device_name == name
+    monkeypatch.setenv("KOMPUTE_PY_DEVICE", "no such device")
+    with pytest.raises(kp.NotFoundError):
+        kp.Manager()
+    assert kp.Manager(0).is_init()  # an argument wins over the environment
+
+
+def test_queue_families(make_manager, mgr):
+    families = mgr.get_device_properties().queue_families
+    compute = next(f["index"] for f in families if f["compute"])
+    two = make_manager(0, [compute, compute])
+    assert len(two.queues) == 2 and two.queues[0]["family"] == compute
+    assert two.queues[1]["shared"] == (families[compute]["count"] < 2)
+    t = two.tensor([1, 2, 3])
+    two.sequence(0).eval(kp.OpSyncDevice([t]))
+    t.data()[:] = 0
+    two.sequence(1).eval(kp.OpSyncLocal([t]))
+    np.testing.assert_array_equal(t.data(), [1, 2, 3])
+    assert two.vk_queue(0) > 0 and two.vk_queue(1) > 0
+    for bad in (2, 10**6):
+        with pytest.raises(kp.OutOfRangeError):
+            two.vk_queue(bad)
+    with pytest.raises(kp.KomputeError):
+        kp.Manager(0, [99])
+    with pytest.raises(kp.InvalidArgumentError):
+        kp.Manager(0, [-1])
+    for wrong in ("0", 5, [1.5]):
+        with pytest.raises(kp.ArgumentTypeError):
+            kp.Manager(0, wrong)
+
+
+def test_extensions(messages):
+    with kp.Manager(desired_extensions=["VK_EXT_no_such_extension"]) as manager:
+        assert any("VK_EXT_no_such_extension" in text for text in messages)
+        assert "VK_EXT_no_such_extension" not in manager.enabled_extensions
+        offered = manager.get_device_properties().extensions
+    if offered:
+        with kp.Manager(required_extensions=[offered[0]]) as manager:
+            assert offered[0] in manager.enabled_extensions
+    with pytest.raises(kp.KomputeError, match="VK_EXT_no_such_extension"):
+        kp.Manager(required_extensions=["VK_EXT_no_such_extension"])
+    for wrong in ("VK_KHR_swapchain", [5], 5):
+        with pytest.raises(kp.ArgumentTypeError):
+            kp.Manager(desired_extensions=wrong)
+
+
+def test_unknown_options_list_the_known():
+    with pytest.raises(kp.InvalidArgumentError, match=r"robust_acces'.*pipeline_cache_dir.*robust_access"):
+        kp.Manager(robust_acces=True)
+
+
+def test_options_keyword_environment_default(monkeypatch):
+    monkeypatch.delenv("KOMPUTE_PY_PIPELINE_CACHE_DIR", raising=False)
+    assert resolve_options({}).robust_access is True
+    assert resolve_options({}).pipeline_cache_dir.endswith("kompute_py")
+    monkeypatch.setenv("KOMPUTE_PY_ROBUST_ACCESS", "off")
+    monkeypatch.setenv("KOMPUTE_PY_STRICT", "1")
+    monkeypatch.setenv("KOMPUTE_PY_REQUIRED_EXTENSIONS", "VK_A, VK_B VK_C")
+    found = resolve_options({"strict": None})
+    assert found.robust_access is False and found.strict is True
+    assert found.required_extensions == ("VK_A", "VK_B", "VK_C")
+    assert resolve_options({"robust_access": True, "strict": False})[1:3] == (False, True)
+    monkeypatch.setenv("KOMPUTE_PY_STRICT", "perhaps")
+    with pytest.raises(kp.InvalidArgumentError, match="KOMPUTE_PY_STRICT"):
+        resolve_options({})
+    with pytest.raises(kp.ArgumentTypeError, match="strict"):
+        resolve_options({"strict": 2.5})
+
+
+@pytest.mark.parametrize("variable", ["KOMPUTE_ENV_DEBUG_LAYERS", "KOMPUTE_PY_DEBUG_LAYERS"])
+def test_debug_layers_of_the_environment(monkeypatch, variable):
+    monkeypatch.setenv(variable, "VK_LAYER_A VK_LAYER_B")
+    assert resolve_options({}).debug_layers == ("VK_LAYER_A", "VK_LAYER_B")
+    assert resolve_options({"debug_layers": ["VK_LAYER_C"]}).debug_layers == ("VK_LAYER_C",)
+
+
+def test_validation_by_the_environment(monkeypatch):
+    monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
+    with kp.Manager() as manager:
+        assert manager.validation
+    with kp.Manager(validation=False) as manager:
+        assert not manager.validation
+
+
+def test_the_context_manager_and_destroy():
+    with kp.Manager() as manager:
+        t = manager.tensor([1, 2])
+        algorithm = kp.OpMult([t, t, t]).algorithm
+        seq = manager.sequence().record(kp.OpSyncDevice([t])).eval()
+        view = t.data()
+        assert manager.is_init() and t.is_init() and seq.is_init() and algorithm.is_init()
+    assert not (manager.is_init() or t.is_init() or seq.is_init() or algorithm.is_init())
+    manager.destroy()
+    assert "destroyed" in repr(manager)
+    np.testing.assert_array_equal(view, [1, 2])
+    for use in (
+        lambda: manager.tensor([1]),
+        lambda: manager.zeros(1),
+        lambda: manager.image(np.zeros((1, 1))),
+        lambda: manager.sequence(),
+        lambda: manager.algorithm([], b"", (1, 1, 1)),
+        manager.__enter__,
+        seq.eval,
+        t.data,
+        lambda: seq.record(kp.OpSyncDevice([t])),
+    ):
+        with pytest.raises(kp.FailedPreconditionError):
+            use()
+    for child in (t, seq, algorithm):
+        child.destroy()
+
+
+def test_destroy_with_work_in_flight(clean):
+    manager = kp.Manager()
+    t = manager.tensor(np.arange(1 << 20))
+    seq = manager.sequence().record(kp.OpSyncDevice([t])).eval_async()
+    manager.destroy()
+    assert not seq.is_running() and not seq.is_init()
+
+
+def test_dropping_everything_at_once(clean):
+    manager = kp.Manager()
+    t = manager.tensor(np.arange(1 << 20))
+    seq = manager.sequence().record(kp.OpSyncDevice([t])).eval_async()
+    with pytest.warns(ResourceWarning):
+        del manager, t, seq
+        gc.collect()
+    with kp.Manager():
+        pass
+
+
+def test_the_default_manager():
+    made = kp.manager()
+    try:
+        assert kp.manager() is made
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(kp.manager())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(manager is made for manager in found)
+        made.destroy()
+        again = kp.manager()
+        assert again is not made and again.is_init()
+    finally:
+        kp.manager().destroy()
+
+
+def test_alive(mgr):
+    before = kp.alive()
+    t = mgr.tensor([1])
+    assert kp.alive() == before + 1 and kp.alive(detail=True)["buffer"] >= 1
+    del t
+    assert kp.alive() == before
+
+
+def test_raw_handles(mgr):
+    assert mgr.vk_instance > 0 and mgr.vk_physical_device > 0 and mgr.vk_device > 0 and mgr.vk_queue() > 0
+
+
+def test_several_managers(make_manager):
+    managers = [make_manager(validation=False) for _ in range(3)]
+    tensors = [m.tensor([i, i]) for i, m in enumerate(managers)]
+    for i, (m, t) in enumerate(zip(managers, tensors, strict=True)):
+        m.sequence().eval(kp.OpSyncDevice([t]))
+        np.testing.assert_array_equal(t.read(), [i, i])
+    managers[0].destroy()
+    assert tensors[1].is_init() and not tensors[0].is_init()
+
+
+class Breaks(kp.OpBase):
+    """Fills past the end of a buffer: what the validation layer must report."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.reads, self.writes = [], [tensor]
+
+    def record(self, cmd):
+        import vulkan as vk
+
+        vk.vkCmdFillBuffer(
+            cmd.vk_command_buffer, self.tensor.vk_buffer, 3, 4, 0
+        )  # the offset is no multiple of 4
+
+
+def test_validation_messages_are_logged(messages):
+    pytest.importorskip("vulkan")
+    with kp.Manager(validation=True) as manager:
+        manager.sequence().record(Breaks(manager.zeros(16))).eval()
+    assert any("vkCmdFillBuffer" in text for text in messages)
+
+
+def test_strict_raises_validation_messages(messages):
+    pytest.importorskip("vulkan")
+    with kp.Manager(validation=True, strict=True) as manager:
+        seq = manager.sequence().record(Breaks(manager.zeros(16)))
+        with pytest.raises(kp.ValidationError, match="vkCmdFillBuffer") as caught:
+            seq.eval()
+        assert isinstance(caught.value, kp.KomputeError) and caught.value.code is kp.ErrorCode.INTERNAL
+        assert caught.value.messages and all(severity == "error" for severity, _, _ in caught.value.messages)
+        assert not seq.is_running()
+        manager.sequence().record(kp.OpFill([manager.zeros(16)], 1)).eval()
+
+
+def test_levels_of_messages(caplog):
+    class Context:
+        def drain_messages(self):
+            return [("error", "VUID-a", "wrong"), ("warning", "b", "odd"), ("info", "c", "told")]
+
+        def take_notes(self):
+            return ["a note"]
+
+    diagnostics = Diagnostics(Context(), strict=True)
+    with caplog.at_level(logging.DEBUG, "kompute_py"):
+        with pytest.raises(kp.ValidationError, match="VUID-a: wrong"):
+            diagnostics.report()
+        diagnostics.report(can_raise=False)
+        diagnostics.log_notes()
+    assert [(r.levelname, r.getMessage()) for r in caplog.records[:3]] == [
+        ("ERROR", "VUID-a: wrong"), ("WARNING", "b: odd"), ("INFO", "c: told"),
+    ]  # fmt: skip
+    assert caplog.records[-1].getMessage() == "a note"
+
+
+def run_python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def test_import_does_no_work():
+    code = """
+import sys, numpy
+before = set(sys.modules)
+import kompute_py as kp
+new = {name.split(".")[0] for name in set(sys.modules) - before}
+heavy = new & {"vulkan", "logging", "matplotlib", "scipy", "typer", "rich", "asyncio", "PIL"}
+assert not heavy, heavy
+assert kp.alive() == 0
+with open("/proc/self/maps") as maps:
+    assert "libvulkan" not in maps.read()
+"""
+    if not os.path.exists("/proc/self/maps"):
+        pytest.skip("needs /proc")
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_driver():
+    done = run_python(
+        "import kompute_py as kp\n"
+        "for use in (kp.Manager, kp.list_devices):\n"
+        "    try:\n        use()\n"
+        "    except kp.UnavailableError as error: print(len(str(error)))\n",
+        VK_DRIVER_FILES="/nonexistent/driver.json",
+        VK_ICD_FILENAMES="/nonexistent/driver.json",
+    )
+    assert done.returncode == 0 and len(done.stdout.split()) == 2, done.stderr
+
+
+def test_exit_with_objects_alive():
+    done = run_python(
+        "import kompute_py as kp, numpy as np\n"
+        "mgr = kp.Manager()\n"
+        "t = mgr.tensor(np.zeros(1 << 20))\n"
+        "view = t.data()\n"
+        "seq = mgr.sequence().record(kp.OpSyncDevice([t])).eval()\n"
+        "kp.manager()\n"
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_public_names():
+    assert kp.__version__
+    for name in kp.__all__:
+        assert getattr(kp, name) is not None
+    assert kp.TensorTypes is kp.MemoryTypes and kp.TensorDataTypes is kp.DataTypes
+    for name, member in [*kp.MemoryTypes.__members__.items(), *kp.DataTypes.__members__.items()]:
+        assert getattr(kp, name) is member and name not in kp.__all__
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = kp.nonsense

@@ -1,0 +1,356 @@
+"""Sequences: recording, evaluating, waiting, timing, and life."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+ADD_ONE = """
+#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer V { float v[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < v.length()) v[i] += 1.0; }
+"""
+
+SLOW = """
+#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer V { uint v[]; };
+void main() {
+    uint x = gl_GlobalInvocationID.x;
+    for (uint k = 0; k < v[0]; ++k) x = x * 1664525u + 1013904223u;
+    if (x == 0u) v[1] = x;
+}
+"""
+
+
+@pytest.fixture
+def plus_one(mgr):
+    t = mgr.tensor(np.zeros(100))
+    return t, mgr.algorithm([t], kp.compile(ADD_ONE), (2, 1, 1))
+
+
+def test_methods_chain(mgr):
+    t = mgr.tensor([1, 2])
+    seq = mgr.sequence()
+    assert isinstance(seq, kp.Sequence)
+    assert seq.record(kp.OpSyncDevice([t])) is seq
+    assert seq.eval() is seq and seq.eval(kp.OpSyncLocal([t])) is seq
+    assert seq.eval_async() is seq and seq.eval_await() is seq
+    assert seq.eval_async(kp.OpSyncLocal([t])) is seq and seq.eval_await(10_000) is seq
+    assert seq.clear() is None and seq.rerecord() is None and seq.destroy() is None
+
+
+def test_several_operations_at_once(mgr, needs, plus_one):
+    needs(mgr, "dispatch")
+    t, algorithm = plus_one
+    mgr.sequence().record(
+        kp.OpSyncDevice([t]), kp.OpAlgoDispatch(algorithm), kp.OpAlgoDispatch(algorithm), kp.OpSyncLocal([t])
+    ).eval()
+    np.testing.assert_array_equal(t.data(), np.full(100, 2))
+
+
+def test_replay(mgr, needs, plus_one):
+    needs(mgr, "dispatch")
+    t, algorithm = plus_one
+    mgr.sequence().eval(kp.OpSyncDevice([t]))
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
+    for _ in range(10):
+        seq.eval()
+    mgr.sequence().eval(kp.OpSyncLocal([t]))
+    np.testing.assert_array_equal(t.data(), np.full(100, 10))
+
+
+def test_uploads_what_the_host_copy_holds_at_each_eval(mgr):
+    t = mgr.tensor([1, 2])
+    seq = mgr.sequence().record(kp.OpSyncDevice([t])).eval()
+    t.data()[:] = [3, 4]
+    seq.eval()
+    np.testing.assert_array_equal(t.read(), [3, 4])
+
+
+def test_a_record_after_an_eval_starts_afresh(mgr, needs, plus_one):
+    needs(mgr, "dispatch")
+    t, algorithm = plus_one
+    seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(algorithm)).eval()
+    seq.record(kp.OpAlgoDispatch(algorithm)).eval()
+    np.testing.assert_array_equal(t.read(), np.full(100, 2))
+    seq.rerecord()
+    seq.eval()
+    np.testing.assert_array_equal(t.read(), np.full(100, 3))
+
+
+def test_eval_with_an_operation_drops_the_rest(mgr, needs, plus_one):
+    needs(mgr, "dispatch")
+    t, algorithm = plus_one
+    seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(algorithm))
+    seq.eval(kp.OpSyncDevice([t]))
+    np.testing.assert_array_equal(t.read(), np.zeros(100))
+    seq.eval()
+    np.testing.assert_array_equal(t.read(), np.zeros(100))
+
+
+def test_clear(mgr, needs, plus_one):
+    needs(mgr, "dispatch")
+    t, algorithm = plus_one
+    seq = mgr.sequence().record(kp.OpSyncDevice([t])).eval()
+    seq.record(kp.OpAlgoDispatch(algorithm))
+    seq.clear()
+    assert not seq.is_recording()
+    seq.eval()
+    np.testing.assert_array_equal(t.read(), np.zeros(100))
+
+
+def test_states(mgr):
+    t = mgr.tensor([1])
+    seq = mgr.sequence()
+    assert seq.is_init() and not seq.is_recording() and not seq.is_running() and seq.is_complete()
+    seq.record(kp.OpSyncDevice([t]))
+    assert seq.is_recording() and not seq.is_running()
+    seq.eval()
+    assert not seq.is_recording() and not seq.is_running() and seq.is_complete()
+    seq.eval_async()
+    assert seq.is_running()
+    seq.eval_await()
+    assert not seq.is_running()
+    seq.record(kp.OpSyncDevice([t]))
+    seq.clear()
+    assert not seq.is_recording()
+
+
+def test_eval_of_nothing(mgr):
+    seq = mgr.sequence()
+    assert seq.eval() is seq and not seq.is_running()
+
+
+def test_running(mgr):
+    t = mgr.tensor([1])
+    op = kp.OpSyncDevice([t])
+    seq = mgr.sequence().record(op).eval_async()
+    for use in (
+        seq.eval,
+        seq.eval_async,
+        lambda: seq.record(op),
+        lambda: seq.eval(op),
+        seq.clear,
+        seq.rerecord,
+    ):
+        with pytest.raises(kp.FailedPreconditionError):
+            use()
+    assert seq.is_running()
+    seq.eval_await()
+    seq.eval()
+
+
+def test_await_with_nothing_running_warns(mgr):
+    seq = mgr.sequence()
+    with pytest.warns(kp.KomputeWarning, match="nothing running") as caught:
+        assert seq.eval_await() is seq
+    assert caught[0].filename == __file__
+
+
+def slow_sequence(mgr, seconds):
+    """A sequence that runs for at least about `seconds`."""
+    t = mgr.tensor_t(np.array([1000, 0], np.uint32), "host")
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(mgr.algorithm([t], kp.compile(SLOW), (64, 1, 1))))
+    while True:
+        begin = time.perf_counter()
+        seq.eval()
+        took = time.perf_counter() - begin
+        if took >= seconds:
+            return seq
+        t.data()[0] = min(int(t.data()[0] * max(2.0, 1.5 * seconds / took)), 2**31)
+
+
+def test_time_out(mgr, needs):
+    needs(mgr, "dispatch")
+    seq = slow_sequence(mgr, 0.4)
+    seq.eval_async()
+    begin = time.perf_counter()
+    with pytest.raises(kp.EvalTimeoutError, match="still running"):
+        seq.eval_await(20)
+    assert 0.015 < time.perf_counter() - begin < 0.25
+    assert seq.is_running()
+    with pytest.raises(TimeoutError):
+        seq.eval_await(timeout=0.01)
+    with pytest.raises(kp.EvalTimeoutError):
+        seq.eval_await(0)
+    assert seq.is_running()
+    seq.eval_await(timeout=60)
+    assert not seq.is_running() and seq.is_complete()
+    seq.eval()
+
+
+def test_other_threads_run_while_one_waits(mgr, needs):
+    needs(mgr, "dispatch")
+    seq = slow_sequence(mgr, 0.3)
+    count, done = 0, threading.Event()
+
+    def work():
+        nonlocal count
+        while not done.is_set():
+            count += 1
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    before = count
+    seq.eval()
+    during = count - before
+    done.set()
+    thread.join()
+    assert during >= 10
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "error"),
+    [
+        ((-1,), {}, kp.InvalidArgumentError), ((), {"timeout": -1}, kp.InvalidArgumentError),
+        ((float("nan"),), {}, kp.InvalidArgumentError), (("soon",), {}, kp.ArgumentTypeError),
+        ((1,), {"timeout": 1}, kp.InvalidArgumentError),
+    ],
+)  # fmt: skip
+def test_bad_waits(mgr, args, keywords, error):
+    with pytest.raises(error):
+        mgr.sequence().eval_await(*args, **keywords)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "op", kp.OpSyncDevice, object()])
+def test_what_is_no_operation(mgr, wrong):
+    seq = mgr.sequence()
+    with pytest.raises(kp.ArgumentTypeError, match=r"kp\.OpBase"):
+        seq.record(wrong)
+    if wrong is not None:
+        with pytest.raises(kp.ArgumentTypeError, match=r"kp\.OpBase"):
+            seq.eval(wrong)
+    assert not seq.is_recording()
+
+
+def test_a_failed_record_leaves_the_recording(mgr, make_manager):
+    t = mgr.tensor([1, 2])
+    foreign = make_manager().tensor([1, 2])
+    seq = mgr.sequence().record(kp.OpSyncDevice([t]))
+    with pytest.raises(kp.InvalidArgumentError):
+        seq.record(kp.OpSyncDevice([foreign]))
+    seq.eval()
+    np.testing.assert_array_equal(t.read(), [1, 2])
+
+
+@pytest.mark.parametrize("index", [1, 7, -1, 2**40])
+def test_queue_index(mgr, index):
+    with pytest.raises(kp.OutOfRangeError, match=str(index)):
+        mgr.sequence(index)
+
+
+def test_sequence_arguments(mgr):
+    for bad in ("0", 0.5, None):
+        with pytest.raises(kp.ArgumentTypeError):
+            mgr.sequence(bad)
+    with pytest.raises(kp.InvalidArgumentError):
+        mgr.sequence(0, -1)
+    assert mgr.sequence(queue_index=0, total_timestamps=5).queue_index == 0
+    assert kp.Sequence(mgr, 0, timestamps=True).is_init()
+
+
+def test_timestamps(mgr, needs):
+    needs(mgr, "timestamps")
+    t = mgr.tensor(np.zeros(1 << 16))
+    seq = mgr.sequence(0, 100).record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t])).eval()
+    ticks = seq.get_timestamps()
+    assert len(ticks) == 3 and all(isinstance(tick, int) for tick in ticks) and sorted(ticks) == ticks
+    timings = seq.timings()
+    assert [name for name, _ in timings] == ["OpSyncDevice", "OpSyncLocal"]
+    assert all(0 <= seconds < 10 for _, seconds in timings)
+    period = mgr.get_device_properties().timestamp_period
+    assert timings[0][1] == pytest.approx((ticks[1] - ticks[0]) * period * 1e-9)
+    seq.eval()
+    assert seq.get_timestamps()[0] >= ticks[-1]
+
+
+def test_timestamps_size_themselves(mgr, needs):
+    needs(mgr, "timestamps")
+    t = mgr.tensor([1])
+    seq = mgr.sequence(timestamps=True)
+    for count in (1, 40, 300):
+        for _ in range(count):
+            seq.record(kp.OpSyncDevice([t]))
+        seq.eval()
+        assert len(seq.get_timestamps()) == count + 1
+
+
+def test_timestamps_overflow(mgr, needs):
+    needs(mgr, "timestamps")
+    t = mgr.tensor([1, 2])
+    seq = mgr.sequence(0, 2).record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t]))
+    with pytest.raises(kp.OutOfMemoryError, match="2"):
+        seq.record(kp.OpSyncLocal([t]))
+    seq.eval()
+    assert len(seq.get_timestamps()) == 3
+
+
+def test_no_timestamps(mgr):
+    seq = mgr.sequence()
+    for use in (seq.get_timestamps, seq.timings):
+        with pytest.raises(kp.FailedPreconditionError, match="timestamps=True"):
+            use()
+
+
+def test_destroy(mgr):
+    t = mgr.tensor([1])
+    op = kp.OpSyncDevice([t])
+    seq = mgr.sequence().record(op).eval_async()
+    seq.destroy()
+    seq.destroy()
+    assert not seq.is_init() and not seq.is_running() and "destroyed" in repr(seq)
+    for use in (seq.eval, seq.eval_async, lambda: seq.record(op), seq.eval_await, seq.clear, seq.rerecord):
+        with pytest.raises(kp.FailedPreconditionError):
+            use()
+
+
+def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr, needs):
+    needs(mgr, "dispatch")
+    seq = slow_sequence(mgr, 0.3).eval_async()
+    begin = time.perf_counter()
+    with pytest.warns(ResourceWarning, match="eval_await"):
+        del seq
+        gc.collect()
+    assert time.perf_counter() - begin < 0.2
+
+
+def test_dropping_an_idle_sequence_is_silent(mgr):
+    seq = mgr.sequence().record(kp.OpSyncDevice([mgr.tensor([1])])).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del seq
+        gc.collect()
+
+
+def test_a_sequence_keeps_what_it_uses(mgr):
+    out = mgr.zeros(3)
+    seq = mgr.sequence().record(kp.OpCopy([mgr.tensor([1, 2, 3], "host"), out])).record(kp.OpSyncLocal([out]))
+    gc.collect()
+    seq.eval()
+    np.testing.assert_array_equal(out.data(), [1, 2, 3])
+
+
+def test_names_and_handles(mgr):
+    seq = mgr.sequence().record(kp.OpSyncDevice([mgr.tensor([1])]))
+    seq.name = "upload"
+    assert (
+        seq.name == "upload"
+        and "upload" in repr(seq)
+        and "recording" in repr(seq)
+        and "OpSyncDevice" in repr(seq)
+    )
+    seq.eval()
+    assert seq.vk_command_buffer > 0 and seq.vk_semaphore > 0 and seq.last_value > 0 and seq.manager is mgr
+    before = seq.last_value
+    seq.eval()
+    assert seq.last_value > before
