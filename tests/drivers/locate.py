@@ -110,7 +110,9 @@ def _vulkan_directories(kind: str) -> list[Path]:
 
 
 def _lavapipe() -> Path:
-    found = [path for directory in _vulkan_directories("icd.d") for path in sorted(directory.glob("lvp_icd*.json"))]
+    found = [
+        path for directory in _vulkan_directories("icd.d") for path in sorted(directory.glob("lvp_icd*.json"))
+    ]
     # A system with foreign architectures has one manifest for each.
     native = [path for path in found if platform.machine() in path.name or path.name == "lvp_icd.json"]
     if not (native or found):
@@ -186,7 +188,10 @@ def _write_json(path: Path, content: dict[str, Any]) -> Path:
 
 
 def _icd(library: Path, api_version: str) -> Path:
-    content = {"file_format_version": "1.0.0", "ICD": {"library_path": str(library), "api_version": api_version}}
+    content = {
+        "file_format_version": "1.0.0",
+        "ICD": {"library_path": str(library), "api_version": api_version},
+    }
     return _write_json(library.with_name("icd.json"), content)
 
 
@@ -239,7 +244,9 @@ def _null() -> Path:
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
     for path in sorted([*sources, *NULL_SOURCES.glob("*.hpp")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    what = "building the null driver (it needs a C++20 compiler and the Vulkan headers, libvulkan-dev on Debian)"
+    what = (
+        "building the null driver (it needs a C++20 compiler and the Vulkan headers, libvulkan-dev on Debian)"
+    )
 
     def make(directory: Path) -> None:
         target = directory / NULL_LIBRARY

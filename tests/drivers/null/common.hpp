@@ -294,6 +294,8 @@ struct Resource : Object {              // what can be bound to memory
 };
 void bind(Resource& resource, DeviceMemory* memory, VkDeviceSize offset, const VkMemoryRequirements& needs, bool linear);
 void unbind(Resource& resource);
+// The device has written bytes of a resource: what the host has cached of them is stale.
+void device_wrote(const Resource& resource, const uint8_t* bytes, VkDeviceSize size);
 
 struct Buffer : Resource {
     static constexpr Kind kKind = Kind::Buffer;

@@ -53,6 +53,7 @@ void copy_buffer(const CopyBufferCommand& c) {
         if (source < target + regions[i].size && target < source + regions[i].size)
             violation("vkCmdCopyBuffer: source (%s) and target (%s) overlap", label(c.source), label(c.target));
         std::memmove(target, source, regions[i].size);
+        device_wrote(*c.target, target, regions[i].size);
     }
 }
 
@@ -62,9 +63,10 @@ void fill_buffer(const FillCommand& c) {
     const uint8_t low = uint8_t(c.value);
     if (c.value == low * 0x01010101u) {
         std::memset(target, low, c.size);
-        return;
+    } else {
+        for (VkDeviceSize at = 0; at + 4 <= c.size; at += 4) std::memcpy(target + at, &c.value, 4);
     }
-    for (VkDeviceSize at = 0; at + 4 <= c.size; at += 4) std::memcpy(target + at, &c.value, 4);
+    device_wrote(*c.target, target, c.size);
 }
 
 void copy_buffer_image(const BufferImageCommand& c, bool to_image) {
@@ -94,6 +96,8 @@ void copy_buffer_image(const BufferImageCommand& c, bool to_image) {
                     uint8_t* texels = image.texel(box.level, box.layer + layer, uint32_t(r.imageOffset.x),
                                                   uint32_t(r.imageOffset.y) + y, uint32_t(r.imageOffset.z) + z);
                     std::memcpy(to_image ? texels : row, to_image ? row : texels, row_bytes);
+                    if (to_image) device_wrote(image, texels, row_bytes);
+                    else device_wrote(*c.buffer, row, row_bytes);
                 }
     }
 }
@@ -112,14 +116,17 @@ void copy_image(const CopyImageCommand& c) {
                          r.dstOffset, r.extent};
         if (!fits(*c.source, from_box, "vkCmdCopyImage (source)") || !fits(*c.target, to_box, "vkCmdCopyImage (target)"))
             continue;
+        const VkDeviceSize row_bytes = VkDeviceSize(r.extent.width) * c.source->texel_bytes;
         for (uint32_t layer = 0; layer < std::min(from_box.layers, to_box.layers); ++layer)
             for (uint32_t z = 0; z < r.extent.depth; ++z)
-                for (uint32_t y = 0; y < r.extent.height; ++y)
-                    std::memmove(c.target->texel(to_box.level, to_box.layer + layer, uint32_t(r.dstOffset.x),
-                                                 uint32_t(r.dstOffset.y) + y, uint32_t(r.dstOffset.z) + z),
-                                 c.source->texel(from_box.level, from_box.layer + layer, uint32_t(r.srcOffset.x),
-                                                 uint32_t(r.srcOffset.y) + y, uint32_t(r.srcOffset.z) + z),
-                                 VkDeviceSize(r.extent.width) * c.source->texel_bytes);
+                for (uint32_t y = 0; y < r.extent.height; ++y) {
+                    uint8_t* target = c.target->texel(to_box.level, to_box.layer + layer, uint32_t(r.dstOffset.x),
+                                                      uint32_t(r.dstOffset.y) + y, uint32_t(r.dstOffset.z) + z);
+                    const uint8_t* source = c.source->texel(from_box.level, from_box.layer + layer, uint32_t(r.srcOffset.x),
+                                                            uint32_t(r.srcOffset.y) + y, uint32_t(r.srcOffset.z) + z);
+                    std::memmove(target, source, row_bytes);
+                    device_wrote(*c.target, target, row_bytes);
+                }
     }
 }
 
@@ -138,8 +145,11 @@ void for_each_row(const Image& image, const VkImageSubresourceRange& range, Visi
         for (uint32_t level = range.baseMipLevel; level < last_level; ++level) {
             const VkExtent3D& e = image.levels[level].extent;
             for (uint32_t z = 0; z < e.depth; ++z)
-                for (uint32_t y = 0; y < e.height; ++y)
-                    visit(image.texel(level, layer, 0, y, z), size_t(e.width) * image.texel_bytes);
+                for (uint32_t y = 0; y < e.height; ++y) {
+                    uint8_t* row = image.texel(level, layer, 0, y, z);
+                    visit(row, size_t(e.width) * image.texel_bytes);
+                    device_wrote(image, row, size_t(e.width) * image.texel_bytes);
+                }
         }
 }
 
@@ -193,7 +203,9 @@ void copy_queries(const CopyQueriesCommand& c) {
     const VkDeviceSize element = (c.flags & VK_QUERY_RESULT_64_BIT ? 8 : 4) *
                                  (c.flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT ? 2 : 1);
     uint8_t* out = span(c.target, c.offset, (c.count - 1) * c.stride + element, "vkCmdCopyQueryPoolResults");
-    if (out) write_query_results(*c.pool, c.first, c.count, out, c.stride, c.flags);
+    if (!out) return;
+    write_query_results(*c.pool, c.first, c.count, out, c.stride, c.flags);
+    device_wrote(*c.target, out, (c.count - 1) * c.stride + element);
 }
 
 void wait_events(const WaitEventsCommand& c) {
@@ -218,8 +230,10 @@ void execute(const CommandBuffer& buffer) {
             case Op::FillBuffer: fill_buffer(*static_cast<const FillCommand*>(p)); break;
             case Op::UpdateBuffer: {
                 const auto* c = static_cast<const UpdateCommand*>(p);
-                if (uint8_t* target = span(c->target, c->offset, c->size, "vkCmdUpdateBuffer"))
+                if (uint8_t* target = span(c->target, c->offset, c->size, "vkCmdUpdateBuffer")) {
                     std::memcpy(target, c + 1, c->size);
+                    device_wrote(*c->target, target, c->size);
+                }
                 break;
             }
             case Op::CopyBufferToImage: copy_buffer_image(*static_cast<const BufferImageCommand*>(p), true); break;

@@ -1,7 +1,11 @@
 // Device memory. Coherent memory is one piece of storage. Non-coherent memory is two, what the host sees and what the
-// device sees, with a snapshot of what the host saw at the last flush or invalidation: a flush carries over only the
-// bytes that the host has changed since, as a cache writes back only dirty lines, so flushing what nobody wrote can not
-// destroy newer results of the device.
+// device sees, with a snapshot of what the host saw at the last flush or invalidation. A line (an atom of nonCoherentAtomSize
+// bytes) that the host has changed since is dirty, and a flush carries only dirty lines over, as a cache does: flushing
+// what nobody wrote can not destroy newer results of the device.
+//
+// Comparing contents would miss a host that writes the very bytes which the snapshot has, after the device has written
+// others. So what the device writes is replaced by noise on the host's side, in memory and snapshot, where it is clean:
+// any later write of the host differs from it, and reading without an invalidation shows neither the old nor the new data.
 #include "entry_points.hpp"
 
 #include <algorithm>
@@ -55,14 +59,20 @@ std::pair<VkDeviceSize, VkDeviceSize> checked_range(const char* call, const VkMa
 void flush(DeviceMemory& m, VkDeviceSize begin, VkDeviceSize end) {
     constexpr VkDeviceSize kChunk = 4096;
     for (VkDeviceSize at = begin; at < end; at += kChunk) {
-        const VkDeviceSize n = std::min(kChunk, end - at);
-        if (!std::memcmp(m.host_bytes + at, m.snapshot + at, n)) continue;
-        for (VkDeviceSize i = at; i < at + n; ++i) {
-            if (m.host_bytes[i] == m.snapshot[i]) continue;
-            m.device_bytes[i] = m.host_bytes[i];
-            m.snapshot[i] = m.host_bytes[i];
+        const VkDeviceSize chunk_end = std::min(end, at + kChunk);
+        if (!std::memcmp(m.host_bytes + at, m.snapshot + at, chunk_end - at)) continue;
+        for (VkDeviceSize line = at; line < chunk_end; line += kAtomSize) {
+            const VkDeviceSize n = std::min(kAtomSize, chunk_end - line);
+            if (!std::memcmp(m.host_bytes + line, m.snapshot + line, n)) continue;
+            std::memcpy(m.device_bytes + line, m.host_bytes + line, n);
+            std::memcpy(m.snapshot + line, m.host_bytes + line, n);
         }
     }
+}
+uint64_t scramble(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
 }
 void invalidate(DeviceMemory& m, VkDeviceSize begin, VkDeviceSize end) {
     constexpr VkDeviceSize kChunk = 4096;
@@ -110,6 +120,20 @@ DeviceMemory::~DeviceMemory() {
         release(device_bytes, size);
     } else if (!imported) {
         release(device_bytes, size);
+    }
+}
+
+void device_wrote(const Resource& resource, const uint8_t* bytes, VkDeviceSize size) {
+    DeviceMemory& m = *resource.memory;
+    if (m.coherent) return;
+    static std::atomic<uint64_t> writes{0};
+    const uint64_t seed = writes.fetch_add(1) << 40;
+    const VkDeviceSize begin = VkDeviceSize(bytes - m.device_bytes);
+    for (VkDeviceSize i = begin; i < begin + size; ++i) {
+        if (m.host_bytes[i] != m.snapshot[i]) continue;
+        uint8_t noise = uint8_t(scramble(seed ^ i));
+        if (noise == m.device_bytes[i]) noise ^= 0x55;
+        m.host_bytes[i] = m.snapshot[i] = noise;
     }
 }
 
