@@ -1,0 +1,239 @@
+"""Types of the native module. Private: the public classes in this package hold these objects."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__version__: str
+
+def alive() -> dict[str, int]:
+    """Live native objects by kind: "context", "buffer", "image", "shader", "algorithm", "stream"."""
+
+def shutdown() -> None:
+    """Waits for the work of devices whose last owner is gone. Called at interpreter exit."""
+
+def loader_info() -> dict[str, Any]:
+    """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str], "extensions": [str]}. Never raises."""
+
+def enumerate_devices() -> list[dict[str, Any]]:
+    """One dict for each physical device (see `Context.info`). Raises UnavailableError with no loader or driver."""
+
+def select_device(index: int | None, preferences: str) -> dict[str, Any]:
+    """{"index": int | None, "request": str, "passed_over": [(index, name, reason)], "error": str}"""
+
+class Context:
+    """One VkDevice, its queues, memory and caches."""
+
+    def __init__(
+        self,
+        *,
+        index: int | None,
+        preferences: str,
+        family_queue_indices: Sequence[int],
+        desired_extensions: Sequence[str],
+        required_extensions: Sequence[str],
+        validation: bool,
+        layers: Sequence[str],
+        robust_access: bool,
+        pipeline_cache_dir: str,
+    ) -> None:
+        """`pipeline_cache_dir` "" turns the cache on disk off."""
+
+    info: dict[str, Any]
+    """Keys: index, device_name, vendor_id, device_id, vendor_name, uuid (hex str), driver_name, driver_info, driver_version (str),
+    api_version (str), type ("discrete", "integrated", "virtual", "cpu", "other"), max_work_group_count (tuple3),
+    max_work_group_invocations (int), max_work_group_size (tuple3), timestamps_supported (bool), timestamp_period (ns, float),
+    subgroup_size, limits (dict str -> int | float | tuple), features (dict str -> bool, what the device has), extensions ([str]),
+    queue_families ([{"index", "count", "compute", "transfer", "graphics", "timestamp_valid_bits"}]),
+    memory_heaps ([{"size", "device_local"}]), memory_types ([{"heap", "device_local", "host_visible", "host_coherent", "host_cached"}]),
+    device_local_bytes (int)."""
+    request: str
+    passed_over: list[tuple[int, str, str]]
+    enabled_extensions: list[str]
+    enabled_features: list[str]
+    def take_notes(self) -> list[str]:
+        """Sentences worth a log line that came up since the last call: desired extensions that are missing, fall-backs taken."""
+    queue_count: int
+    queues: list[dict[str, Any]]
+    """One for each logical queue: {"family", "index", "shared" (multiplexed onto a queue of the same family)}."""
+    validation: bool
+    """Whether the layer is really on."""
+    vk_instance: int
+    vk_physical_device: int
+    vk_device: int
+    def vk_queue(self, queue_index: int) -> int: ...
+    def is_init(self) -> bool: ...
+    def destroy(self) -> None:
+        """Waits for the device's work, destroys every object made from it. Again: nothing."""
+    def abandon(self) -> None:
+        """The finaliser's destroy: never waits; work in flight finishes later."""
+    def wait_idle(self) -> None: ...
+    def drain_messages(self) -> list[tuple[str, str, str]]:
+        """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text)."""
+    def memory_statistics(self) -> dict[str, Any]: ...
+    def buffer(self, data: np.ndarray | None, nbytes: int, memory_type: int, zero: bool = False) -> Buffer:
+        """`data` must be C-contiguous (its bytes are copied) or None; `zero` clears the host copy (for `storage`: the device memory)."""
+    def image(
+        self,
+        data: np.ndarray | None,
+        width: int,
+        height: int,
+        channels: int,
+        component: str,
+        normalized: bool,
+        memory_type: int,
+    ) -> Image:
+        """`component`: NumPy dtype name: "uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32"."""
+    def shader(self, spirv: bytes) -> Shader:
+        """The module of these bytes: validated and checked against the device once, then found again by content."""
+    def algorithm(
+        self,
+        shader: Shader,
+        memories: Sequence[Memory],
+        workgroup: tuple[int, int, int],
+        spec_constants: bytes,
+        spec_map: Sequence[tuple[int, int, int]],
+        push_constants: bytes,
+    ) -> Algorithm:
+        """`spec_map`: (constant id, offset, size) into `spec_constants`. `push_constants` has the block's size or is empty."""
+    def stream(self, queue_index: int, timestamps: int) -> Stream:
+        """`timestamps`: most operations that can be timed; 0 none, -1 as many as are recorded."""
+
+class Memory:
+    """Base of Buffer and Image."""
+
+    nbytes: int
+    memory_type: int
+    name: str
+    def is_init(self) -> bool: ...
+    def destroy(self) -> None: ...
+    def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray:
+        """Flat writable array over the host copy whose `.base` is `base`. Raises FailedPreconditionError when destroyed or storage."""
+    def keep_host(self) -> object:
+        """An object that keeps the host copy's memory alive beyond destroy(); None where there is none."""
+    def read(self, out: np.ndarray, offset: int = 0) -> None:
+        """Waits for pending work on it, then copies the device's contents (out.nbytes bytes from `offset`) to `out`."""
+    def write(self, data: np.ndarray, offset: int = 0) -> None:
+        """Waits for pending work on it, then copies C-contiguous `data` to the device (and to the host copy), done on return."""
+    def wait(self) -> None:
+        """Waits for pending work that uses it."""
+    host_visible: bool
+    """Whether the device's memory of it can be seen by the host."""
+    vk_memory: int
+    vk_memory_offset: int
+
+class Buffer(Memory):
+    vk_buffer: int
+    vk_offset: int
+    vk_size: int
+    vk_device_address: int
+    """0 where the device has no buffer device address."""
+
+class Image(Memory):
+    width: int
+    height: int
+    channels: int
+    vk_image: int
+    vk_image_view: int
+    vk_format: int
+
+class Shader:
+    """A validated SPIR-V module."""
+
+    reflection: dict[str, Any]
+    """version, entry, entry_points [str], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
+    bindings [{"set", "binding", "kind", "count", "access", "name", "block_name", "readonly", "writeonly", "layout", "image": {...} | None}],
+    push_constants {"offset", "size", "name", "block_name", "layout"} | None,
+    spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value)}].
+    layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "matrix_stride",
+    "array" [int, 0 = runtime], "array_strides" [int], "offset", "size", "members" [layout]}"""
+    extra: Any
+    """For the Python side to keep what it derives from the reflection."""
+    vk_shader_module: int
+
+class Algorithm:
+    shader: Shader
+    workgroup: tuple[int, int, int]
+    local_size: tuple[int, int, int]
+    """With this algorithm's specialization constants applied."""
+    name: str
+    def is_init(self) -> bool: ...
+    def destroy(self) -> None: ...
+    vk_pipeline: int
+    vk_pipeline_layout: int
+    vk_descriptor_sets: list[int]
+
+class Operation:
+    """An immutable native operation; records any number of times into any stream of its Context."""
+
+    name: str
+
+def op_sync_device(memories: Sequence[Memory]) -> Operation: ...
+def op_sync_local(memories: Sequence[Memory]) -> Operation: ...
+def op_copy(memories: Sequence[Memory]) -> Operation: ...
+def op_fill(memories: Sequence[Buffer], word: int) -> Operation:
+    """Fills each whole buffer with a repeated 32-bit word (little end first; sizes that are no multiple of 4 are filled to the end)."""
+
+def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
+def op_custom(
+    context: Context,
+    name: str,
+    record: Callable[[int], None],
+    reads: Sequence[Memory] | None,
+    writes: Sequence[Memory] | None,
+) -> Operation:
+    """`record(vk_command_buffer)`; it is borrowed: the caller keeps the callable alive while a stream holds the operation.
+    Both None: nothing declared, a full barrier stands before and after."""
+
+class Stream:
+    """A recorded list of operations and its prebuilt submission."""
+
+    def record(self, operation: Operation) -> None:
+        """Appends; after an eval it starts a fresh list. Raises while running, for another Context's or destroyed objects,
+        and when the timestamps are used up (the list stays as it was)."""
+    def eval(self) -> None:
+        """Builds if needed, submits, waits with the GIL released (Ctrl-C raises; the work stays tracked)."""
+    def submit(self) -> None:
+        """Builds if needed, submits, returns. Raises FailedPreconditionError while running."""
+    def wait(self, timeout: float) -> bool:
+        """Seconds; negative: no limit. False on time-out (still running). True when done or nothing was running."""
+    def clear(self) -> None: ...
+    def rerecord(self) -> None: ...
+    def destroy(self) -> None: ...
+    def is_recording(self) -> bool: ...
+    def is_running(self) -> bool:
+        """Submitted and not awaited yet."""
+    def is_complete(self) -> bool:
+        """Whether the device is done with the last submission (polls; true when there was none)."""
+    def is_init(self) -> bool: ...
+    def operation_names(self) -> list[str]: ...
+    def timestamps(self) -> list[int]: ...
+    def barriers(self) -> list[tuple[int, int, int, int, int]]:
+        """What the built recording contains: (before, src_stages, src_access, dst_stages, dst_access); head first, tail last."""
+    name: str
+    queue_index: int
+    timestamp_bits: int
+    """Valid bits of a timestamp on its queue."""
+    vk_command_buffer: int
+    vk_semaphore: int
+    """The queue's timeline semaphore."""
+    last_value: int
+    """The timeline value that the last submission signals."""
+
+def compile(
+    source: str,
+    name: str,
+    language: str,
+    entry: str,
+    defines: Sequence[tuple[str, str]],
+    include_dirs: Sequence[str],
+    virtual_includes: dict[str, str],
+    optimize: bool,
+    debug_info: bool,
+    target: str,
+) -> tuple[bytes, list[tuple[str, int, int, str, str, str]], list[str]]: ...
+def validate_spirv(spirv: bytes, vulkan_minor: int = 2, scalar_block_layout: bool = False) -> str: ...
+def disassemble_spirv(spirv: bytes) -> str: ...
+def assemble_spirv(text: str) -> bytes: ...
+def decompile_spirv(spirv: bytes, language: str, entry: str) -> str: ...

@@ -1,0 +1,190 @@
+#include "bind_device_info.hpp"
+
+namespace kp {
+namespace {
+
+py::tuple three(const uint32_t (&values)[3]) { return py::make_tuple(values[0], values[1], values[2]); }
+
+std::string hex(const uint8_t (&bytes)[VK_UUID_SIZE]) {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (const uint8_t byte : bytes) {
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
+    }
+    return text;
+}
+
+const char* type_name(VkPhysicalDeviceType type) {
+    switch (type) {
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return "discrete";
+        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return "integrated";
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return "virtual";
+        case VK_PHYSICAL_DEVICE_TYPE_CPU: return "cpu";
+        default: return "other";
+    }
+}
+
+py::dict limits_of(const VkPhysicalDeviceLimits& limits) {
+    py::dict result;
+#define KP_LIMIT(name) result[#name] = limits.name
+    KP_LIMIT(maxImageDimension1D);
+    KP_LIMIT(maxImageDimension2D);
+    KP_LIMIT(maxImageDimension3D);
+    KP_LIMIT(maxImageArrayLayers);
+    KP_LIMIT(maxTexelBufferElements);
+    KP_LIMIT(maxUniformBufferRange);
+    KP_LIMIT(maxStorageBufferRange);
+    KP_LIMIT(maxPushConstantsSize);
+    KP_LIMIT(maxMemoryAllocationCount);
+    KP_LIMIT(maxSamplerAllocationCount);
+    KP_LIMIT(bufferImageGranularity);
+    KP_LIMIT(maxBoundDescriptorSets);
+    KP_LIMIT(maxPerStageDescriptorSamplers);
+    KP_LIMIT(maxPerStageDescriptorUniformBuffers);
+    KP_LIMIT(maxPerStageDescriptorStorageBuffers);
+    KP_LIMIT(maxPerStageDescriptorSampledImages);
+    KP_LIMIT(maxPerStageDescriptorStorageImages);
+    KP_LIMIT(maxPerStageResources);
+    KP_LIMIT(maxComputeSharedMemorySize);
+    KP_LIMIT(maxComputeWorkGroupInvocations);
+    KP_LIMIT(minMemoryMapAlignment);
+    KP_LIMIT(minTexelBufferOffsetAlignment);
+    KP_LIMIT(minUniformBufferOffsetAlignment);
+    KP_LIMIT(minStorageBufferOffsetAlignment);
+    KP_LIMIT(timestampPeriod);
+    KP_LIMIT(optimalBufferCopyOffsetAlignment);
+    KP_LIMIT(optimalBufferCopyRowPitchAlignment);
+    KP_LIMIT(nonCoherentAtomSize);
+#undef KP_LIMIT
+    result["maxComputeWorkGroupCount"] = three(limits.maxComputeWorkGroupCount);
+    result["maxComputeWorkGroupSize"] = three(limits.maxComputeWorkGroupSize);
+    return result;
+}
+
+}  // namespace
+
+py::dict device_info(const PhysicalDevice& device) {
+    const auto& properties = device.properties;
+    const auto& limits = properties.limits;
+    py::dict result;
+    result["index"] = device.index;
+    result["device_name"] = properties.deviceName;
+    result["max_work_group_count"] = three(limits.maxComputeWorkGroupCount);
+    result["max_work_group_invocations"] = limits.maxComputeWorkGroupInvocations;
+    result["max_work_group_size"] = three(limits.maxComputeWorkGroupSize);
+    result["timestamps_supported"] = device.timestamps();
+    result["timestamp_period"] = limits.timestampPeriod;
+    result["vendor_id"] = properties.vendorID;
+    result["vendor_name"] = vendor_name(properties.vendorID);
+    result["device_id"] = properties.deviceID;
+    result["uuid"] = hex(device.v11.deviceUUID);
+    result["driver_uuid"] = hex(device.v11.driverUUID);
+    result["driver_name"] = device.v12.driverName;
+    result["driver_info"] = device.v12.driverInfo;
+    result["driver_version"] = version_text(properties.driverVersion);
+    result["api_version"] = version_text(properties.apiVersion);
+    result["type"] = type_name(properties.deviceType);
+    result["subgroup_size"] = device.v11.subgroupSize;
+    result["limits"] = limits_of(limits);
+    py::dict features;
+    for (const auto& [name, has] : device.features)
+        features[py::str(name)] = has;
+    result["features"] = features;
+    result["extensions"] = device.extensions;
+    py::list families;
+    for (size_t i = 0; i < device.families.size(); ++i) {
+        const auto& family = device.families[i];
+        py::dict entry;
+        entry["index"] = i;
+        entry["count"] = family.queueCount;
+        entry["compute"] = (family.queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
+        // Vulkan: compute and graphics imply transfer, whether or not the bit is set.
+        entry["transfer"] =
+            (family.queueFlags & (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) != 0;
+        entry["graphics"] = (family.queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0;
+        entry["timestamp_valid_bits"] = family.timestampValidBits;
+        families.append(entry);
+    }
+    result["queue_families"] = families;
+    py::list heaps;
+    for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i) {
+        py::dict entry;
+        entry["size"] = device.memory.memoryHeaps[i].size;
+        entry["device_local"] = (device.memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+        heaps.append(entry);
+    }
+    result["memory_heaps"] = heaps;
+    py::list types;
+    for (uint32_t i = 0; i < device.memory.memoryTypeCount; ++i) {
+        const auto flags = device.memory.memoryTypes[i].propertyFlags;
+        py::dict entry;
+        entry["heap"] = device.memory.memoryTypes[i].heapIndex;
+        entry["device_local"] = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+        entry["host_visible"] = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
+        entry["host_coherent"] = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+        entry["host_cached"] = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+        types.append(entry);
+    }
+    result["memory_types"] = types;
+    result["device_local_bytes"] = device.device_local_bytes();
+    return result;
+}
+
+namespace {
+
+std::vector<PhysicalDevice> query_all() {
+    const auto instance = Instance::get({});
+    std::vector<PhysicalDevice> devices;
+    uint32_t index = 0;
+    for (VkPhysicalDevice handle : instance->physical_devices())
+        devices.push_back(PhysicalDevice::query(handle, index++));
+    return devices;
+}
+
+}  // namespace
+
+py::list enumerate_devices() {
+    std::vector<PhysicalDevice> devices;
+    {
+        const py::gil_scoped_release unlocked;
+        devices = query_all();
+    }
+    py::list result;
+    for (const auto& device : devices)
+        result.append(device_info(device));
+    return result;
+}
+
+py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences) {
+    std::vector<DeviceCandidate> candidates;
+    for (const auto& device : query_all())
+        candidates.push_back(device.candidate());
+    DeviceRequest request;
+    request.index = index;
+    request.preferences = preferences;
+    const Selection selection = select_device(candidates, request);
+    py::dict result;
+    result["index"] = selection.position ? py::object(py::int_(candidates[*selection.position].index)) : py::object(py::none());
+    result["request"] = selection.request;
+    py::list passed_over;
+    for (const auto& rejection : selection.passed_over)
+        passed_over.append(py::make_tuple(rejection.index, rejection.name, rejection.reason));
+    result["passed_over"] = passed_over;
+    result["error"] = selection.position ? "" : explain_failure(selection);
+    return result;
+}
+
+py::dict loader_info_to_python() {
+    const LoaderInfo info = loader_info();
+    py::dict result;
+    result["available"] = info.available;
+    result["error"] = info.error;
+    result["version"] = py::make_tuple(VK_API_VERSION_MAJOR(info.version), VK_API_VERSION_MINOR(info.version),
+                                       VK_API_VERSION_PATCH(info.version));
+    result["layers"] = info.layers;
+    result["extensions"] = info.extensions;
+    return result;
+}
+
+}  // namespace kp

@@ -1,0 +1,13 @@
+// What Python sees of physical devices: dictionaries, as _native.pyi lists their keys.
+#pragma once
+
+#include "bindings.hpp"
+
+namespace kp {
+
+[[nodiscard]] py::dict device_info(const PhysicalDevice& device);
+[[nodiscard]] py::list enumerate_devices();
+[[nodiscard]] py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences);
+[[nodiscard]] py::dict loader_info_to_python();
+
+}  // namespace kp

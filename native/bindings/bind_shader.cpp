@@ -1,0 +1,220 @@
+#include "bindings.hpp"
+
+#include <cstring>
+
+namespace kp {
+namespace {
+
+const char* scalar_name(ScalarKind kind, uint32_t width) {
+    switch (kind) {
+        case ScalarKind::boolean: return "bool";
+        case ScalarKind::signed_int: return width == 8 ? "int8" : width == 16 ? "int16" : width == 64 ? "int64" : "int32";
+        case ScalarKind::unsigned_int:
+            return width == 8 ? "uint8" : width == 16 ? "uint16" : width == 64 ? "uint64" : "uint32";
+        case ScalarKind::floating: return width == 16 ? "float16" : width == 64 ? "float64" : "float32";
+        case ScalarKind::none: return "struct";
+    }
+    return "struct";
+}
+
+py::dict layout_to_python(const TypeLayout& layout) {
+    py::dict result;
+    result["name"] = layout.name;
+    result["type_name"] = layout.type_name;
+    result["kind"] = layout.physical_pointer ? "pointer" : scalar_name(layout.scalar, layout.width);
+    result["rows"] = layout.rows;
+    result["columns"] = layout.columns;
+    result["row_major"] = layout.row_major;
+    result["matrix_stride"] = layout.matrix_stride;
+    result["array"] = layout.array;
+    result["array_strides"] = layout.array_strides;
+    result["offset"] = layout.offset;
+    result["size"] = layout.size;
+    py::list members;
+    for (const auto& member : layout.members)
+        members.append(layout_to_python(member));
+    result["members"] = members;
+    return result;
+}
+
+py::object default_value(const SpecConstantInfo& constant) {
+    const uint64_t bits = constant.default_bits;
+    switch (constant.scalar) {
+        case ScalarKind::boolean: return py::bool_(bits != 0);
+        case ScalarKind::signed_int:
+            return py::int_(static_cast<int64_t>(bits << (64 - constant.width)) >> (64 - constant.width));
+        case ScalarKind::floating: {
+            if (constant.width == 64) {
+                double value = 0;
+                std::memcpy(&value, &bits, 8);
+                return py::float_(value);
+            }
+            if (constant.width == 32) {
+                float value = 0;
+                const auto low = static_cast<uint32_t>(bits);
+                std::memcpy(&value, &low, 4);
+                return py::float_(value);
+            }
+            // Half precision: NumPy knows how.
+            const auto low = static_cast<uint16_t>(bits);
+            return py::module_::import("numpy")
+                .attr("frombuffer")(py::bytes(reinterpret_cast<const char*>(&low), 2), "float16")
+                .attr("item")(0);
+        }
+        default: return py::int_(bits);
+    }
+}
+
+py::dict image_to_python(const BindingInfo& binding) {
+    constexpr const char* dims[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
+    py::dict result;
+    result["dim"] = binding.image_dim < 7 ? dims[binding.image_dim] : "unknown";
+    result["arrayed"] = binding.image_arrayed;
+    result["multisampled"] = binding.image_multisampled;
+    result["format"] = binding.image_format;
+    result["component"] = scalar_name(binding.image_scalar, 32);
+    return result;
+}
+
+bool is_image(DescriptorKind kind) {
+    return kind == DescriptorKind::storage_image || kind == DescriptorKind::sampled_image ||
+           kind == DescriptorKind::combined_image_sampler || kind == DescriptorKind::uniform_texel_buffer ||
+           kind == DescriptorKind::storage_texel_buffer;
+}
+
+Specialization specialization_of(const py::bytes& data, const SpecializationMap& map) {
+    Specialization result;
+    result.data = std::string(data);
+    for (const auto& [id, offset, size] : map) {
+        if (uint64_t{offset} + size > result.data.size())
+            throw Error(ErrorKind::internal, "A specialization constant lies outside its data");
+        result.entries.push_back({id, offset, size});
+    }
+    return result;
+}
+
+// A Python object kept by the core: let go with the interpreter lock held.
+std::shared_ptr<void> keep(const py::object& object) {
+    return {object.inc_ref().ptr(), [](void* pointer) {
+                if (!Py_IsInitialized())
+                    return;
+                const py::gil_scoped_acquire locked;
+                Py_DECREF(static_cast<PyObject*>(pointer));
+            }};
+}
+
+}  // namespace
+
+std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
+                                          std::vector<ResourcePtr> memories, const std::array<int64_t, 3>& workgroup,
+                                          const py::bytes& spec, const SpecializationMap& map,
+                                          const py::bytes& push) {
+    context.device().require_open("make an algorithm");
+    std::array<uint32_t, 3> groups{};
+    for (size_t i = 0; i < 3; ++i)
+        groups[i] = static_cast<uint32_t>(std::clamp<int64_t>(workgroup[i], 0, UINT32_MAX));
+    const Specialization constants = specialization_of(spec, map);
+    std::string push_constants(push);
+    // Compiling a pipeline takes milliseconds; other threads may run meanwhile.
+    const py::gil_scoped_release unlocked;
+    return std::make_shared<Algorithm>(context.shared(), std::move(shader), std::move(memories), groups, constants,
+                                       std::move(push_constants));
+}
+
+py::dict reflection_to_python(const ShaderInfo& info) {
+    py::dict result;
+    result["version"] = py::make_tuple((info.version >> 16) & 0xff, (info.version >> 8) & 0xff);
+    result["entry"] = info.entry;
+    py::list entries;
+    for (const auto& entry : info.entry_points)
+        entries.append(entry.name);
+    result["entry_points"] = entries;
+    result["local_size"] = py::make_tuple(info.local_size[0], info.local_size[1], info.local_size[2]);
+    py::list spec_ids;
+    for (const auto& id : info.local_size_spec_id)
+        spec_ids.append(id ? py::object(py::int_(*id)) : py::object(py::none()));
+    result["local_size_spec_ids"] = py::tuple(spec_ids);
+    result["shared_bytes"] = info.shared_bytes;
+    py::list capabilities;
+    for (const uint32_t capability : info.capabilities)
+        capabilities.append(capability_name(capability));
+    result["capabilities"] = capabilities;
+    py::list bindings;
+    for (const auto& binding : info.bindings) {
+        py::dict entry;
+        entry["set"] = binding.set;
+        entry["binding"] = binding.binding;
+        entry["kind"] = to_string(binding.kind);
+        entry["count"] = binding.count;
+        entry["access"] = to_string(binding.access);
+        entry["name"] = binding.instance_name;
+        entry["block_name"] = binding.block_name;
+        entry["readonly"] = binding.readonly;
+        entry["writeonly"] = binding.writeonly;
+        entry["layout"] = layout_to_python(binding.layout);
+        entry["image"] = is_image(binding.kind) ? py::object(image_to_python(binding)) : py::object(py::none());
+        bindings.append(entry);
+    }
+    result["bindings"] = bindings;
+    result["push_constants"] = py::none();
+    if (info.push_constants) {
+        py::dict push;
+        push["offset"] = info.push_constants->offset;
+        push["size"] = info.push_constants->size;
+        push["name"] = info.push_constants->instance_name;
+        push["block_name"] = info.push_constants->block_name;
+        push["layout"] = layout_to_python(info.push_constants->layout);
+        result["push_constants"] = push;
+    }
+    py::list constants;
+    for (const auto& constant : info.spec_constants) {
+        py::dict entry;
+        entry["id"] = constant.id;
+        entry["name"] = constant.name;
+        entry["type"] = scalar_name(constant.scalar, constant.width);
+        entry["default"] = default_value(constant);
+        constants.append(entry);
+    }
+    result["spec_constants"] = constants;
+    return result;
+}
+
+void bind_shader(py::module_& m) {
+    py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
+        .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
+        .def_property("extra",
+                      [](const Shader& s) -> py::object {
+                          if (!s.extra)
+                              return py::none();
+                          return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(s.extra.get()));
+                      },
+                      [](Shader& s, const py::object& value) { s.extra = keep(value); })
+        .def_property_readonly("vk_shader_module", [](const Shader& s) { return handle_value(s.handle()); });
+
+    py::class_<Algorithm, std::shared_ptr<Algorithm>>(m, "Algorithm")
+        .def_property_readonly("shader", [](const Algorithm& a) { return a.shader(); })
+        .def_property_readonly("workgroup",
+                               [](const Algorithm& a) {
+                                   const auto w = a.workgroup();
+                                   return py::make_tuple(w[0], w[1], w[2]);
+                               })
+        .def_property_readonly("local_size",
+                               [](const Algorithm& a) {
+                                   const auto& size = a.pipeline().local_size;
+                                   return py::make_tuple(size[0], size[1], size[2]);
+                               })
+        .def_property("name", [](const Algorithm& a) { return a.name(); },
+                      [](Algorithm& a, const std::string& n) { a.set_name(n); })
+        .def("is_init", [](const Algorithm& a) { return a.is_init(); })
+        .def("destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<py::gil_scoped_release>())
+        .def_property_readonly("vk_pipeline", [](const Algorithm& a) { return handle_value(a.pipeline().handle); })
+        .def_property_readonly("vk_pipeline_layout", [](const Algorithm& a) { return handle_value(a.pipeline().layout->handle); })
+        .def_property_readonly("vk_descriptor_sets", [](const Algorithm& a) {
+            py::list sets;
+            if (a.set() != VK_NULL_HANDLE)
+                sets.append(handle_value(a.set()));
+            return sets;
+        });
+}
+
+}  // namespace kp

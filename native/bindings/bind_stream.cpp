@@ -1,0 +1,94 @@
+#include "bindings.hpp"
+
+#include <chrono>
+
+namespace kp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long one wait in the driver may take before we look whether Ctrl-C was pressed.
+constexpr uint64_t slice_nanoseconds = 50'000'000;
+
+// Waits with the interpreter lock released. Between slices signals are handled: KeyboardInterrupt leaves the stream running,
+// and a later wait collects it.
+bool wait(Stream& stream, double seconds) {
+    if (stream.poll())
+        return true;
+    const bool limited = seconds >= 0;
+    const auto start = Clock::now();
+    while (true) {
+        uint64_t slice = slice_nanoseconds;
+        if (limited) {
+            const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
+            if (left <= 0)
+                return stream.poll();
+            slice = std::min<uint64_t>(slice, static_cast<uint64_t>(left * 1e9) + 1);
+        }
+        bool done = false;
+        {
+            const py::gil_scoped_release unlocked;
+            done = stream.wait(slice);
+        }
+        if (done)
+            return true;
+        if (PyErr_CheckSignals() != 0)
+            throw py::error_already_set();
+    }
+}
+
+py::list barriers(const Stream& stream) {
+    py::list result;
+    const auto add = [&](const Barrier& b) {
+        if (b.src_stages != 0)
+            result.append(py::make_tuple(b.before, b.src_stages, b.src_access, b.dst_stages, b.dst_access));
+    };
+    const BarrierPlan& plan = stream.barriers();
+    add(plan.head);
+    for (const auto& barrier : plan.barriers)
+        add(barrier);
+    add(plan.tail);
+    return result;
+}
+
+}  // namespace
+
+void bind_stream(py::module_& m) {
+    py::class_<Stream, std::shared_ptr<Stream>>(m, "Stream")
+        .def("record", [](Stream& s, const std::shared_ptr<Operation>& operation) { s.record(operation); })
+        .def("eval",
+             [](Stream& s) {
+                 if (s.submit() && !s.poll())
+                     wait(s, -1);
+             })
+        .def("submit", [](Stream& s) { s.submit(); })
+        .def("wait", &wait, py::arg("timeout"))
+        .def("clear", &Stream::clear)
+        .def("rerecord", &Stream::rerecord)
+        .def("destroy",
+             [](Stream& s) {
+                 if (s.is_init() && s.is_running()) {
+                     try {
+                         wait(s, -1);
+                     } catch (const Error&) {
+                         // A lost device: destroying is what is left to do.
+                     }
+                 }
+                 s.destroy();
+             })
+        .def("is_recording", &Stream::is_recording)
+        .def("is_running", &Stream::is_running)
+        .def("is_complete", &Stream::is_complete)
+        .def("is_init", [](const Stream& s) { return s.is_init(); })
+        .def("operation_names", &Stream::operation_names)
+        .def("timestamps", &Stream::timestamps)
+        .def("barriers", &barriers)
+        .def_property("name", [](const Stream& s) { return s.name(); }, [](Stream& s, const std::string& n) { s.set_name(n); })
+        .def_property_readonly("queue_index", &Stream::queue_index)
+        .def_property_readonly("timestamp_bits", [](const Stream& s) { return s.queue().timestamp_bits(); })
+        .def_property_readonly("vk_command_buffer", [](const Stream& s) { return handle_value(s.command_buffer()); })
+        .def_property_readonly("vk_semaphore", [](const Stream& s) { return handle_value(s.queue().timeline()); })
+        .def_property_readonly("last_value", &Stream::last_value);
+}
+
+}  // namespace kp

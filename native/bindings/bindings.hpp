@@ -1,0 +1,68 @@
+// What the binding files share. Each concept of the core has a bind_<concept>.cpp; module.cpp only lists them.
+#pragma once
+
+#include "core/algorithm.hpp"
+#include "core/buffer.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/image.hpp"
+#include "core/operation.hpp"
+#include "core/stream.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+namespace kp {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& m);
+void bind_context(py::module_& m);
+void bind_memory(py::module_& m);
+void bind_shader(py::module_& m);
+void bind_operation(py::module_& m);
+void bind_stream(py::module_& m);
+void bind_shader_compile(py::module_& m);
+
+// The handle that Python holds on a Device. It closes what it opened when it goes, without waiting.
+class Context {
+public:
+    explicit Context(DeviceOptions options) : device_(Device::create(std::move(options))) {}
+    ~Context() { abandon(); }
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+    [[nodiscard]] Device& device() const { return *device_; }
+    [[nodiscard]] const std::shared_ptr<Device>& shared() const { return device_; }
+    void abandon() noexcept;
+
+private:
+    std::shared_ptr<Device> device_;
+};
+
+// Devices whose Context went while they had work in flight; closed once they are idle.
+void collect_orphans(bool wait);
+
+// What Context's methods make; each is written beside the class that it makes.
+[[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
+                                                  bool zero);
+[[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width, int64_t height,
+                                                int64_t channels, const std::string& component, bool normalized, int type);
+using SpecializationMap = std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>;  // id, offset, size
+[[nodiscard]] std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
+                                                        std::vector<ResourcePtr> memories,
+                                                        const std::array<int64_t, 3>& workgroup, const py::bytes& spec,
+                                                        const SpecializationMap& map, const py::bytes& push);
+
+// {"set": ..., ...} of a reflected module, as _native.pyi describes it.
+[[nodiscard]] py::dict reflection_to_python(const ShaderInfo& info);
+
+// The NumPy array's bytes, which must be C-contiguous.
+struct Bytes {
+    void* data = nullptr;
+    uint64_t size = 0;
+};
+[[nodiscard]] Bytes bytes_of(const py::array& array, bool writable);
+
+}  // namespace kp

@@ -1,0 +1,13 @@
+#include "bindings.hpp"
+
+PYBIND11_MODULE(_native, m) {
+    m.doc() = "The native core of kompute_py. Private: use the package's public classes.";
+    m.attr("__version__") = KOMPUTE_PY_VERSION;
+    kp::bind_errors(m);
+    kp::bind_memory(m);
+    kp::bind_shader(m);
+    kp::bind_operation(m);
+    kp::bind_stream(m);
+    kp::bind_context(m);
+    kp::bind_shader_compile(m);
+}

@@ -1,0 +1,97 @@
+#include "buffer.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+#include "staging.hpp"
+
+#include <cstring>
+
+namespace kp {
+
+Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes, MemoryType type)
+    : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
+    struct BufferSide final : DeviceSide {
+        Device& device;
+        VkBuffer buffer = VK_NULL_HANDLE;
+        explicit BufferSide(Device& d) : device(d) {}
+        ~BufferSide() override { device.vk().vkDestroyBuffer(device.handle(), buffer, nullptr); }
+    };
+    auto side = std::make_shared<BufferSide>(device());
+    auto& vk = device().vk();
+
+    VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    create.size = handle_size();
+    create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                   VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+    if (device().buffer_addresses())
+        create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+    device().share(create);
+    check_vk(vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer), "vkCreateBuffer", "a tensor");
+    VkMemoryRequirements needs{};
+    vk.vkGetBufferMemoryRequirements(device().handle(), side->buffer, &needs);
+
+    MemoryUse use = MemoryUse::device;
+    if (type == MemoryType::host) {
+        use = MemoryUse::host;
+    } else if (type == MemoryType::device_and_host) {
+        use = MemoryUse::device_and_host;
+        if (!device().memory().has_device_and_host(needs.memoryTypeBits))
+            device().note_once("This device has no memory that is both device-local and host-visible: deviceAndHost "
+                               "tensors are placed in host memory");
+    }
+    side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor");
+    check_vk(vk.vkBindBufferMemory(device().handle(), side->buffer, side->memory.memory(), side->memory.offset()),
+             "vkBindBufferMemory", "a tensor");
+    buffer_ = side->buffer;
+    direct_ = side->memory.mapped();
+    device_side_ = std::move(side);
+    if (type == MemoryType::device)
+        make_host_copy();
+
+    if (!data)
+        return;
+    if (std::byte* host = host_data())
+        std::memcpy(host, data, nbytes);
+    else
+        write(data, 0, nbytes);
+}
+
+Buffer::~Buffer() { finalize(); }
+
+void Buffer::release(std::vector<Point> points) {
+    buffer_ = VK_NULL_HANDLE;
+    Resource::release(std::move(points));
+}
+
+uint64_t Buffer::device_address() const noexcept {
+    if (!device().buffer_addresses() || buffer_ == VK_NULL_HANDLE)
+        return 0;
+    VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+    info.buffer = buffer_;
+    return device().vk().vkGetBufferDeviceAddress(device().handle(), &info);
+}
+
+void Buffer::set_name(const std::string& name) {
+    Object::set_name(name);
+    device().name_handle(VK_OBJECT_TYPE_BUFFER, handle_value(buffer_), name);
+}
+
+void Buffer::zero() {
+    if (std::byte* host = host_data()) {
+        std::memset(host, 0, nbytes_);
+        return;
+    }
+    device().staging().run([&](VkCommandBuffer commands) {
+        device().vk().vkCmdFillBuffer(commands, buffer_, 0, handle_size(), 0);
+    });
+}
+
+void Buffer::download(void* out, uint64_t offset, uint64_t size) {
+    device().staging().download(buffer_, offset, out, size);
+}
+
+void Buffer::upload(const void* data, uint64_t offset, uint64_t size) {
+    device().staging().upload(buffer_, offset, data, size);
+}
+
+}  // namespace kp

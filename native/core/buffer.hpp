@@ -1,0 +1,30 @@
+// A tensor's native side: one VkBuffer in suballocated memory.
+#pragma once
+
+#include "resource.hpp"
+
+namespace kp {
+
+class Buffer final : public Resource {
+public:
+    // `data` (nbytes bytes, may be null) becomes the host's contents; a `storage` buffer has none and uploads it.
+    Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
+    ~Buffer() override;
+
+    [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }
+    // The VkBuffer's size: nbytes rounded up to four, so that fills and copies of words reach the end.
+    [[nodiscard]] uint64_t handle_size() const noexcept { return (nbytes_ + 3) & ~uint64_t{3}; }
+    [[nodiscard]] uint64_t device_address() const noexcept;
+    void set_name(const std::string& name) override;
+    // Clears the host's side; of a `storage` buffer the device memory.
+    void zero();
+
+private:
+    void download(void* out, uint64_t offset, uint64_t size) override;
+    void upload(const void* data, uint64_t offset, uint64_t size) override;
+    void release(std::vector<Point> points) override;
+
+    VkBuffer buffer_ = VK_NULL_HANDLE;
+};
+
+}  // namespace kp

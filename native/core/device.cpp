@@ -1,0 +1,285 @@
+#include "device.hpp"
+
+#include "error.hpp"
+#include "pipeline_store.hpp"
+#include "staging.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace kp {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names)
+        text += (text.empty() ? "" : ", ") + name;
+    return text;
+}
+
+void add_unique(std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+}
+
+}  // namespace
+
+std::shared_ptr<Device> Device::create(DeviceOptions options) {
+    std::shared_ptr<Device> device(new Device());
+    device->instance_ = Instance::get(options.instance);
+
+    std::vector<PhysicalDevice> devices;
+    std::vector<DeviceCandidate> candidates;
+    uint32_t index = 0;
+    for (VkPhysicalDevice handle : device->instance_->physical_devices()) {
+        devices.push_back(PhysicalDevice::query(handle, index++));
+        candidates.push_back(devices.back().candidate());
+        for (const auto& name : options.required_extensions)
+            if (!devices.back().has_extension(name.c_str()))
+                candidates.back().missing_extensions.push_back(name);
+    }
+    device->selection_ = select_device(candidates, options.request);
+    if (!device->selection_.position) {
+        const bool asked = options.request.index.has_value() || !options.request.preferences.empty();
+        throw Error(asked ? ErrorKind::not_found : ErrorKind::unavailable, explain_failure(device->selection_));
+    }
+    device->physical_ = std::move(devices[*device->selection_.position]);
+    device->create_device(options);
+    return device;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> Device::plan_queues(const std::vector<uint32_t>& asked) {
+    const auto& families = physical_.families;
+    std::vector<uint32_t> wanted = asked;
+    if (wanted.empty()) {
+        // A family that also has graphics is what drivers optimise first and what Kompute takes: the first with compute.
+        for (uint32_t i = 0; i < families.size() && wanted.empty(); ++i)
+            if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) && families[i].queueCount != 0)
+                wanted.push_back(i);
+    }
+    std::map<uint32_t, uint32_t> taken;
+    std::vector<std::pair<uint32_t, uint32_t>> plan;
+    for (const uint32_t family : wanted) {
+        if (family >= families.size())
+            throw Error(ErrorKind::out_of_range, "Queue family " + std::to_string(family) + " does not exist on '" +
+                                                     physical_.properties.deviceName + "', which has " +
+                                                     std::to_string(families.size()) + " (0 to " +
+                                                     std::to_string(families.size() - 1) + ")");
+        if (!(families[family].queueFlags & VK_QUEUE_COMPUTE_BIT)) {
+            std::string fit;
+            for (uint32_t i = 0; i < families.size(); ++i)
+                if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
+                    fit += (fit.empty() ? "" : ", ") + std::to_string(i);
+            throw Error(ErrorKind::invalid_argument, "Queue family " + std::to_string(family) + " of '" +
+                                                         physical_.properties.deviceName +
+                                                         "' has no compute queues. Families with compute: " + fit);
+        }
+        const uint32_t nth = taken[family]++;
+        plan.emplace_back(family, nth % families[family].queueCount);
+        if (nth == families[family].queueCount)
+            note("Queue family " + std::to_string(family) + " has " + std::to_string(families[family].queueCount) +
+                 " queue(s); further ones share them");
+    }
+    return plan;
+}
+
+void Device::create_device(const DeviceOptions& options) {
+    const auto plan = plan_queues(options.family_queue_indices);
+    std::map<uint32_t, uint32_t> counts;  // family -> physical queues to open
+    for (const auto& [family, index] : plan)
+        counts[family] = std::max(counts[family], index + 1);
+
+    std::vector<std::string> extensions;
+    for (const auto& name : options.required_extensions)
+        add_unique(extensions, name);
+    for (const auto& name : options.desired_extensions) {
+        if (physical_.has_extension(name.c_str()))
+            add_unique(extensions, name);
+        else
+            note("The desired extension " + name + " is not supported by '" + physical_.properties.deviceName + "'");
+    }
+    for (const char* name : {"VK_KHR_portability_subset", VK_EXT_MEMORY_BUDGET_EXTENSION_NAME})
+        if (physical_.has_extension(name))
+            add_unique(extensions, name);
+
+    FeatureChain supported(physical_.properties.apiVersion, physical_.extensions);
+    supported.query(physical_.handle);
+    enabled_ = std::make_unique<FeatureChain>(physical_.properties.apiVersion, physical_.extensions);
+    enabled_features_ = enabled_->enable_from(supported, options.robust_access);
+    for (const char* name : enabled_->needed_extensions())
+        add_unique(extensions, name);
+    buffer_addresses_ = enabled_->v12.bufferDeviceAddress;
+
+    std::vector<VkDeviceQueueCreateInfo> queue_infos;
+    const std::vector<float> priorities(plan.size() + 1, 1.0f);
+    for (const auto& [family, count] : counts) {
+        VkDeviceQueueCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+        info.queueFamilyIndex = family;
+        info.queueCount = count;
+        info.pQueuePriorities = priorities.data();
+        queue_infos.push_back(info);
+        families_.push_back(family);
+    }
+    std::vector<const char*> names;
+    for (const auto& name : extensions)
+        names.push_back(name.c_str());
+
+    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+    create.pNext = enabled_->head();
+    create.queueCreateInfoCount = static_cast<uint32_t>(queue_infos.size());
+    create.pQueueCreateInfos = queue_infos.data();
+    create.enabledExtensionCount = static_cast<uint32_t>(names.size());
+    create.ppEnabledExtensionNames = names.data();
+    VkDevice made = VK_NULL_HANDLE;
+    const VkResult result = vkCreateDevice(physical_.handle, &create, nullptr, &made);
+    check_vk(result, "vkCreateDevice",
+             (std::string("device '") + physical_.properties.deviceName + "' with extensions " + joined(extensions)).c_str());
+    handle_ = made;
+    alive_count(ObjectKind::context).fetch_add(1, std::memory_order_relaxed);
+    enabled_extensions_ = std::move(extensions);
+    volkLoadDeviceTable(&table_, handle_);
+    if (instance_->debug_utils())
+        set_name_ = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
+            vkGetDeviceProcAddr(handle_, "vkSetDebugUtilsObjectNameEXT"));
+
+    std::map<std::pair<uint32_t, uint32_t>, Queue*> opened;
+    for (const auto& key : plan) {
+        Queue*& queue = opened[key];
+        const bool shared = queue != nullptr;
+        if (!queue) {
+            queues_.push_back(std::make_unique<Queue>(*this, key.first, key.second,
+                                                      physical_.families[key.first].timestampValidBits));
+            queue = queues_.back().get();
+        }
+        logical_queues_.push_back({queue, shared});
+    }
+    memory_ = std::make_unique<MemoryAllocator>(*this);
+    pipelines_ = std::make_unique<PipelineStore>(*this, options.pipeline_cache_dir);
+    staging_ = std::make_unique<Staging>(*this);
+}
+
+Device::~Device() {
+    if (handle_ == VK_NULL_HANDLE)
+        return;
+    // Every object is gone, so what still runs is what the retire list holds.
+    if (!lost())
+        table_.vkDeviceWaitIdle(handle_);
+    staging_.reset();
+    retire_.drain();
+    pipelines_.reset();
+    memory_.reset();
+    queues_.clear();
+    table_.vkDestroyDevice(handle_, nullptr);
+    alive_count(ObjectKind::context).fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Device::require_open(const char* action) const {
+    if (!is_open())
+        throw Error(ErrorKind::failed_precondition,
+                    std::string("Cannot ") + action + ": the Manager was destroyed. Make a new Manager");
+}
+
+bool Device::busy() {
+    if (lost())
+        return false;
+    return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
+        try {
+            return !queue->reached(queue->submitted());
+        } catch (...) {
+            return false;  // lost while we looked: nothing runs any more
+        }
+    });
+}
+
+void Device::wait_idle() {
+    for (auto& queue : queues_) {
+        const uint64_t last = queue->submitted();
+        if (last == 0)
+            continue;
+        while (!queue->wait(last, UINT64_C(1'000'000'000))) {
+        }
+    }
+    retire_.collect();
+}
+
+void Device::close() {
+    if (closed_.exchange(true, std::memory_order_acq_rel))
+        return;
+    try {
+        wait_idle();
+    } catch (const Error&) {
+        // A lost device: its objects can and must be destroyed all the same.
+    }
+    while (true) {
+        std::shared_ptr<Object> object;
+        {
+            const std::lock_guard lock(objects_mutex_);
+            for (Object* next = objects_; next; next = next->next_) {
+                // An object whose last owner is just going away destroys itself.
+                if (next->is_init() && (object = next->weak_from_this().lock()))
+                    break;
+            }
+        }
+        if (!object)
+            break;
+        object->destroy();
+    }
+    staging_->clear();
+    retire_.drain();
+    pipelines_->close();
+}
+
+void Device::note(std::string text) {
+    const std::lock_guard lock(notes_mutex_);
+    notes_.push_back(std::move(text));
+}
+
+void Device::note_once(const std::string& text) {
+    const std::lock_guard lock(notes_mutex_);
+    if (std::find(noted_.begin(), noted_.end(), text) != noted_.end())
+        return;
+    noted_.push_back(text);
+    notes_.push_back(text);
+}
+
+std::vector<std::string> Device::take_notes() {
+    const std::lock_guard lock(notes_mutex_);
+    return std::exchange(notes_, {});
+}
+
+void Device::name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept {
+    if (!set_name_ || handle == 0)
+        return;
+    VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT};
+    info.objectType = type;
+    info.objectHandle = handle;
+    info.pObjectName = name.c_str();
+    set_name_(handle_, &info);
+}
+
+void Device::adopt(Object& object) {
+    const std::lock_guard lock(objects_mutex_);
+    // Under the lock that close() walks the list with: an object made while the device closes is either seen or refused.
+    require_open("make an object");
+    object.next_ = objects_;
+    if (objects_)
+        objects_->previous_ = &object;
+    objects_ = &object;
+    object.listed_ = true;
+}
+
+void Device::forget(Object& object) noexcept {
+    const std::lock_guard lock(objects_mutex_);
+    if (!object.listed_)
+        return;
+    object.listed_ = false;
+    if (object.previous_)
+        object.previous_->next_ = object.next_;
+    else if (objects_ == &object)
+        objects_ = object.next_;
+    if (object.next_)
+        object.next_->previous_ = object.previous_;
+    object.previous_ = object.next_ = nullptr;
+}
+
+}  // namespace kp

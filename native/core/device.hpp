@@ -1,0 +1,127 @@
+// A VkDevice: its function table, queues, allocator, caches, retire list, and the objects made from it.
+#pragma once
+
+#include "instance.hpp"
+#include "memory.hpp"
+#include "object.hpp"
+#include "physical_device.hpp"
+#include "queue.hpp"
+#include "retire.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+class PipelineStore;
+class Staging;
+
+struct DeviceOptions {
+    DeviceRequest request;
+    InstanceRequest instance;
+    std::vector<uint32_t> family_queue_indices;  // one queue each; repeats take the family's next queue
+    std::vector<std::string> desired_extensions;   // enabled where the device has them, noted where not
+    std::vector<std::string> required_extensions;  // a device without them is passed over
+    bool robust_access = true;
+    std::string pipeline_cache_dir;  // "": no cache on disk
+};
+
+struct LogicalQueue {
+    Queue* queue = nullptr;
+    bool shared = false;  // multiplexed: the family has fewer queues than were asked for
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+public:
+    [[nodiscard]] static std::shared_ptr<Device> create(DeviceOptions options);
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+    ~Device();
+
+    [[nodiscard]] VkDevice handle() const noexcept { return handle_; }
+    [[nodiscard]] const VolkDeviceTable& vk() const noexcept { return table_; }
+    [[nodiscard]] const PhysicalDevice& physical() const noexcept { return physical_; }
+    [[nodiscard]] const VkPhysicalDeviceLimits& limits() const noexcept { return physical_.properties.limits; }
+    [[nodiscard]] const FeatureChain& enabled() const noexcept { return *enabled_; }
+    [[nodiscard]] const std::vector<std::string>& enabled_features() const noexcept { return enabled_features_; }
+    [[nodiscard]] const std::vector<std::string>& enabled_extensions() const noexcept { return enabled_extensions_; }
+    [[nodiscard]] bool buffer_addresses() const noexcept { return buffer_addresses_; }
+    [[nodiscard]] Instance& instance() const noexcept { return *instance_; }
+    [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
+
+    [[nodiscard]] const std::vector<LogicalQueue>& queues() const noexcept { return logical_queues_; }
+    [[nodiscard]] MemoryAllocator& memory() noexcept { return *memory_; }
+    [[nodiscard]] PipelineStore& pipelines() noexcept { return *pipelines_; }
+    [[nodiscard]] Staging& staging() noexcept { return *staging_; }
+    [[nodiscard]] Retire& retired() noexcept { return retire_; }
+    // Guards every object's list of users, and planning, which numbers objects. Held briefly; never while waiting.
+    [[nodiscard]] std::mutex& graph_mutex() noexcept { return graph_mutex_; }
+    [[nodiscard]] uint64_t next_epoch() noexcept { return ++epoch_; }  // under the graph mutex
+
+    // Buffers and images are CONCURRENT over the opened queue families when there are several.
+    template <typename CreateInfo>
+    void share(CreateInfo& create) const noexcept {
+        create.sharingMode = families_.size() > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE;
+        create.queueFamilyIndexCount = families_.size() > 1 ? static_cast<uint32_t>(families_.size()) : 0;
+        create.pQueueFamilyIndices = families_.size() > 1 ? families_.data() : nullptr;
+    }
+
+    [[nodiscard]] bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
+    void require_open(const char* action) const;
+    // Waits for the device's work, destroys every object made from it. The VkDevice and host copies live until the last
+    // owner of an object is gone, so that NumPy views stay readable.
+    void close();
+    // Whether any submitted work may still run.
+    [[nodiscard]] bool busy();
+    void wait_idle();
+    void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
+    [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+
+    // Sentences for the log: extensions that are missing, fall-backs taken.
+    void note(std::string text);
+    [[nodiscard]] std::vector<std::string> take_notes();
+    // Says a note only the first time.
+    void note_once(const std::string& text);
+
+    void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
+
+    void adopt(Object& object);
+    void forget(Object& object) noexcept;
+
+private:
+    Device() = default;
+    void create_device(const DeviceOptions& options);
+    [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> plan_queues(const std::vector<uint32_t>& families);
+
+    std::shared_ptr<Instance> instance_;
+    PhysicalDevice physical_;
+    Selection selection_;
+    VkDevice handle_ = VK_NULL_HANDLE;
+    VolkDeviceTable table_{};
+    std::unique_ptr<FeatureChain> enabled_;
+    std::vector<std::string> enabled_features_;
+    std::vector<std::string> enabled_extensions_;
+    bool buffer_addresses_ = false;
+    std::vector<uint32_t> families_;
+    std::vector<std::unique_ptr<Queue>> queues_;
+    std::vector<LogicalQueue> logical_queues_;
+    Retire retire_;
+    std::unique_ptr<MemoryAllocator> memory_;
+    std::unique_ptr<PipelineStore> pipelines_;
+    std::unique_ptr<Staging> staging_;
+    std::mutex graph_mutex_;
+    uint64_t epoch_ = 0;
+    std::mutex objects_mutex_;
+    Object* objects_ = nullptr;
+    std::mutex notes_mutex_;
+    std::vector<std::string> notes_;
+    std::vector<std::string> noted_;
+    std::atomic<bool> closed_{false};
+    std::atomic<bool> lost_{false};
+    PFN_vkSetDebugUtilsObjectNameEXT set_name_ = nullptr;
+};
+
+}  // namespace kp

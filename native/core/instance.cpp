@@ -1,0 +1,278 @@
+#include "instance.hpp"
+
+#include "error.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kp {
+namespace {
+
+constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
+
+// volk keeps one set of global function pointers. The instance-level ones are the loader's trampolines, which find their
+// way by the handle they are given, so one set serves every instance; only loading them needs the lock.
+std::mutex& loader_mutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+bool open_loader() {
+    static std::mutex mutex;
+    static bool opened = false;
+    const std::lock_guard lock(mutex);
+    // A failed attempt is not remembered: the user may install a loader and try again in the same notebook.
+    if (!opened)
+        opened = volkInitialize() == VK_SUCCESS;
+    return opened;
+}
+
+constexpr const char* no_loader =
+    "The Vulkan loader library was not found. Install it: Debian/Ubuntu 'apt-get install libvulkan1 "
+    "mesa-vulkan-drivers', Fedora 'dnf install vulkan-loader mesa-vulkan-drivers', Arch 'pacman -S vulkan-icd-loader', "
+    "macOS 'brew install vulkan-loader molten-vk', Windows: the GPU vendor's driver";
+
+constexpr const char* no_driver =
+    "The Vulkan loader found no driver. Install the GPU vendor's driver, or a CPU driver: Debian/Ubuntu 'apt-get install "
+    "mesa-vulkan-drivers' (lavapipe), Fedora 'dnf install mesa-vulkan-drivers'; and check VK_DRIVER_FILES and "
+    "VK_ICD_FILENAMES, which override the loader's search";
+
+std::vector<std::string> layer_names() {
+    uint32_t count = 0;
+    if (vkEnumerateInstanceLayerProperties(&count, nullptr) != VK_SUCCESS)
+        return {};
+    std::vector<VkLayerProperties> properties(count);
+    if (vkEnumerateInstanceLayerProperties(&count, properties.data()) < 0)
+        return {};
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < count; ++i)
+        names.emplace_back(properties[i].layerName);
+    return names;
+}
+
+std::vector<std::string> extension_names(const char* layer) {
+    uint32_t count = 0;
+    if (vkEnumerateInstanceExtensionProperties(layer, &count, nullptr) != VK_SUCCESS)
+        return {};
+    std::vector<VkExtensionProperties> properties(count);
+    if (vkEnumerateInstanceExtensionProperties(layer, &count, properties.data()) < 0)
+        return {};
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < count; ++i)
+        names.emplace_back(properties[i].extensionName);
+    return names;
+}
+
+bool contains(const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string joined(const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names)
+        text += (text.empty() ? "" : ", ") + name;
+    return text.empty() ? "none" : text;
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                          VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+    Message message;
+    if (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT)
+        message.severity = "error";
+    else if (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT)
+        message.severity = "warning";
+    else
+        message.severity = "info";
+    message.id = data->pMessageIdName ? data->pMessageIdName : "";
+    message.text = data->pMessage ? data->pMessage : "";
+    static_cast<MessageRing*>(user)->append(std::move(message));
+    return VK_FALSE;
+}
+
+}  // namespace
+
+void MessageRing::append(Message message) {
+    const std::lock_guard lock(mutex_);
+    if (messages_.size() == capacity) {
+        messages_.pop_front();
+        ++dropped_;
+    }
+    messages_.push_back(std::move(message));
+    any_.store(true, std::memory_order_release);
+}
+
+std::vector<Message> MessageRing::drain() {
+    if (!any_.load(std::memory_order_acquire))
+        return {};
+    const std::lock_guard lock(mutex_);
+    std::vector<Message> result(std::make_move_iterator(messages_.begin()), std::make_move_iterator(messages_.end()));
+    if (dropped_ != 0)
+        result.push_back({"warning", "kompute_py", std::to_string(dropped_) + " older validation messages were dropped"});
+    messages_.clear();
+    dropped_ = 0;
+    any_.store(false, std::memory_order_release);
+    return result;
+}
+
+LoaderInfo loader_info() {
+    LoaderInfo info;
+    if (!open_loader()) {
+        info.error = no_loader;
+        return info;
+    }
+    info.available = true;
+    info.version = volkGetInstanceVersion();
+    info.layers = layer_names();
+    info.extensions = extension_names(nullptr);
+    return info;
+}
+
+std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
+    static std::mutex mutex;
+    static std::vector<std::weak_ptr<Instance>> instances;
+    const std::lock_guard lock(mutex);
+    std::erase_if(instances, [](const auto& weak) { return weak.expired(); });
+    for (const auto& weak : instances) {
+        auto instance = weak.lock();
+        if (instance && instance->request_ == request)
+            return instance;
+    }
+    std::shared_ptr<Instance> instance(new Instance(request));
+    instances.push_back(instance);
+    return instance;
+}
+
+Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
+    if (!open_loader())
+        throw Error(ErrorKind::unavailable, no_loader);
+    if (volkGetInstanceVersion() < VK_API_VERSION_1_1)
+        throw Error(ErrorKind::unavailable, "The Vulkan loader is older than 1.1; kompute_py needs 1.2. Update the loader");
+
+    std::vector<const char*> layers;
+    std::vector<const char*> extensions;
+    if (request_.validation || !request_.layers.empty()) {
+        const auto available = layer_names();
+        if (request_.validation) {
+            if (!contains(available, validation_layer))
+                throw Error(ErrorKind::unavailable,
+                            std::string("Validation was asked for, but the layer ") + validation_layer +
+                                " is not installed. Debian/Ubuntu: 'apt-get install vulkan-validationlayers'; others: the "
+                                "Vulkan SDK. Layers present: " +
+                                joined(available));
+            layers.push_back(validation_layer);
+        }
+        for (const auto& layer : request_.layers) {
+            if (!contains(available, layer.c_str()))
+                throw Error(ErrorKind::unavailable, "The Vulkan layer '" + layer +
+                                                        "' is not installed. Layers present: " + joined(available));
+            if (std::find_if(layers.begin(), layers.end(), [&](const char* l) { return layer == l; }) == layers.end())
+                layers.push_back(layer.c_str());
+        }
+    }
+
+    const auto available = extension_names(nullptr);
+    VkInstanceCreateFlags flags = 0;
+    if (contains(available, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
+        // Without it a loader hides MoltenVK and other drivers that do not implement all of Vulkan.
+        extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+        flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+    }
+    const bool wants_messages = !layers.empty();
+    debug_utils_ = wants_messages && (contains(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
+                                      contains(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
+    if (debug_utils_)
+        extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+
+    VkDebugUtilsMessengerCreateInfoEXT messenger{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+    messenger.messageSeverity =
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+                            VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+    messenger.pfnUserCallback = on_message;
+    messenger.pUserData = &messages_;
+
+    const VkValidationFeatureEnableEXT enables[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+    VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
+    validation.enabledValidationFeatureCount = 1;
+    validation.pEnabledValidationFeatures = enables;
+
+    const void* next = nullptr;
+    if (debug_utils_) {
+        messenger.pNext = next;
+        next = &messenger;
+    }
+    if (request_.validation) {
+        if (contains(extension_names(validation_layer), VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)) {
+            extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+            validation.pNext = next;
+            next = &validation;
+        }
+    }
+
+    VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
+    application.pApplicationName = "kompute_py";
+    application.pEngineName = "kompute_py";
+    application.apiVersion = VK_API_VERSION_1_3;
+
+    VkInstanceCreateInfo create{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    create.pNext = next;
+    create.flags = flags;
+    create.pApplicationInfo = &application;
+    create.enabledLayerCount = static_cast<uint32_t>(layers.size());
+    create.ppEnabledLayerNames = layers.data();
+    create.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+    create.ppEnabledExtensionNames = extensions.data();
+
+    const std::lock_guard lock(loader_mutex());
+    const VkResult result = vkCreateInstance(&create, nullptr, &handle_);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+        throw Error(ErrorKind::unavailable, no_driver, result);
+    check_vk(result, "vkCreateInstance", "the Vulkan instance");
+    volkLoadInstanceOnly(handle_);
+    if (debug_utils_) {
+        messenger.pNext = nullptr;
+        auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
+            vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
+        const VkResult made = make ? make(handle_, &messenger, nullptr, &messenger_) : VK_ERROR_EXTENSION_NOT_PRESENT;
+        if (made != VK_SUCCESS) {
+            vkDestroyInstance(handle_, nullptr);
+            throw_vk(made, "vkCreateDebugUtilsMessengerEXT", "the validation message sink");
+        }
+    }
+}
+
+Instance::~Instance() {
+    if (messenger_ != VK_NULL_HANDLE) {
+        auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
+            vkGetInstanceProcAddr(handle_, "vkDestroyDebugUtilsMessengerEXT"));
+        if (destroy)
+            destroy(handle_, messenger_, nullptr);
+    }
+    vkDestroyInstance(handle_, nullptr);
+}
+
+std::vector<VkPhysicalDevice> Instance::physical_devices() const {
+    std::vector<VkPhysicalDevice> devices;
+    VkResult result = VK_INCOMPLETE;
+    // The set may change between the two calls (a GPU is plugged in): ask again until the answer is whole.
+    while (result == VK_INCOMPLETE) {
+        uint32_t count = 0;
+        result = vkEnumeratePhysicalDevices(handle_, &count, nullptr);
+        if (result == VK_ERROR_INITIALIZATION_FAILED)
+            throw Error(ErrorKind::unavailable, no_driver, result);
+        check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
+        devices.resize(count);
+        if (count == 0)
+            break;
+        result = vkEnumeratePhysicalDevices(handle_, &count, devices.data());
+        if (result != VK_INCOMPLETE)
+            check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
+        devices.resize(count);
+    }
+    if (devices.empty())
+        throw Error(ErrorKind::unavailable, no_driver);
+    return devices;
+}
+
+}  // namespace kp

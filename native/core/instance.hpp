@@ -1,0 +1,81 @@
+// The Vulkan loader, instances shared by what they were asked for, and the validation messages that arrive on them.
+#pragma once
+
+#include "vulkan.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+struct Message {
+    std::string severity;  // "error", "warning", "info"
+    std::string id;        // the layer's message id, "VUID-..." or "SYNC-HAZARD-..."
+    std::string text;
+};
+
+// Validation callbacks run on any thread, also inside a Vulkan call that holds our locks: they only append here. Whoever
+// drives the API drains the ring after the call has returned.
+class MessageRing {
+public:
+    void append(Message message);
+    [[nodiscard]] std::vector<Message> drain();
+
+private:
+    static constexpr size_t capacity = 4096;
+    std::mutex mutex_;
+    std::deque<Message> messages_;
+    size_t dropped_ = 0;
+    std::atomic<bool> any_{false};
+};
+
+struct InstanceRequest {
+    bool validation = false;
+    std::vector<std::string> layers;  // further layers by name
+
+    friend bool operator==(const InstanceRequest&, const InstanceRequest&) = default;
+};
+
+struct LoaderInfo {
+    bool available = false;
+    std::string error;
+    uint32_t version = 0;
+    std::vector<std::string> layers;
+    std::vector<std::string> extensions;
+};
+
+// Never throws; what `kompute-py info` shows on a machine without Vulkan.
+[[nodiscard]] LoaderInfo loader_info();
+
+class Instance {
+public:
+    // The instance of this request, made on first use and shared until its last owner is gone. Throws Error(unavailable)
+    // with what to install when there is no loader, no driver or no such layer.
+    [[nodiscard]] static std::shared_ptr<Instance> get(const InstanceRequest& request);
+
+    Instance(const Instance&) = delete;
+    Instance& operator=(const Instance&) = delete;
+    ~Instance();
+
+    [[nodiscard]] VkInstance handle() const noexcept { return handle_; }
+    [[nodiscard]] bool validation() const noexcept { return request_.validation; }
+    [[nodiscard]] bool debug_utils() const noexcept { return debug_utils_; }
+    [[nodiscard]] MessageRing& messages() noexcept { return messages_; }
+    [[nodiscard]] std::vector<VkPhysicalDevice> physical_devices() const;
+
+private:
+    explicit Instance(InstanceRequest request);
+
+    InstanceRequest request_;
+    VkInstance handle_ = VK_NULL_HANDLE;
+    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    bool debug_utils_ = false;
+    MessageRing messages_;
+};
+
+}  // namespace kp

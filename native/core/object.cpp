@@ -1,0 +1,84 @@
+#include "object.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+#include "stream.hpp"
+
+namespace kp {
+
+std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept {
+    static std::atomic<int64_t> counts[object_kinds];
+    return counts[static_cast<size_t>(kind)];
+}
+
+const char* to_string(ObjectKind kind) noexcept {
+    switch (kind) {
+        case ObjectKind::context: return "Manager";
+        case ObjectKind::buffer: return "tensor";
+        case ObjectKind::image: return "image";
+        case ObjectKind::shader: return "shader";
+        case ObjectKind::algorithm: return "algorithm";
+        case ObjectKind::stream: return "sequence";
+    }
+    return "object";
+}
+
+Object::Object(std::shared_ptr<Device> device, ObjectKind kind) : device_(std::move(device)), kind_(kind) {
+    device_->adopt(*this);
+    alive_count(kind_).fetch_add(1, std::memory_order_relaxed);
+}
+
+Object::~Object() {
+    device_->forget(*this);
+    alive_count(kind_).fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::string Object::label() const {
+    return name_.empty() ? std::string(to_string(kind_)) : std::string(to_string(kind_)) + " '" + name_ + "'";
+}
+
+void Object::require_init(const char* action) const {
+    if (is_init())
+        return;
+    const std::string why = device_->is_open() ? "it was destroyed" : "its Manager was destroyed";
+    throw Error(ErrorKind::failed_precondition,
+                std::string("Cannot ") + action + " the " + label() + ": " + why + ". Make a new one");
+}
+
+std::vector<Point> Object::pending() {
+    const std::lock_guard lock(device_->graph_mutex());
+    std::vector<Point> points = left_behind_;
+    for (const auto& user : users_)
+        if (const Point point = user.stream->last_point(); point.queue)
+            merge_point(points, point);
+    return points;
+}
+
+void Object::destroy() {
+    std::vector<Point> points;
+    {
+        const std::lock_guard lock(device_->graph_mutex());
+        if (destroyed_.exchange(true, std::memory_order_acq_rel))
+            return;
+        points = left_behind_;
+        for (const auto& user : users_)
+            if (const Point point = user.stream->make_stale(); point.queue)
+                merge_point(points, point);
+    }
+    device_->forget(*this);
+    release(std::move(points));
+}
+
+void Object::finalize() noexcept {
+    if (destroyed_.exchange(true, std::memory_order_acq_rel))
+        return;
+    try {
+        // Streams that are gone may have left work in flight; recordings that live hold a reference, so there are none.
+        release(std::move(left_behind_));
+    } catch (...) {
+        // Out of host memory while noting what to free later: it leaks until the device goes.
+        return;
+    }
+}
+
+}  // namespace kp

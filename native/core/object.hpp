@@ -1,0 +1,85 @@
+// What every native object has in common: a device, a name, an end, and the recorded streams that use it.
+//
+// Lifetime. A recording owns references to all that it uses, so an object that nobody holds is not in use by the GPU: its
+// destructor frees at once. destroy() is the other way out: it frees what the object holds while recordings still refer to
+// it. Those recordings go stale (their next eval raises and names the object), and what is in flight delays the release
+// through the retire list.
+#pragma once
+
+#include "queue.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+class Device;
+class Stream;
+
+enum class ObjectKind : uint8_t { context, buffer, image, shader, algorithm, stream };
+constexpr size_t object_kinds = 6;
+
+// Live objects of each kind in the process.
+[[nodiscard]] std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept;
+[[nodiscard]] const char* to_string(ObjectKind kind) noexcept;
+
+class Object : public std::enable_shared_from_this<Object> {
+public:
+    Object(std::shared_ptr<Device> device, ObjectKind kind);
+    Object(const Object&) = delete;
+    Object& operator=(const Object&) = delete;
+    virtual ~Object();
+
+    [[nodiscard]] bool is_init() const noexcept { return !destroyed_.load(std::memory_order_acquire); }
+    // Frees what the object holds once the GPU is done with it. Safe at any moment, in any order, twice.
+    void destroy();
+
+    [[nodiscard]] Device& device() const noexcept { return *device_; }
+    [[nodiscard]] const std::shared_ptr<Device>& shared_device() const noexcept { return device_; }
+    [[nodiscard]] ObjectKind kind() const noexcept { return kind_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    virtual void set_name(const std::string& name) { name_ = name; }
+    // "tensor 'weights'" or "tensor": how messages call it.
+    [[nodiscard]] std::string label() const;
+    // Throws Error(failed_precondition) that names the object when it was destroyed.
+    void require_init(const char* action) const;
+
+    // Ends of all submitted work that uses the object and may still run.
+    [[nodiscard]] std::vector<Point> pending();
+
+protected:
+    // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.
+    virtual void release(std::vector<Point> points) = 0;
+    // For destructors of derived classes: nothing uses the object any more.
+    void finalize() noexcept;
+
+private:
+    friend class Stream;
+    friend class StreamPlan;
+    friend class Device;
+
+    struct User {
+        Stream* stream = nullptr;
+        uint32_t slot = 0;  // where the stream keeps its side of the link
+    };
+
+    std::shared_ptr<Device> device_;
+    std::atomic<bool> destroyed_{false};
+    ObjectKind kind_;
+    std::string name_;
+    // Guarded by the device's graph mutex.
+    std::vector<User> users_;
+    std::vector<Point> left_behind_;  // ends of work by streams that are gone
+    // A stream that plans its recording numbers the objects it meets; valid while epoch_ is the plan's.
+    uint64_t epoch_ = 0;
+    uint32_t slot_ = 0;
+    // The device's list of objects that are not destroyed yet.
+    bool listed_ = false;
+    Object* previous_ = nullptr;
+    Object* next_ = nullptr;
+};
+
+}  // namespace kp

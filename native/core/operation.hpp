@@ -1,0 +1,64 @@
+// Operations: what a stream records. Immutable and shared; one may stand in many streams, many times.
+#pragma once
+
+#include "access.hpp"
+#include "object.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+class Algorithm;
+class Buffer;
+class Recorder;
+class Resource;
+class StreamPlan;
+
+class Operation {
+public:
+    Operation(std::shared_ptr<Device> device, std::string name) : device_(std::move(device)), name_(std::move(name)) {}
+    virtual ~Operation() = default;
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    [[nodiscard]] Device& device() const noexcept { return *device_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+    // Throws when an object it uses was destroyed.
+    virtual void check() const = 0;
+    // Says what it uses. No Vulkan call.
+    virtual void declare(StreamPlan& plan) const = 0;
+    // Appends its commands; barriers are not its business.
+    virtual void record(Recorder& recorder) const = 0;
+    // Runs code that is not ours (and may take other locks) while recording.
+    [[nodiscard]] virtual bool calls_out() const noexcept { return false; }
+
+private:
+    std::shared_ptr<Device> device_;
+    std::string name_;
+};
+
+using OperationPtr = std::shared_ptr<const Operation>;
+using ResourcePtr = std::shared_ptr<Resource>;
+
+// Host copies to device memory. Nothing to move for `host` and `deviceAndHost`; `storage` has no host side.
+[[nodiscard]] OperationPtr make_sync_device(std::vector<ResourcePtr> resources);
+[[nodiscard]] OperationPtr make_sync_local(std::vector<ResourcePtr> resources);
+// Device memory of the first to each other one.
+[[nodiscard]] OperationPtr make_copy(std::vector<ResourcePtr> resources);
+[[nodiscard]] OperationPtr make_fill(std::vector<std::shared_ptr<Buffer>> buffers, uint32_t word);
+[[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
+                                         std::string push_constants);
+
+struct CustomUses {
+    bool declared = false;
+    std::vector<ResourcePtr> reads;
+    std::vector<ResourcePtr> writes;
+};
+[[nodiscard]] OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,
+                                       std::function<void(VkCommandBuffer)> record, CustomUses uses);
+
+}  // namespace kp

@@ -1,0 +1,356 @@
+#include "physical_device.hpp"
+
+#include "error.hpp"
+#include "spirv_reflect.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <spirv/unified1/spirv.hpp>
+
+namespace kp {
+namespace {
+
+// The allow-list: what compute shaders can use. Nothing of graphics is ever enabled: some of it costs (robustness aside).
+#define KP_CORE_FEATURES(X)                                                                                            \
+    X(shaderFloat64) X(shaderInt64) X(shaderInt16) X(shaderStorageImageExtendedFormats)                                \
+    X(shaderStorageImageReadWithoutFormat) X(shaderStorageImageWriteWithoutFormat)                                     \
+    X(shaderUniformBufferArrayDynamicIndexing) X(shaderSampledImageArrayDynamicIndexing)                               \
+    X(shaderStorageBufferArrayDynamicIndexing) X(shaderStorageImageArrayDynamicIndexing) X(shaderResourceMinLod)       \
+    X(shaderImageGatherExtended) X(samplerAnisotropy)
+#define KP_V11_FEATURES(X)                                                                                             \
+    X(storageBuffer16BitAccess) X(uniformAndStorageBuffer16BitAccess) X(storagePushConstant16)                         \
+    X(variablePointersStorageBuffer) X(variablePointers)
+#define KP_V12_FEATURES(X)                                                                                             \
+    X(storageBuffer8BitAccess) X(uniformAndStorageBuffer8BitAccess) X(storagePushConstant8)                            \
+    X(shaderBufferInt64Atomics) X(shaderSharedInt64Atomics) X(shaderFloat16) X(shaderInt8) X(descriptorIndexing)       \
+    X(shaderUniformTexelBufferArrayDynamicIndexing) X(shaderStorageTexelBufferArrayDynamicIndexing)                    \
+    X(shaderUniformBufferArrayNonUniformIndexing) X(shaderSampledImageArrayNonUniformIndexing)                         \
+    X(shaderStorageBufferArrayNonUniformIndexing) X(shaderStorageImageArrayNonUniformIndexing)                         \
+    X(descriptorBindingPartiallyBound) X(descriptorBindingVariableDescriptorCount) X(runtimeDescriptorArray)           \
+    X(scalarBlockLayout) X(uniformBufferStandardLayout) X(shaderSubgroupExtendedTypes) X(hostQueryReset)               \
+    X(timelineSemaphore) X(bufferDeviceAddress) X(vulkanMemoryModel) X(vulkanMemoryModelDeviceScope)                   \
+    X(vulkanMemoryModelAvailabilityVisibilityChains)
+#define KP_V13_FEATURES(X)                                                                                             \
+    X(computeFullSubgroups) X(subgroupSizeControl) X(shaderDemoteToHelperInvocation) X(shaderIntegerDotProduct)        \
+    X(shaderTerminateInvocation) X(shaderZeroInitializeWorkgroupMemory) X(maintenance4)
+#define KP_ATOMIC_FLOAT_FEATURES(X)                                                                                    \
+    X(shaderBufferFloat32Atomics) X(shaderBufferFloat32AtomicAdd) X(shaderBufferFloat64Atomics)                        \
+    X(shaderBufferFloat64AtomicAdd) X(shaderSharedFloat32Atomics) X(shaderSharedFloat32AtomicAdd)                      \
+    X(shaderSharedFloat64Atomics) X(shaderSharedFloat64AtomicAdd) X(shaderImageFloat32Atomics)                         \
+    X(shaderImageFloat32AtomicAdd)
+#define KP_ATOMIC_FLOAT2_FEATURES(X)                                                                                   \
+    X(shaderBufferFloat16Atomics) X(shaderBufferFloat16AtomicAdd) X(shaderBufferFloat16AtomicMinMax)                   \
+    X(shaderBufferFloat32AtomicMinMax) X(shaderBufferFloat64AtomicMinMax) X(shaderSharedFloat32AtomicMinMax)           \
+    X(shaderSharedFloat64AtomicMinMax)
+#define KP_SHADER_CLOCK_FEATURES(X) X(shaderSubgroupClock) X(shaderDeviceClock)
+
+template <typename Chain, typename Visit>
+void each_feature(Chain& chain, Visit&& visit) {
+    visit("robustBufferAccess", chain.core.features.robustBufferAccess);
+#define X(name) visit(#name, chain.core.features.name);
+    KP_CORE_FEATURES(X)
+#undef X
+#define X(name) visit(#name, chain.v11.name);
+    KP_V11_FEATURES(X)
+#undef X
+#define X(name) visit(#name, chain.v12.name);
+    KP_V12_FEATURES(X)
+#undef X
+#define X(name) visit(#name, chain.v13.name);
+    KP_V13_FEATURES(X)
+#undef X
+#define X(name) visit(#name, chain.atomic_float.name);
+    KP_ATOMIC_FLOAT_FEATURES(X)
+#undef X
+#define X(name) visit(#name, chain.atomic_float2.name);
+    KP_ATOMIC_FLOAT2_FEATURES(X)
+#undef X
+#define X(name) visit(#name, chain.shader_clock.name);
+    KP_SHADER_CLOCK_FEATURES(X)
+#undef X
+}
+
+bool contains(const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>& available) {
+    void** tail = &core.pNext;
+    const auto link = [&tail](auto& structure) {
+        *tail = &structure;
+        tail = &structure.pNext;
+    };
+    const auto link_extension = [&](auto& structure, const char* extension) {
+        if (!contains(available, extension))
+            return;
+        link(structure);
+        extensions_.push_back(extension);
+    };
+    if (api_version >= VK_API_VERSION_1_2) {
+        link(v11);
+        link(v12);
+    }
+    if (api_version >= VK_API_VERSION_1_3) {
+        link(v13);
+    } else {
+        link_extension(subgroup_size, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+        link_extension(maintenance4, VK_KHR_MAINTENANCE_4_EXTENSION_NAME);
+    }
+    link_extension(atomic_float, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+    if (contains(available, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME))
+        link_extension(atomic_float2, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME);
+    link_extension(shader_clock, VK_KHR_SHADER_CLOCK_EXTENSION_NAME);
+}
+
+void FeatureChain::query(VkPhysicalDevice device) {
+    vkGetPhysicalDeviceFeatures2(device, &core);
+    // Before Vulkan 1.3 the same features come by extension; one name serves both.
+    v13.subgroupSizeControl |= subgroup_size.subgroupSizeControl;
+    v13.computeFullSubgroups |= subgroup_size.computeFullSubgroups;
+    v13.maintenance4 |= maintenance4.maintenance4;
+}
+
+std::vector<std::string> FeatureChain::enable_from(const FeatureChain& supported, bool robust_access) {
+    std::vector<std::string> names;
+    std::vector<VkBool32> wanted;
+    each_feature(supported, [&](const char* name, const VkBool32& value) {
+        const bool on = value && (robust_access || std::strcmp(name, "robustBufferAccess") != 0);
+        wanted.push_back(on ? VK_TRUE : VK_FALSE);
+        if (on)
+            names.emplace_back(name);
+    });
+    size_t i = 0;
+    each_feature(*this, [&](const char*, VkBool32& value) { value = wanted[i++]; });
+    subgroup_size.subgroupSizeControl = v13.subgroupSizeControl;
+    subgroup_size.computeFullSubgroups = v13.computeFullSubgroups;
+    maintenance4.maintenance4 = v13.maintenance4;
+    return names;
+}
+
+std::vector<std::pair<std::string, bool>> FeatureChain::list() const {
+    std::vector<std::pair<std::string, bool>> result;
+    each_feature(*this, [&](const char* name, const VkBool32& value) { result.emplace_back(name, value != VK_FALSE); });
+    return result;
+}
+
+bool FeatureChain::has(const std::string& wanted) const {
+    bool found = false;
+    each_feature(*this, [&](const char* name, const VkBool32& value) { found = found || (value && wanted == name); });
+    return found;
+}
+
+bool PhysicalDevice::has_extension(const char* name) const { return contains(extensions, name); }
+
+bool PhysicalDevice::timestamps() const {
+    return std::any_of(families.begin(), families.end(), [](const VkQueueFamilyProperties& family) {
+        return (family.queueFlags & VK_QUEUE_COMPUTE_BIT) && family.timestampValidBits != 0;
+    });
+}
+
+uint64_t PhysicalDevice::device_local_bytes() const {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < memory.memoryHeapCount; ++i)
+        if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+            bytes += memory.memoryHeaps[i].size;
+    return bytes;
+}
+
+DeviceCandidate PhysicalDevice::candidate() const {
+    DeviceCandidate result;
+    result.index = index;
+    result.name = properties.deviceName;
+    result.type = static_cast<DeviceType>(properties.deviceType);
+    result.vendor_id = properties.vendorID;
+    result.device_id = properties.deviceID;
+    std::copy(std::begin(v11.deviceUUID), std::end(v11.deviceUUID), result.uuid.begin());
+    result.driver_name = v12.driverName;
+    result.api_version = properties.apiVersion;
+    result.device_local_bytes = device_local_bytes();
+    for (const auto& [name, has] : features)
+        if (name == "timelineSemaphore")
+            result.timeline_semaphores = has;
+    result.compute_queue = std::any_of(families.begin(), families.end(), [](const VkQueueFamilyProperties& family) {
+        return (family.queueFlags & VK_QUEUE_COMPUTE_BIT) && family.queueCount != 0;
+    });
+    return result;
+}
+
+PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
+    PhysicalDevice device;
+    device.handle = handle;
+    device.index = index;
+    device.v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+    device.v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+    vkGetPhysicalDeviceProperties(handle, &device.properties);
+    if (device.properties.apiVersion >= VK_API_VERSION_1_2) {
+        VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        properties.pNext = &device.v11;
+        device.v11.pNext = &device.v12;
+        vkGetPhysicalDeviceProperties2(handle, &properties);
+        device.v11.pNext = nullptr;
+    }
+    vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
+
+    uint32_t count = 0;
+    vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
+    device.families.resize(count);
+    vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, device.families.data());
+
+    VkResult result = vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
+    check_vk(result, "vkEnumerateDeviceExtensionProperties", device.properties.deviceName);
+    std::vector<VkExtensionProperties> extensions(count);
+    result = vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, extensions.data());
+    if (result != VK_INCOMPLETE)
+        check_vk(result, "vkEnumerateDeviceExtensionProperties", device.properties.deviceName);
+    for (uint32_t i = 0; i < count; ++i)
+        device.extensions.emplace_back(extensions[i].extensionName);
+
+    FeatureChain features(device.properties.apiVersion, device.extensions);
+    features.query(handle);
+    device.features = features.list();
+    return device;
+}
+
+std::string vendor_name(uint32_t vendor_id) {
+    switch (vendor_id) {
+        case 0x1002: return "AMD";
+        case 0x1010: return "Imagination";
+        case 0x106B: return "Apple";
+        case 0x10DE: return "NVIDIA";
+        case 0x13B5: return "Arm";
+        case 0x14E4: return "Broadcom";
+        case 0x1AE0: return "Google";
+        case 0x5143: return "Qualcomm";
+        case 0x8086: return "Intel";
+        case 0x10005: return "Mesa";
+        default: return "unknown";
+    }
+}
+
+std::string version_text(uint32_t version) {
+    return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
+           std::to_string(VK_API_VERSION_PATCH(version));
+}
+
+namespace {
+
+// A capability that needs any one of these features; an empty name means that Vulkan 1.2 always has it.
+struct CapabilityNeed {
+    uint32_t capability;
+    const char* feature;
+};
+
+constexpr CapabilityNeed feature_needs[] = {
+    {spv::CapabilityFloat64, "shaderFloat64"},
+    {spv::CapabilityInt64, "shaderInt64"},
+    {spv::CapabilityInt16, "shaderInt16"},
+    {spv::CapabilityInt8, "shaderInt8"},
+    {spv::CapabilityFloat16, "shaderFloat16"},
+    {spv::CapabilityInt64Atomics, "shaderBufferInt64Atomics"},
+    {spv::CapabilityStorageBuffer16BitAccess, "storageBuffer16BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer16BitAccess, "uniformAndStorageBuffer16BitAccess"},
+    {spv::CapabilityStoragePushConstant16, "storagePushConstant16"},
+    {spv::CapabilityStorageBuffer8BitAccess, "storageBuffer8BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer8BitAccess, "uniformAndStorageBuffer8BitAccess"},
+    {spv::CapabilityStoragePushConstant8, "storagePushConstant8"},
+    {spv::CapabilityVariablePointersStorageBuffer, "variablePointersStorageBuffer"},
+    {spv::CapabilityVariablePointers, "variablePointers"},
+    {spv::CapabilityStorageImageExtendedFormats, "shaderStorageImageExtendedFormats"},
+    {spv::CapabilityStorageImageReadWithoutFormat, "shaderStorageImageReadWithoutFormat"},
+    {spv::CapabilityStorageImageWriteWithoutFormat, "shaderStorageImageWriteWithoutFormat"},
+    {spv::CapabilityUniformBufferArrayDynamicIndexing, "shaderUniformBufferArrayDynamicIndexing"},
+    {spv::CapabilitySampledImageArrayDynamicIndexing, "shaderSampledImageArrayDynamicIndexing"},
+    {spv::CapabilityStorageBufferArrayDynamicIndexing, "shaderStorageBufferArrayDynamicIndexing"},
+    {spv::CapabilityStorageImageArrayDynamicIndexing, "shaderStorageImageArrayDynamicIndexing"},
+    {spv::CapabilityImageGatherExtended, "shaderImageGatherExtended"},
+    {spv::CapabilityMinLod, "shaderResourceMinLod"},
+    {spv::CapabilityShaderNonUniform, "descriptorIndexing"},
+    {spv::CapabilityRuntimeDescriptorArray, "runtimeDescriptorArray"},
+    {spv::CapabilityUniformTexelBufferArrayDynamicIndexing, "shaderUniformTexelBufferArrayDynamicIndexing"},
+    {spv::CapabilityStorageTexelBufferArrayDynamicIndexing, "shaderStorageTexelBufferArrayDynamicIndexing"},
+    {spv::CapabilityUniformBufferArrayNonUniformIndexing, "shaderUniformBufferArrayNonUniformIndexing"},
+    {spv::CapabilitySampledImageArrayNonUniformIndexing, "shaderSampledImageArrayNonUniformIndexing"},
+    {spv::CapabilityStorageBufferArrayNonUniformIndexing, "shaderStorageBufferArrayNonUniformIndexing"},
+    {spv::CapabilityStorageImageArrayNonUniformIndexing, "shaderStorageImageArrayNonUniformIndexing"},
+    {spv::CapabilityVulkanMemoryModel, "vulkanMemoryModel"},
+    {spv::CapabilityVulkanMemoryModelDeviceScope, "vulkanMemoryModelDeviceScope"},
+    {spv::CapabilityPhysicalStorageBufferAddresses, "bufferDeviceAddress"},
+    {spv::CapabilityDemoteToHelperInvocation, "shaderDemoteToHelperInvocation"},
+    {spv::CapabilityDotProduct, "shaderIntegerDotProduct"},
+    {spv::CapabilityDotProductInputAll, "shaderIntegerDotProduct"},
+    {spv::CapabilityDotProductInput4x8Bit, "shaderIntegerDotProduct"},
+    {spv::CapabilityDotProductInput4x8BitPacked, "shaderIntegerDotProduct"},
+    {spv::CapabilityAtomicFloat32AddEXT, "shaderBufferFloat32AtomicAdd"},
+    {spv::CapabilityAtomicFloat32AddEXT, "shaderSharedFloat32AtomicAdd"},
+    {spv::CapabilityAtomicFloat32AddEXT, "shaderImageFloat32AtomicAdd"},
+    {spv::CapabilityAtomicFloat64AddEXT, "shaderBufferFloat64AtomicAdd"},
+    {spv::CapabilityAtomicFloat64AddEXT, "shaderSharedFloat64AtomicAdd"},
+    {spv::CapabilityAtomicFloat16AddEXT, "shaderBufferFloat16AtomicAdd"},
+    {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderBufferFloat16AtomicMinMax"},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderBufferFloat32AtomicMinMax"},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderSharedFloat32AtomicMinMax"},
+    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderBufferFloat64AtomicMinMax"},
+    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderSharedFloat64AtomicMinMax"},
+    {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
+    {spv::CapabilityShaderClockKHR, "shaderDeviceClock"},
+};
+
+struct SubgroupNeed {
+    uint32_t capability;
+    VkSubgroupFeatureFlags bit;
+    const char* name;
+};
+
+constexpr SubgroupNeed subgroup_needs[] = {
+    {spv::CapabilityGroupNonUniform, VK_SUBGROUP_FEATURE_BASIC_BIT, "basic"},
+    {spv::CapabilityGroupNonUniformVote, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
+    {spv::CapabilityGroupNonUniformArithmetic, VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"},
+    {spv::CapabilityGroupNonUniformBallot, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
+    {spv::CapabilityGroupNonUniformShuffle, VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},
+    {spv::CapabilityGroupNonUniformShuffleRelative, VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT, "shuffle relative"},
+    {spv::CapabilityGroupNonUniformClustered, VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
+    {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
+    {spv::CapabilitySubgroupBallotKHR, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
+    {spv::CapabilitySubgroupVoteKHR, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
+};
+
+// What Vulkan 1.2 gives every compute shader.
+constexpr uint32_t always_there[] = {
+    spv::CapabilityMatrix, spv::CapabilityShader, spv::CapabilityInputAttachment, spv::CapabilitySampled1D,
+    spv::CapabilityImage1D, spv::CapabilitySampledBuffer, spv::CapabilityImageBuffer, spv::CapabilityImageQuery,
+    spv::CapabilityDerivativeControl, spv::CapabilityStorageImageMultisample, spv::CapabilityDeviceGroup,
+    spv::CapabilitySampledCubeArray, spv::CapabilityImageCubeArray,
+};
+
+}  // namespace
+
+std::string missing_for_capability(uint32_t capability, const FeatureChain& enabled, const PhysicalDevice& device) {
+    if (std::find(std::begin(always_there), std::end(always_there), capability) != std::end(always_there))
+        return "";
+    std::string missing;
+    bool known = false;
+    for (const auto& need : feature_needs) {
+        if (need.capability != capability)
+            continue;
+        known = true;
+        if (enabled.has(need.feature))
+            return "";
+        missing += std::string(missing.empty() ? "the device feature '" : " or '") + need.feature + "'";
+    }
+    if (known)
+        return missing;
+    for (const auto& need : subgroup_needs) {
+        if (need.capability != capability)
+            continue;
+        if ((device.v11.subgroupSupportedOperations & need.bit) &&
+            (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+            return "";
+        return std::string("subgroup operations of the kind '") + need.name + "' in compute shaders";
+    }
+    return "support for it in kompute_py's list of compute features";
+}
+
+}  // namespace kp

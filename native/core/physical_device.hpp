@@ -1,0 +1,77 @@
+// What a physical device says about itself, and the features that compute uses of it.
+#pragma once
+
+#include "device_select.hpp"
+#include "vulkan.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+// The feature structs of one device in one pNext chain. Structs that the device does not know stay out of the chain and
+// read as all false. Not copyable: the chain points into itself.
+class FeatureChain {
+public:
+    FeatureChain(uint32_t api_version, const std::vector<std::string>& extensions);
+    FeatureChain(const FeatureChain&) = delete;
+    FeatureChain& operator=(const FeatureChain&) = delete;
+
+    void query(VkPhysicalDevice device);
+    // Turns on each feature of the allow-list that `supported` has; the names of those turned on.
+    std::vector<std::string> enable_from(const FeatureChain& supported, bool robust_access);
+    // (name, has it) for the whole allow-list.
+    [[nodiscard]] std::vector<std::pair<std::string, bool>> list() const;
+    [[nodiscard]] bool has(const std::string& name) const;
+
+    [[nodiscard]] const VkPhysicalDeviceFeatures2* head() const noexcept { return &core; }
+
+    VkPhysicalDeviceFeatures2 core{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+    VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceVulkan13Features v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT};
+    VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT};
+    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+    VkPhysicalDeviceMaintenance4Features maintenance4{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
+    VkPhysicalDeviceShaderClockFeaturesKHR shader_clock{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CLOCK_FEATURES_KHR};
+
+    // Extensions that must be enabled for the structs in the chain.
+    [[nodiscard]] const std::vector<const char*>& needed_extensions() const noexcept { return extensions_; }
+
+private:
+    std::vector<const char*> extensions_;
+};
+
+struct PhysicalDevice {
+    VkPhysicalDevice handle = VK_NULL_HANDLE;
+    uint32_t index = 0;
+    VkPhysicalDeviceProperties properties{};
+    VkPhysicalDeviceVulkan11Properties v11{};
+    VkPhysicalDeviceVulkan12Properties v12{};
+    VkPhysicalDeviceMemoryProperties memory{};
+    std::vector<VkQueueFamilyProperties> families;
+    std::vector<std::string> extensions;
+    std::vector<std::pair<std::string, bool>> features;  // the allow-list
+
+    [[nodiscard]] bool has_extension(const char* name) const;
+    [[nodiscard]] bool timestamps() const;  // on some compute queue
+    [[nodiscard]] uint64_t device_local_bytes() const;
+    [[nodiscard]] DeviceCandidate candidate() const;
+
+    [[nodiscard]] static PhysicalDevice query(VkPhysicalDevice handle, uint32_t index);
+};
+
+[[nodiscard]] std::string vendor_name(uint32_t vendor_id);
+[[nodiscard]] std::string version_text(uint32_t version);
+
+// "" when the device (with these features on) runs shaders that declare the capability, else what is missing:
+// "the device feature 'shaderInt64' (64-bit integers)".
+[[nodiscard]] std::string missing_for_capability(uint32_t capability, const FeatureChain& enabled,
+                                                 const PhysicalDevice& device);
+
+}  // namespace kp

@@ -1,0 +1,45 @@
+// The pipeline cache on disk: one file for each device and driver, checksummed, safe against concurrent writers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+class PipelineCacheFile {
+public:
+    // `key` names the device and driver: hex digits and dashes.
+    PipelineCacheFile(const std::string& directory, const std::string& key);
+
+    // The payload, or nullopt when there is no file or it is damaged. Never throws: a cache that cannot be read is empty.
+    [[nodiscard]] std::optional<std::vector<uint8_t>> load() const noexcept;
+
+    // Writes a temporary file beside and renames it over the old one, so that a reader sees the old file or the new one. False
+    // when the directory cannot be written: programs work without a cache.
+    bool store(const std::vector<uint8_t>& payload) const noexcept;
+
+    // Held from load to store by who merges into the file, so that two writers do not drop each other's entries.
+    class Lock {
+    public:
+        explicit Lock(const std::string& path);
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+        ~Lock();
+
+    private:
+        int descriptor_ = -1;
+    };
+    [[nodiscard]] Lock lock() const { return Lock(path_ + ".lock"); }
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string directory_;
+    std::string path_;
+};
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo).
+[[nodiscard]] uint64_t fnv1a(const void* data, size_t size) noexcept;
+
+}  // namespace kp

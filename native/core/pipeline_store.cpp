@@ -1,0 +1,379 @@
+#include "pipeline_store.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+#include "pipeline_cache_file.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kp {
+namespace {
+
+constexpr uint32_t sets_per_pool = 64;
+
+void append(std::string& key, const void* data, size_t size) { key.append(static_cast<const char*>(data), size); }
+
+template <typename T>
+void append(std::string& key, const T& value) {
+    append(key, &value, sizeof value);
+}
+
+std::string hex(const uint8_t* bytes, size_t count) {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (size_t i = 0; i < count; ++i) {
+        text += digits[bytes[i] >> 4];
+        text += digits[bytes[i] & 15];
+    }
+    return text;
+}
+
+std::string times(const std::array<uint32_t, 3>& size) {
+    return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]);
+}
+
+}  // namespace
+
+VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
+    switch (kind) {
+        case DescriptorKind::storage_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        case DescriptorKind::uniform_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+        case DescriptorKind::storage_image: return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+        case DescriptorKind::sampled_image: return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+        case DescriptorKind::sampler: return VK_DESCRIPTOR_TYPE_SAMPLER;
+        case DescriptorKind::combined_image_sampler: return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
+        case DescriptorKind::uniform_texel_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+        case DescriptorKind::storage_texel_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+        case DescriptorKind::acceleration_structure: return VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR;
+    }
+    return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
+PipelineStore::PipelineStore(Device& device, std::string cache_dir) : device_(device), cache_dir_(std::move(cache_dir)) {}
+
+PipelineStore::~PipelineStore() { close(); }
+
+std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes) {
+    const uint64_t hash = std::hash<std::string_view>{}(bytes);
+    const std::lock_guard lock(mutex_);
+    auto& bucket = shaders_[hash];
+    for (const auto& known : bucket) {
+        const auto words = known->words();
+        if (words.size_bytes() == bytes.size() && std::memcmp(words.data(), bytes.data(), bytes.size()) == 0)
+            return known;
+    }
+    auto made = std::make_shared<Shader>(device_, std::string(bytes));
+    bucket.push_back(made);
+    return made;
+}
+
+void PipelineStore::check_limits(const ShaderInfo& info) const {
+    const auto& limits = device_.limits();
+    const auto too_many = [&](const char* what, uint64_t has, const char* limit_name, uint64_t limit) {
+        if (has > limit)
+            throw Error(ErrorKind::invalid_argument, std::string("The shader uses ") + std::to_string(has) + " " + what +
+                                                         ", but this device allows " + std::to_string(limit) + " (" +
+                                                         limit_name + ")");
+    };
+    uint64_t storage_buffers = 0, uniform_buffers = 0, storage_images = 0, sampled = 0;
+    uint64_t sets = 0;
+    for (const auto& binding : info.bindings) {
+        sets = std::max(sets, uint64_t{binding.set} + 1);
+        const uint64_t count = std::max(binding.count, 1u);
+        switch (binding.kind) {
+            case DescriptorKind::storage_buffer: storage_buffers += count; break;
+            case DescriptorKind::uniform_buffer: uniform_buffers += count; break;
+            case DescriptorKind::storage_image:
+            case DescriptorKind::storage_texel_buffer: storage_images += count; break;
+            default: sampled += count; break;
+        }
+    }
+    too_many("storage buffers", storage_buffers, "maxPerStageDescriptorStorageBuffers",
+             limits.maxPerStageDescriptorStorageBuffers);
+    too_many("uniform buffers", uniform_buffers, "maxPerStageDescriptorUniformBuffers",
+             limits.maxPerStageDescriptorUniformBuffers);
+    too_many("storage images", storage_images, "maxPerStageDescriptorStorageImages",
+             limits.maxPerStageDescriptorStorageImages);
+    too_many("sampled images", sampled, "maxPerStageDescriptorSampledImages", limits.maxPerStageDescriptorSampledImages);
+    too_many("descriptor sets", sets, "maxBoundDescriptorSets", limits.maxBoundDescriptorSets);
+    too_many("bytes of shared memory", info.shared_bytes, "maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize);
+    if (info.push_constants)
+        too_many("bytes of push constants", uint64_t{info.push_constants->offset} + info.push_constants->size,
+                 "maxPushConstantsSize", limits.maxPushConstantsSize);
+}
+
+VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings) {
+    std::string key;
+    for (const auto& binding : bindings) {
+        append(key, binding.binding);
+        append(key, binding.descriptorType);
+        append(key, binding.descriptorCount);
+    }
+    if (const auto found = set_layouts_.find(key); found != set_layouts_.end())
+        return found->second;
+    VkDescriptorSetLayoutCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+    create.bindingCount = static_cast<uint32_t>(bindings.size());
+    create.pBindings = bindings.data();
+    VkDescriptorSetLayout made = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &made),
+             "vkCreateDescriptorSetLayout", "an algorithm's bindings");
+    set_layouts_.emplace(std::move(key), made);
+    return made;
+}
+
+std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
+    uint32_t sets = 0;
+    for (const auto& binding : info.bindings)
+        sets = std::max(sets, binding.set + 1);
+    std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(sets);
+    std::string key;
+    for (const auto& binding : info.bindings) {
+        VkDescriptorSetLayoutBinding entry{};
+        entry.binding = binding.binding;
+        entry.descriptorType = descriptor_type(binding.kind);
+        entry.descriptorCount = std::max(binding.count, 1u);
+        entry.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+        bindings[binding.set].push_back(entry);
+        append(key, binding.set);
+        append(key, entry.binding);
+        append(key, entry.descriptorType);
+        append(key, entry.descriptorCount);
+    }
+    VkPushConstantRange push{};
+    if (info.push_constants) {
+        push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+        push.offset = info.push_constants->offset;
+        push.size = info.push_constants->size;
+    }
+    append(key, push.offset);
+    append(key, push.size);
+    if (const auto found = layouts_.find(key); found != layouts_.end())
+        return found->second;
+
+    auto made = std::make_shared<PipelineLayout>();
+    made->push = push;
+    for (const auto& entries : bindings)
+        made->sets.push_back(set_layout(entries));
+    VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    create.setLayoutCount = static_cast<uint32_t>(made->sets.size());
+    create.pSetLayouts = made->sets.data();
+    create.pushConstantRangeCount = push.size != 0 ? 1 : 0;
+    create.pPushConstantRanges = &made->push;
+    check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &made->handle), "vkCreatePipelineLayout",
+             "an algorithm");
+    layouts_.emplace(std::move(key), made);
+    return made;
+}
+
+std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader, const Specialization& constants) {
+    // A shader's address is its identity here: the store keeps every shader for as long as it lives itself.
+    std::string key;
+    const Shader* identity = shader.get();
+    append(key, identity);
+    for (const auto& entry : constants.entries) {
+        append(key, entry.constantID);
+        append(key, constants.data.data() + entry.offset, entry.size);
+    }
+    const std::lock_guard lock(mutex_);
+    if (const auto found = pipelines_.find(key); found != pipelines_.end())
+        return found->second;
+
+    const ShaderInfo& info = shader->info();
+    check_limits(info);
+    auto made = std::make_shared<Pipeline>();
+    made->local_size = info.local_size;
+    for (size_t axis = 0; axis < 3; ++axis)
+        for (const auto& entry : constants.entries)
+            if (info.local_size_spec_id[axis] == entry.constantID && entry.size == 4)
+                std::memcpy(&made->local_size[axis], constants.data.data() + entry.offset, 4);
+    const auto& limits = device_.limits();
+    uint64_t invocations = 1;
+    for (size_t axis = 0; axis < 3; ++axis) {
+        const uint32_t size = made->local_size[axis];
+        invocations *= size;
+        if (size == 0 || size > limits.maxComputeWorkGroupSize[axis])
+            throw Error(ErrorKind::invalid_argument,
+                        "Local size " + times(made->local_size) + ": axis " + "xyz"[axis] + " must be 1 to " +
+                            std::to_string(limits.maxComputeWorkGroupSize[axis]) + " on this device (maxComputeWorkGroupSize)");
+    }
+    if (invocations > limits.maxComputeWorkGroupInvocations)
+        throw Error(ErrorKind::invalid_argument, "Local size " + times(made->local_size) + " is " +
+                                                     std::to_string(invocations) + " invocations, but this device allows " +
+                                                     std::to_string(limits.maxComputeWorkGroupInvocations) +
+                                                     " in a workgroup (maxComputeWorkGroupInvocations)");
+    made->layout = layout(info);
+
+    if (cache_ == VK_NULL_HANDLE)
+        open_cache();
+    VkSpecializationInfo specialization{};
+    specialization.mapEntryCount = static_cast<uint32_t>(constants.entries.size());
+    specialization.pMapEntries = constants.entries.data();
+    specialization.dataSize = constants.data.size();
+    specialization.pData = constants.data.data();
+    VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    create.stage.module = shader->handle();
+    create.stage.pName = info.entry.c_str();
+    create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
+    create.layout = made->layout->handle;
+    check_vk(device_.vk().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &made->handle),
+             "vkCreateComputePipelines", "an algorithm");
+    cache_grew_ = true;
+    pipelines_.emplace(std::move(key), made);
+    return made;
+}
+
+VkDescriptorPool PipelineStore::make_pool(const ShaderInfo& info, uint32_t set) {
+    // Room for many small sets of the usual kinds, and in any case for one of this shape.
+    constexpr std::array<std::pair<VkDescriptorType, uint32_t>, 8> usual{{
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 8 * sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 2 * sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 16},
+        {VK_DESCRIPTOR_TYPE_SAMPLER, 16},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 16},
+        {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 16},
+    }};
+    std::vector<VkDescriptorPoolSize> sizes;
+    for (const auto& [type, count] : usual) {
+        uint32_t needed = 0;
+        for (const auto& binding : info.bindings)
+            if (binding.set == set && descriptor_type(binding.kind) == type)
+                needed += std::max(binding.count, 1u);
+        sizes.push_back({type, std::max(count, needed)});
+    }
+    VkDescriptorPoolCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    create.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
+    create.maxSets = sets_per_pool;
+    create.poolSizeCount = static_cast<uint32_t>(sizes.size());
+    create.pPoolSizes = sizes.data();
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &pool), "vkCreateDescriptorPool",
+             "an algorithm's bindings");
+    pools_.push_back(pool);
+    return pool;
+}
+
+DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set, const ShaderInfo& info) {
+    const std::lock_guard lock(pools_mutex_);
+    VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    allocate.descriptorSetCount = 1;
+    allocate.pSetLayouts = &layout.sets[set];
+    DescriptorSet result;
+    const auto attempt = [&](VkDescriptorPool pool) {
+        allocate.descriptorPool = pool;
+        result.pool = pool;
+        return device_.vk().vkAllocateDescriptorSets(device_.handle(), &allocate, &result.handle);
+    };
+    // The last pool first: an earlier one has room only after frees, so look there only when it is full.
+    for (auto pool = pools_.rbegin(); pool != pools_.rend(); ++pool) {
+        const VkResult answer = attempt(*pool);
+        if (answer == VK_SUCCESS)
+            return result;
+        if (answer != VK_ERROR_OUT_OF_POOL_MEMORY && answer != VK_ERROR_FRAGMENTED_POOL)
+            throw_vk(answer, "vkAllocateDescriptorSets", "an algorithm's bindings");
+    }
+    check_vk(attempt(make_pool(info, set)), "vkAllocateDescriptorSets", "an algorithm's bindings");
+    return result;
+}
+
+void PipelineStore::free_set(DescriptorSet set) noexcept {
+    const std::lock_guard lock(pools_mutex_);
+    // Pools that are gone took their sets along.
+    if (std::find(pools_.begin(), pools_.end(), set.pool) != pools_.end())
+        device_.vk().vkFreeDescriptorSets(device_.handle(), set.pool, 1, &set.handle);
+}
+
+void PipelineStore::open_cache() {
+    std::vector<uint8_t> payload;
+    if (!cache_dir_.empty()) {
+        const auto& properties = device_.physical().properties;
+        const PipelineCacheFile file(cache_dir_, hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" +
+                                                     std::to_string(properties.driverVersion));
+        if (auto loaded = file.load())
+            payload = std::move(*loaded);
+    }
+    VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    create.initialDataSize = payload.size();
+    create.pInitialData = payload.data();
+    VkResult result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &cache_);
+    if (result != VK_SUCCESS && !payload.empty()) {
+        // The driver dislikes what it once wrote: start afresh.
+        create.initialDataSize = 0;
+        create.pInitialData = nullptr;
+        result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &cache_);
+    }
+    check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
+    cache_grew_ = false;
+}
+
+void PipelineStore::save_cache() noexcept {
+    if (cache_ == VK_NULL_HANDLE || !cache_grew_ || cache_dir_.empty() || device_.lost())
+        return;
+    try {
+        auto& vk = device_.vk();
+        const auto& properties = device_.physical().properties;
+        const PipelineCacheFile file(cache_dir_, hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" +
+                                                     std::to_string(properties.driverVersion));
+        const auto lock = file.lock();
+        // Another process may have written since we read: its entries are merged in, not lost.
+        const auto present = file.load();
+        if (present) {
+            VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+            create.initialDataSize = present->size();
+            create.pInitialData = present->data();
+            VkPipelineCache other = VK_NULL_HANDLE;
+            if (vk.vkCreatePipelineCache(device_.handle(), &create, nullptr, &other) == VK_SUCCESS) {
+                vk.vkMergePipelineCaches(device_.handle(), cache_, 1, &other);
+                vk.vkDestroyPipelineCache(device_.handle(), other, nullptr);
+            }
+        }
+        size_t size = 0;
+        if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, nullptr) != VK_SUCCESS || size == 0)
+            return;
+        std::vector<uint8_t> payload(size);
+        if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, payload.data()) != VK_SUCCESS)
+            return;
+        payload.resize(size);
+        if (!present || *present != payload)
+            file.store(payload);
+    } catch (...) {
+        return;  // no memory for a cache: the next run compiles again
+    }
+}
+
+void PipelineStore::close() noexcept {
+    auto& vk = device_.vk();
+    decltype(shaders_) shaders;
+    {
+        const std::lock_guard lock(mutex_);
+        save_cache();
+        for (auto& [key, pipeline] : pipelines_)
+            vk.vkDestroyPipeline(device_.handle(), std::exchange(pipeline->handle, nullptr), nullptr);
+        pipelines_.clear();
+        for (auto& [key, layout] : layouts_)
+            vk.vkDestroyPipelineLayout(device_.handle(), std::exchange(layout->handle, nullptr), nullptr);
+        layouts_.clear();
+        for (auto& [key, layout] : set_layouts_)
+            vk.vkDestroyDescriptorSetLayout(device_.handle(), layout, nullptr);
+        set_layouts_.clear();
+        if (cache_ != VK_NULL_HANDLE)
+            vk.vkDestroyPipelineCache(device_.handle(), std::exchange(cache_, nullptr), nullptr);
+        shaders.swap(shaders_);
+        for (auto& [hash, bucket] : shaders)
+            for (auto& shader : bucket)
+                shader->close();
+    }
+    {
+        const std::lock_guard lock(pools_mutex_);
+        for (VkDescriptorPool pool : pools_)
+            vk.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
+        pools_.clear();
+    }
+    // `shaders` dies here, outside the locks: what the bindings keep with a shader may want the interpreter's lock.
+}
+
+}  // namespace kp

@@ -1,0 +1,82 @@
+// Everything of pipelines that algorithms share: shader modules, layouts, pipelines, descriptor pools, the cache on disk.
+//
+// Entries are found by content and live as long as the device: making an algorithm from SPIR-V that this Manager has seen
+// costs a look-up and a descriptor set.
+#pragma once
+
+#include "shader.hpp"
+#include "vulkan.hpp"
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kp {
+
+class Device;
+
+// Bytes for specialization constants and where each id finds its own.
+struct Specialization {
+    std::string data;
+    std::vector<VkSpecializationMapEntry> entries;
+};
+
+struct PipelineLayout {
+    VkPipelineLayout handle = VK_NULL_HANDLE;
+    std::vector<VkDescriptorSetLayout> sets;
+    VkPushConstantRange push{};  // size 0: none
+};
+
+struct Pipeline {
+    VkPipeline handle = VK_NULL_HANDLE;
+    std::shared_ptr<PipelineLayout> layout;
+    std::array<uint32_t, 3> local_size{1, 1, 1};  // specialization applied
+};
+
+struct DescriptorSet {
+    VkDescriptorSet handle = VK_NULL_HANDLE;
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+};
+
+class PipelineStore {
+public:
+    PipelineStore(Device& device, std::string cache_dir);
+    ~PipelineStore();
+
+    [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes);
+    [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader, const Specialization& constants);
+
+    [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set, const ShaderInfo& info);
+    void free_set(DescriptorSet set) noexcept;
+
+    // Writes the cache to disk when it has grown and destroys everything; the device is idle.
+    void close() noexcept;
+
+    [[nodiscard]] static VkDescriptorType descriptor_type(DescriptorKind kind) noexcept;
+
+private:
+    [[nodiscard]] std::shared_ptr<PipelineLayout> layout(const ShaderInfo& info);
+    [[nodiscard]] VkDescriptorSetLayout set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);
+    void open_cache();
+    void save_cache() noexcept;
+    [[nodiscard]] VkDescriptorPool make_pool(const ShaderInfo& info, uint32_t set);
+    void check_limits(const ShaderInfo& info) const;
+
+    Device& device_;
+    std::string cache_dir_;
+    std::mutex mutex_;  // held over pipeline creation too: one compilation at a time feeds one cache
+    std::unordered_map<uint64_t, std::vector<std::shared_ptr<Shader>>> shaders_;
+    std::unordered_map<std::string, std::shared_ptr<Pipeline>> pipelines_;
+    std::unordered_map<std::string, std::shared_ptr<PipelineLayout>> layouts_;
+    std::unordered_map<std::string, VkDescriptorSetLayout> set_layouts_;
+    VkPipelineCache cache_ = VK_NULL_HANDLE;
+    bool cache_grew_ = false;
+    std::mutex pools_mutex_;
+    std::vector<VkDescriptorPool> pools_;
+};
+
+}  // namespace kp

@@ -1,0 +1,131 @@
+#include "resource.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+
+#include <cstring>
+
+namespace kp {
+
+const char* to_string(MemoryType type) noexcept {
+    switch (type) {
+        case MemoryType::device: return "device";
+        case MemoryType::host: return "host";
+        case MemoryType::storage: return "storage";
+        case MemoryType::device_and_host: return "deviceAndHost";
+    }
+    return "unknown";
+}
+
+Resource::Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type)
+    : Object(std::move(device), kind), nbytes_(nbytes), memory_type_(type) {}
+
+void Resource::make_host_copy() {
+    auto copy = std::make_shared<HostCopy>();
+    copy->memory = device().memory().allocate_host_copy(nbytes_, kind() == ObjectKind::image ? "an image's host copy"
+                                                                                             : "a tensor's host copy");
+    host_copy_ = std::move(copy);
+}
+
+std::byte* Resource::host_data() const noexcept {
+    if (host_copy_)
+        return host_copy_->memory.mapped();
+    return memory_type_ == MemoryType::storage ? nullptr : direct_;
+}
+
+const Allocation& Resource::device_memory() const noexcept {
+    static const Allocation none;
+    return device_side_ ? device_side_->memory : none;
+}
+
+std::shared_ptr<void> Resource::keep_host() const {
+    if (!host_data())
+        return nullptr;
+    // The memory and, dying after it, the device that it belongs to.
+    struct Kept {
+        std::shared_ptr<Device> device;
+        std::shared_ptr<void> memory;
+    };
+    auto kept = std::make_shared<Kept>();
+    kept->device = shared_device();
+    if (host_copy_)
+        kept->memory = host_copy_;
+    else
+        kept->memory = device_side_;
+    return kept;
+}
+
+void Resource::release(std::vector<Point> points) {
+    struct Payload {
+        std::shared_ptr<DeviceSide> side;
+        std::shared_ptr<HostCopy> copy;
+    };
+    direct_ = nullptr;
+    if (points.empty()) {
+        device_side_.reset();
+        host_copy_.reset();
+        return;
+    }
+    auto payload = std::make_shared<Payload>();
+    payload->side = std::move(device_side_);
+    payload->copy = std::move(host_copy_);
+    device().retired().push(std::move(points), std::move(payload));
+}
+
+void Resource::flush(const Allocation& memory) const {
+    if (!memory.mapped() || memory.coherent())
+        return;
+    const VkMappedMemoryRange range = memory.mapped_range();
+    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &range), "vkFlushMappedMemoryRanges",
+             label().c_str());
+}
+
+void Resource::invalidate(const Allocation& memory) const {
+    if (!memory.mapped() || memory.coherent())
+        return;
+    const VkMappedMemoryRange range = memory.mapped_range();
+    check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(), 1, &range),
+             "vkInvalidateMappedMemoryRanges", label().c_str());
+}
+
+void Resource::wait_pending() {
+    for (const auto& point : pending())
+        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {
+        }
+}
+
+void Resource::check_range(uint64_t offset, uint64_t size, const char* action) const {
+    require_init(action);
+    if (offset > nbytes_ || size > nbytes_ - offset)
+        throw Error(ErrorKind::out_of_range, std::string("Cannot ") + action + " bytes " + std::to_string(offset) + " to " +
+                                                 std::to_string(offset + size) + " of the " + label() + ", which has " +
+                                                 std::to_string(nbytes_) + " bytes");
+}
+
+void Resource::read(void* out, uint64_t offset, uint64_t size) {
+    check_range(offset, size, "read");
+    if (size == 0)
+        return;
+    wait_pending();
+    if (direct_) {
+        invalidate(device_memory());
+        std::memcpy(out, direct_ + offset, size);
+    } else {
+        download(out, offset, size);
+    }
+}
+
+void Resource::write(const void* data, uint64_t offset, uint64_t size) {
+    check_range(offset, size, "write");
+    if (size == 0)
+        return;
+    wait_pending();
+    if (direct_) {
+        std::memcpy(direct_ + offset, data, size);
+        flush(device_memory());
+    } else {
+        upload(data, offset, size);
+    }
+}
+
+}  // namespace kp

@@ -1,0 +1,87 @@
+// What tensors and images have in common: Kompute's memory types, device memory, and the host copy.
+#pragma once
+
+#include "memory.hpp"
+#include "object.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace kp {
+
+// Kompute's meaning and values.
+enum class MemoryType : uint8_t {
+    device = 0,           // device memory plus a host copy, moved by OpSyncDevice / OpSyncLocal
+    host = 1,             // host memory that shaders use in place
+    storage = 2,          // device memory only
+    device_and_host = 3,  // one memory seen by both
+};
+
+[[nodiscard]] const char* to_string(MemoryType type) noexcept;
+
+// The host copy of a `device` resource: a range in a mapped block that has a VkBuffer of its own. Shared, because NumPy
+// views may outlive the resource.
+struct HostCopy {
+    Allocation memory;
+};
+
+class Resource : public Object {
+public:
+    [[nodiscard]] uint64_t nbytes() const noexcept { return nbytes_; }
+    [[nodiscard]] MemoryType memory_type() const noexcept { return memory_type_; }
+
+    // Whether sync operations move data (there is a separate host copy).
+    [[nodiscard]] bool has_host_copy() const noexcept { return host_copy_ != nullptr; }
+    // The host can address the device's own memory of the resource as plain bytes.
+    [[nodiscard]] bool host_visible() const noexcept { return direct_ != nullptr; }
+    // Where the host reads and writes: the host copy, or the one memory. Null for `storage`.
+    [[nodiscard]] std::byte* host_data() const noexcept;
+    [[nodiscard]] const std::shared_ptr<HostCopy>& host_copy() const noexcept { return host_copy_; }
+    [[nodiscard]] const Allocation& host_memory() const noexcept { return host_copy_->memory; }
+    [[nodiscard]] VkBuffer host_buffer() const noexcept { return host_copy_->memory.block_buffer(); }
+    [[nodiscard]] uint64_t host_offset() const noexcept { return host_copy_->memory.offset(); }
+    [[nodiscard]] const Allocation& device_memory() const noexcept;
+    // Keeps the bytes behind host_data() alive beyond destroy().
+    [[nodiscard]] std::shared_ptr<void> keep_host() const;
+
+    // The device's contents, after pending work. Blocks.
+    void read(void* out, uint64_t offset, uint64_t size);
+    // Replaces the device's contents (not the host copy), after pending work. Blocks.
+    void write(const void* data, uint64_t offset, uint64_t size);
+    void wait_pending();
+
+    // Before and after the device uses memory that the host wrote to or will read; no-ops on coherent memory.
+    void flush(const Allocation& memory) const;
+    void invalidate(const Allocation& memory) const;
+
+protected:
+    Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type);
+
+    // Staged transfer for memory that the host cannot address.
+    virtual void download(void* out, uint64_t offset, uint64_t size) = 0;
+    virtual void upload(const void* data, uint64_t offset, uint64_t size) = 0;
+    void make_host_copy();
+
+    struct DeviceSide {
+        virtual ~DeviceSide() = default;
+        Allocation memory;
+    };
+    std::shared_ptr<DeviceSide> device_side_;
+    std::shared_ptr<HostCopy> host_copy_;
+    std::byte* direct_ = nullptr;
+    uint64_t nbytes_;
+    MemoryType memory_type_;
+
+    void release(std::vector<Point> points) override;
+
+private:
+    void check_range(uint64_t offset, uint64_t size, const char* action) const;
+    friend class Stream;
+    friend class StreamPlan;
+    // The plan's number of the host copy (Object::slot_ numbers the device's side).
+    uint64_t host_epoch_ = 0;
+    uint32_t host_slot_ = 0;
+};
+
+}  // namespace kp

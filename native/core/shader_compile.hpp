@@ -1,0 +1,77 @@
+// Source text to SPIR-V and back: GLSL/HLSL through shaderc, validation and disassembly through SPIRV-Tools, decompilation
+// through SPIRV-Cross. No device handle.
+#pragma once
+
+#include "error.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+struct Diagnostic {
+    std::string file;         // as the compiler names it; "<source>" for text without a path
+    uint32_t line = 0;        // 1-based; 0 when unknown
+    uint32_t column = 0;      // 1-based; 0 when unknown
+    std::string severity;     // "error", "warning", "note"
+    std::string message;
+    std::string source_line;  // "" when unknown
+};
+
+class ShaderCompileFailure : public Error {
+public:
+    ShaderCompileFailure(const std::string& text, std::vector<Diagnostic> diagnostics)
+        : Error(ErrorKind::shader_compile, text), diagnostics_(std::move(diagnostics)) {}
+    [[nodiscard]] const std::vector<Diagnostic>& diagnostics() const noexcept { return diagnostics_; }
+
+private:
+    std::vector<Diagnostic> diagnostics_;
+};
+
+enum class SourceLanguage : uint8_t { glsl, hlsl };
+
+struct CompileRequest {
+    std::string source;
+    std::string name = "<source>";  // file name for messages and for relative includes
+    SourceLanguage language = SourceLanguage::glsl;
+    std::string entry = "main";
+    std::vector<std::pair<std::string, std::string>> defines;
+    std::vector<std::string> include_dirs;
+    std::map<std::string, std::string> virtual_includes;  // name -> text, looked up before the directories
+    bool optimize = true;
+    bool debug_info = false;
+    std::string target = "vulkan1.2";  // vulkan1.0 .. vulkan1.3
+};
+
+struct CompileOutput {
+    std::vector<uint32_t> spirv;
+    std::vector<Diagnostic> warnings;
+    std::vector<std::string> included;  // files that took part, for watching and caching
+};
+
+// Thread-safe; one compiler object for the process. Throws ShaderCompileFailure whose text shows every diagnostic as
+//   blur.comp:12:9: error: 'foo' : undeclared identifier
+//      12 |     x = foo;
+//         |         ^
+[[nodiscard]] CompileOutput compile(const CompileRequest& request);
+
+struct ValidationOptions {
+    uint32_t vulkan_minor = 2;  // environment Vulkan 1.x
+    bool scalar_block_layout = false;
+    bool uniform_buffer_standard_layout = true;
+    bool relax_block_layout = true;
+    bool workgroup_scalar_block_layout = false;
+};
+
+// "" when valid, else the validator's message (with the offending instruction disassembled where it names one).
+[[nodiscard]] std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options);
+
+[[nodiscard]] std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_names = true);
+[[nodiscard]] std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor = 2);  // throws ShaderCompileFailure
+[[nodiscard]] std::string decompile_spirv(std::span<const uint32_t> words, SourceLanguage language, const std::string& entry = "main");
+
+}  // namespace kp

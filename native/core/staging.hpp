@@ -1,0 +1,50 @@
+// One-shot transfers to and from memory that the host cannot address. Each call blocks until its data has arrived.
+//
+// Two slots of host memory, each with a command buffer: while the GPU copies one, the host fills or empties the other. Data of
+// any size streams through them. A whole host copy for a recorded operation is not staged here: tensors own those.
+#pragma once
+
+#include "memory.hpp"
+#include "queue.hpp"
+
+#include <array>
+#include <functional>
+#include <mutex>
+
+namespace kp {
+
+class Device;
+
+class Staging {
+public:
+    explicit Staging(Device& device) : device_(device) {}
+    ~Staging();
+
+    void upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size);
+    void download(VkBuffer source, uint64_t offset, void* out, uint64_t size);
+    // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and waits for it.
+    void run(const std::function<void(VkCommandBuffer)>& commands);
+    // Gives everything back; the device is idle.
+    void clear() noexcept;
+
+private:
+    struct Slot {
+        Allocation memory;
+        VkCommandBuffer commands = VK_NULL_HANDLE;
+        PreparedSubmit submission;
+        uint64_t value = 0;  // its last submission
+    };
+    static constexpr uint64_t slot_bytes = uint64_t{4} << 20;
+
+    [[nodiscard]] Queue& queue();
+    Slot& slot(size_t index, bool with_memory);
+    void submit(Slot& slot, const std::function<void(VkCommandBuffer)>& commands);
+    void wait(Slot& slot);
+
+    Device& device_;
+    std::mutex mutex_;
+    VkCommandPool pool_ = VK_NULL_HANDLE;
+    std::array<Slot, 2> slots_;
+};
+
+}  // namespace kp

@@ -1,0 +1,400 @@
+#include "stream.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace kp {
+namespace {
+
+// Planning needs room that every stream on a thread can share.
+HazardPlanner& planner() {
+    thread_local HazardPlanner instance;
+    return instance;
+}
+
+void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t timestamps)
+    : Object(std::move(owner), ObjectKind::stream), queue_index_(queue_index), timestamp_limit_(timestamps) {
+    const auto& queues = device().queues();
+    if (queue_index >= queues.size())
+        throw Error(ErrorKind::out_of_range, "Queue index " + std::to_string(queue_index) + " does not exist: this Manager opened " +
+                                                 std::to_string(queues.size()) +
+                                                 " queue(s). Open more with Manager(family_queue_indices=[...])");
+    queue_ = queues[queue_index].queue;
+    if (timestamps != 0 && queue_->timestamp_bits() == 0)
+        throw Error(ErrorKind::unavailable, "Queue family " + std::to_string(queue_->family()) +
+                                                " of this device has no timestamps. Make the sequence without them");
+    device().retired().collect();
+}
+
+Stream::~Stream() { finalize(); }
+
+void Stream::require_idle(const char* action) const {
+    require_init(action);
+    if (is_running())
+        throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
+                                                        " while it is running. Call eval_await() first");
+}
+
+void Stream::record(OperationPtr operation) {
+    require_idle("record into");
+    if (&operation->device() != &device())
+        throw Error(ErrorKind::invalid_argument, operation->name() + " uses objects of another Manager than the " + label() +
+                                                     "'s. Record objects of one Manager in one sequence");
+    operation->check();
+    if (!recording_) {
+        drop_operations();
+        recording_ = true;
+    }
+    if (timestamp_limit_ > 0 && operations_.size() >= static_cast<uint64_t>(timestamp_limit_))
+        throw Error(ErrorKind::out_of_memory, "The " + label() + " has room for the timestamps of " +
+                                                  std::to_string(timestamp_limit_) +
+                                                  " operations, and that many are recorded. Make it with a larger "
+                                                  "total_timestamps, or with timestamps=True");
+    operations_.push_back(std::move(operation));
+    built_ = false;
+}
+
+void Stream::clear() {
+    require_idle("clear");
+    drop_operations();
+    recording_ = false;
+    built_ = false;
+}
+
+void Stream::drop_operations() {
+    if (registered_) {
+        const std::lock_guard lock(device().graph_mutex());
+        unregister_users();
+    }
+    // Only now: the operations kept alive the objects whose lists we stood in.
+    operations_.clear();
+}
+
+void Stream::rerecord() {
+    require_idle("re-record");
+    recording_ = true;
+    built_ = false;
+}
+
+std::vector<std::string> Stream::operation_names() const {
+    std::vector<std::string> names;
+    for (const auto& operation : operations_)
+        names.push_back(operation->name());
+    return names;
+}
+
+Point Stream::last_point() const noexcept {
+    const uint64_t value = last_value_.load(std::memory_order_acquire);
+    return value ? Point{queue_, value} : Point{};
+}
+
+Point Stream::make_stale() noexcept {
+    stale_.store(true, std::memory_order_seq_cst);
+    // submit() raises this flag before it looks at stale_, and only for the length of one driver call.
+    while (submitting_.load(std::memory_order_seq_cst))
+        std::this_thread::yield();
+    return last_point();
+}
+
+bool Stream::submit() {
+    require_init("evaluate");
+    if (is_running())
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() + " is already running. Call eval_await() before evaluating it again");
+    if (!built_ || stale_.load(std::memory_order_relaxed)) [[unlikely]] {
+        if (operations_.empty()) {
+            recording_ = false;
+            return false;
+        }
+        build();
+    }
+    recording_ = false;
+    auto& vk = device().vk();
+    if (!plan_.flushes().empty())
+        check_vk(vk.vkFlushMappedMemoryRanges(device().handle(), static_cast<uint32_t>(plan_.flushes().size()),
+                                              plan_.flushes().data()),
+                 "vkFlushMappedMemoryRanges", label().c_str());
+    if (has_rivals_.load(std::memory_order_acquire) || has_waits_) [[unlikely]]
+        wait_for_other_queues();
+
+    struct Submitting {
+        std::atomic<bool>& flag;
+        explicit Submitting(std::atomic<bool>& f) : flag(f) { flag.store(true, std::memory_order_seq_cst); }
+        ~Submitting() { flag.store(false, std::memory_order_release); }
+    };
+    {
+        const Submitting guard(submitting_);
+        if (!stale_.load(std::memory_order_seq_cst)) [[likely]] {
+            last_value_.store(queue_->submit(submission_), std::memory_order_release);
+            running_.store(true, std::memory_order_release);
+            return true;
+        }
+    }
+    // Another thread destroyed something a moment ago.
+    for (const auto& operation : operations_)
+        operation->check();
+    throw Error(ErrorKind::failed_precondition, "An object that the " + label() + " uses was destroyed");
+}
+
+bool Stream::poll() {
+    if (!is_running())
+        return true;
+    if (!queue_->reached(last_value()))
+        return false;
+    finish();
+    return true;
+}
+
+bool Stream::wait(uint64_t nanoseconds) {
+    if (!is_running())
+        return true;
+    if (!queue_->wait(last_value(), nanoseconds))
+        return false;
+    finish();
+    return true;
+}
+
+bool Stream::is_complete() { return queue_->reached(last_value()); }
+
+void Stream::finish() {
+    // Another thread may have collected the same submission a moment ago.
+    if (!running_.exchange(false, std::memory_order_acq_rel))
+        return;
+    if (!plan_.invalidates().empty() && is_init())
+        check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(),
+                                                              static_cast<uint32_t>(plan_.invalidates().size()),
+                                                              plan_.invalidates().data()),
+                 "vkInvalidateMappedMemoryRanges", label().c_str());
+}
+
+void Stream::make_command_buffer() {
+    auto& vk = device().vk();
+    if (pool_ == VK_NULL_HANDLE) {
+        VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+        create.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+        create.queueFamilyIndex = queue_->family();
+        check_vk(vk.vkCreateCommandPool(device().handle(), &create, nullptr, &pool_), "vkCreateCommandPool", label().c_str());
+    }
+    if (commands_ == VK_NULL_HANDLE) {
+        VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+        allocate.commandPool = pool_;
+        allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+        allocate.commandBufferCount = 1;
+        check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &commands_), "vkAllocateCommandBuffers",
+                 label().c_str());
+        submission_.prepare(*queue_, commands_);
+    }
+}
+
+void Stream::build() {
+    for (const auto& operation : operations_)
+        operation->check();
+    make_command_buffer();
+    prepare_timestamps();
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        stale_.store(false, std::memory_order_seq_cst);
+        plan();
+        register_users();
+    }
+    for (const auto& point : std::exchange(inherited_, {}))
+        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {
+        }
+    record_commands();
+    built_ = true;
+}
+
+void Stream::plan() {
+    unregister_users();
+    plan_.begin(device().next_epoch());
+    for (const auto& operation : operations_) {
+        plan_.begin_operation();
+        operation->declare(plan_);
+    }
+    planner().plan(plan_.commands(), plan_.uses(), plan_.host_visible(), barriers_);
+}
+
+void Stream::register_users() {
+    const bool several_queues = device().queues().size() > 1;
+    for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
+        auto& planned = plan_.objects()[slot];
+        Object& object = *planned.object;
+        if (!object.is_init())
+            stale_.store(true, std::memory_order_seq_cst);  // destroyed since check(); submit() finds out
+        if (several_queues) {
+            for (const auto& user : object.users_) {
+                Stream& other = *user.stream;
+                if (other.queue_ == queue_ || !(planned.written || other.plan_.objects()[user.slot].written))
+                    continue;
+                if (std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end())
+                    continue;
+                rivals_.push_back(&other);
+                other.rivals_.push_back(this);
+                other.has_rivals_.store(true, std::memory_order_release);
+            }
+            for (const auto& point : object.left_behind_)
+                if (point.queue != queue_)
+                    merge_point(inherited_, point);
+        }
+        planned.link = static_cast<uint32_t>(object.users_.size());
+        object.users_.push_back({this, slot});
+    }
+    registered_ = true;
+    has_rivals_.store(!rivals_.empty(), std::memory_order_release);
+}
+
+void Stream::unregister_users() noexcept {
+    if (!std::exchange(registered_, false))
+        return;
+    for (const auto& planned : plan_.objects()) {
+        auto& users = planned.object->users_;
+        const uint32_t link = planned.link;
+        if (link + 1 != users.size()) {
+            users[link] = users.back();
+            users[link].stream->plan_.objects()[users[link].slot].link = link;
+        }
+        users.pop_back();
+    }
+    plan_.objects().clear();
+    for (Stream* rival : rivals_) {
+        remove(rival->rivals_, this);
+        rival->has_rivals_.store(!rival->rivals_.empty(), std::memory_order_release);
+    }
+    rivals_.clear();
+    has_rivals_.store(false, std::memory_order_release);
+}
+
+void Stream::wait_for_other_queues() {
+    std::vector<Point> points;
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        for (const Stream* rival : rivals_)
+            if (const Point point = rival->last_point(); point.queue)
+                merge_point(points, point);
+    }
+    submission_.clear_waits();
+    for (const auto& point : points)
+        submission_.add_wait(point);
+    has_waits_ = !points.empty();
+}
+
+void Stream::prepare_timestamps() {
+    if (timestamp_limit_ == 0)
+        return;
+    const uint32_t needed = static_cast<uint32_t>(timestamp_limit_ > 0 ? timestamp_limit_ : operations_.size()) + 1;
+    if (needed > query_capacity_) {
+        auto& vk = device().vk();
+        if (queries_ != VK_NULL_HANDLE)
+            vk.vkDestroyQueryPool(device().handle(), std::exchange(queries_, nullptr), nullptr);
+        query_capacity_ = 0;
+        VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+        create.queryType = VK_QUERY_TYPE_TIMESTAMP;
+        create.queryCount = needed;
+        check_vk(vk.vkCreateQueryPool(device().handle(), &create, nullptr, &queries_), "vkCreateQueryPool", label().c_str());
+        query_capacity_ = needed;
+    }
+    query_count_ = static_cast<uint32_t>(operations_.size()) + 1;
+}
+
+void Stream::write_barrier(const Barrier& barrier) const {
+    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+    memory.srcAccessMask = barrier.src_access;
+    memory.dstAccessMask = barrier.dst_access;
+    const bool accesses = (barrier.src_access | barrier.dst_access) != 0;
+    device().vk().vkCmdPipelineBarrier(commands_, barrier.src_stages, barrier.dst_stages, 0, accesses ? 1 : 0, &memory, 0,
+                                       nullptr, 0, nullptr);
+}
+
+void Stream::record_commands() {
+    auto& vk = device().vk();
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    check_vk(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", label().c_str());
+    Recorder recorder(vk, commands_);
+    // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile. Let go for code
+    // that is not ours, which may take locks of its own.
+    std::unique_lock lock(device().graph_mutex());
+    const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
+        if (queries_ != VK_NULL_HANDLE)
+            vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
+    };
+    if (queries_ != VK_NULL_HANDLE)
+        vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
+    if (barriers_.head.src_stages != 0)
+        write_barrier(barriers_.head);
+    timestamp(VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0);
+    auto barrier = barriers_.barriers.cbegin();
+    for (uint32_t i = 0; i < operations_.size(); ++i) {
+        const Operation& operation = *operations_[i];
+        for (; barrier != barriers_.barriers.cend() && barrier->before == i; ++barrier)
+            write_barrier(*barrier);
+        if (operation.calls_out()) {
+            lock.unlock();
+            operation.record(recorder);
+            lock.lock();
+        } else if (!stale_.load(std::memory_order_relaxed)) {
+            operation.record(recorder);
+        }
+        timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, i + 1);
+    }
+    for (; barrier != barriers_.barriers.cend(); ++barrier)
+        write_barrier(*barrier);
+    if (barriers_.tail.src_stages != 0)
+        write_barrier(barriers_.tail);
+    lock.unlock();
+    check_vk(vk.vkEndCommandBuffer(commands_), "vkEndCommandBuffer", label().c_str());
+}
+
+std::vector<uint64_t> Stream::timestamps() {
+    require_idle("read the timestamps of");
+    if (timestamp_limit_ == 0)
+        throw Error(ErrorKind::failed_precondition, "The " + label() +
+                                                        " has no timestamps. Make it with total_timestamps=N or timestamps=True");
+    if (last_value() == 0)
+        throw Error(ErrorKind::failed_precondition, "The " + label() + " was not evaluated yet, so it has no timestamps");
+    std::vector<uint64_t> ticks(query_count_);
+    check_vk(device().vk().vkGetQueryPoolResults(device().handle(), queries_, 0, query_count_,
+                                                 ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
+                                                 VK_QUERY_RESULT_64_BIT),
+             "vkGetQueryPoolResults", label().c_str());
+    return ticks;
+}
+
+void Stream::release(std::vector<Point> points) {
+    struct Payload {
+        Device& device;
+        VkCommandPool pool;
+        VkQueryPool queries;
+        std::vector<OperationPtr> operations;
+        explicit Payload(Device& d) : device(d), pool(VK_NULL_HANDLE), queries(VK_NULL_HANDLE) {}
+        ~Payload() {
+            device.vk().vkDestroyCommandPool(device.handle(), pool, nullptr);
+            device.vk().vkDestroyQueryPool(device.handle(), queries, nullptr);
+        }
+    };
+    auto payload = std::make_shared<Payload>(device());
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        if (const Point point = last_point(); point.queue && is_running()) {
+            merge_point(points, point);
+            for (const auto& planned : plan_.objects())
+                merge_point(planned.object->left_behind_, point);
+        }
+        unregister_users();
+    }
+    running_.store(false, std::memory_order_release);
+    payload->pool = std::exchange(pool_, nullptr);
+    payload->queries = std::exchange(queries_, nullptr);
+    payload->operations = std::move(operations_);
+    commands_ = VK_NULL_HANDLE;
+    operations_.clear();
+    device().retired().push(std::move(points), std::move(payload));
+}
+
+}  // namespace kp

@@ -1,0 +1,105 @@
+// A recorded list of operations and its prebuilt submission: the native side of a Sequence.
+//
+// The list is turned into a command buffer at the first submission after a change. From then on eval() is: is the recording
+// still ready, patch the timeline value, vkQueueSubmit, wait. No allocation, no loop over resources.
+//
+// One thread at a time drives a stream. Other threads may destroy objects that it uses at any moment: they take the graph
+// mutex, mark the stream stale, and wait out a submission that is just being made, so that they know its last value.
+#pragma once
+
+#include "hazard.hpp"
+#include "object.hpp"
+#include "operation.hpp"
+#include "queue.hpp"
+#include "stream_plan.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+class Stream final : public Object {
+public:
+    // `timestamps`: most operations that can be timed; 0: none; -1: as many as are recorded.
+    Stream(std::shared_ptr<Device> device, uint32_t queue_index, int64_t timestamps);
+    ~Stream() override;
+
+    // Appends; the first one after a submission starts a fresh list.
+    void record(OperationPtr operation);
+    void clear();
+    // Builds anew at the next submission.
+    void rerecord();
+
+    // Returns false when there is nothing to submit.
+    bool submit();
+    // Whether the submission has finished; collects it if so. One driver call at most.
+    [[nodiscard]] bool poll();
+    // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.
+    [[nodiscard]] bool wait(uint64_t nanoseconds);
+
+    [[nodiscard]] bool is_recording() const noexcept { return recording_; }
+    [[nodiscard]] bool is_running() const noexcept { return running_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_complete();
+    [[nodiscard]] uint32_t queue_index() const noexcept { return queue_index_; }
+    [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
+    [[nodiscard]] uint64_t last_value() const noexcept { return last_value_.load(std::memory_order_acquire); }
+    [[nodiscard]] VkCommandBuffer command_buffer() const noexcept { return commands_; }
+    [[nodiscard]] std::vector<std::string> operation_names() const;
+    // Raw ticks: one before the first operation, one after each.
+    [[nodiscard]] std::vector<uint64_t> timestamps();
+    // What orders the operations, as built; empty before the first submission.
+    [[nodiscard]] const BarrierPlan& barriers() const noexcept { return barriers_; }
+
+private:
+    friend class Object;
+
+    // For Object::destroy and pending, under the graph mutex: the end of the last submission, if there was one.
+    [[nodiscard]] Point last_point() const noexcept;
+    [[nodiscard]] Point make_stale() noexcept;
+
+    void release(std::vector<Point> points) override;
+    void require_idle(const char* action) const;
+    void build();
+    void plan();
+    void register_users();
+    void drop_operations();
+    void unregister_users() noexcept;
+    void record_commands();
+    void write_barrier(const Barrier& barrier) const;
+    void prepare_timestamps();
+    void wait_for_other_queues();
+    void finish();
+    void make_command_buffer();
+
+    Queue* queue_ = nullptr;
+    uint32_t queue_index_ = 0;
+    int64_t timestamp_limit_ = 0;
+
+    std::vector<OperationPtr> operations_;
+    bool recording_ = false;  // record() appends; otherwise it starts over
+    bool built_ = false;
+    bool registered_ = false;              // the plan's objects list this stream among their users
+    std::atomic<bool> stale_{false};       // an object of the built recording was destroyed
+    std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
+    std::atomic<bool> running_{false};
+    std::atomic<uint64_t> last_value_{0};
+
+    VkCommandPool pool_ = VK_NULL_HANDLE;
+    VkCommandBuffer commands_ = VK_NULL_HANDLE;
+    VkQueryPool queries_ = VK_NULL_HANDLE;
+    uint32_t query_capacity_ = 0;
+    uint32_t query_count_ = 0;  // of the last submission
+    PreparedSubmit submission_;
+    StreamPlan plan_;
+    BarrierPlan barriers_;
+    std::vector<Point> inherited_;  // work of streams that are gone, on other queues, that the plan found
+
+    // Streams on other queues that share an object which one of us writes. Guarded by the graph mutex.
+    std::vector<Stream*> rivals_;
+    std::atomic<bool> has_rivals_{false};
+    bool has_waits_ = false;
+};
+
+}  // namespace kp

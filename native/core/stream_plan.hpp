@@ -1,0 +1,87 @@
+// What operations talk to while a stream is built: the plan that they declare their uses to, and the recorder that they
+// append commands to.
+#pragma once
+
+#include "hazard.hpp"
+#include "object.hpp"
+#include "resource.hpp"
+
+#include <vector>
+
+namespace kp {
+
+class Image;
+
+// One entry for each object that a stream uses, in order of first use.
+struct PlannedObject {
+    Object* object = nullptr;
+    bool written = false;
+    uint32_t link = 0;  // where the object keeps its side of the link, once registered
+};
+
+class StreamPlan {
+public:
+    // Starts over; `epoch` is new for the device, so that numbers given to objects by other plans are not taken for ours.
+    void begin(uint64_t epoch);
+    void begin_operation();
+
+    void use(Resource& resource, UseKind kind);       // the device's side
+    void use_host(Resource& resource, UseKind kind);  // the host copy
+    void mention(Object& object);                     // used by the recording, but no memory access of its own
+    void bring_to_host(Resource& resource);           // the host will read the one memory
+    void full_barrier();
+
+    [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
+    [[nodiscard]] const std::vector<CommandUses>& commands() const noexcept { return commands_; }
+    [[nodiscard]] const std::vector<Use>& uses() const noexcept { return uses_; }
+    [[nodiscard]] const std::vector<uint8_t>& host_visible() const noexcept { return host_visible_; }
+    // Ranges of non-coherent memory to flush before the submission and to invalidate after it.
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& flushes() const noexcept { return flushes_; }
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept { return invalidates_; }
+
+private:
+    uint32_t object_slot(Object& object);
+    void add_use(uint32_t resource, UseKind kind, uint64_t size);
+    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory);
+
+    uint64_t epoch_ = 0;
+    std::vector<PlannedObject> objects_;
+    std::vector<CommandUses> commands_;
+    std::vector<Use> uses_;
+    std::vector<uint8_t> host_visible_;        // by resource number
+    std::vector<uint32_t> device_numbers_;     // object slot -> resource number of the device's side + 1
+    std::vector<VkMappedMemoryRange> flushes_;
+    std::vector<VkMappedMemoryRange> invalidates_;
+};
+
+// The open command buffer and what is bound in it.
+class Recorder {
+public:
+    Recorder(const VolkDeviceTable& table, VkCommandBuffer buffer) : vk(table), commands(buffer) {}
+
+    const VolkDeviceTable& vk;
+    VkCommandBuffer commands;
+
+    void bind(VkPipeline pipeline, VkPipelineLayout layout, VkDescriptorSet set) {
+        if (pipeline_ != pipeline) {
+            vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+            pipeline_ = pipeline;
+        }
+        if (set != VK_NULL_HANDLE && (set_ != set || layout_ != layout))
+            vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+        set_ = set;
+        layout_ = layout;
+    }
+    void forget_bindings() noexcept {
+        pipeline_ = VK_NULL_HANDLE;
+        set_ = VK_NULL_HANDLE;
+        layout_ = VK_NULL_HANDLE;
+    }
+
+private:
+    VkPipeline pipeline_ = VK_NULL_HANDLE;
+    VkPipelineLayout layout_ = VK_NULL_HANDLE;
+    VkDescriptorSet set_ = VK_NULL_HANDLE;
+};
+
+}  // namespace kp
