@@ -296,6 +296,7 @@ void AccessAnalysis::escape_operands(Instruction instruction, uint32_t first) {
 
 void AccessAnalysis::use(uint32_t id, uint8_t bits) {
     if (id >= uses_.size()) {
+        module_.check_bound(id);
         // Nothing defines the id that we know of. The result of an unknown opcode may be a physical address.
         if (physical_capable_) physical_ |= bits;
         return;
@@ -306,7 +307,8 @@ void AccessAnalysis::use(uint32_t id, uint8_t bits) {
 }
 
 void AccessAnalysis::derive(uint32_t result, uint32_t source) {
-    if (result >= uses_.size() || source >= uses_.size()) return;
+    if (result >= uses_.size() || source >= uses_.size())
+        return module_.check_bound(std::max(result, source));
     uses_[source] |= Uses::named;
     derived_.emplace_back(result, source);
 }

@@ -19,13 +19,20 @@ constexpr uint32_t largest_bound = 0x3FFFFF;
 constexpr uint32_t largest_member = 0x3FFF;
 
 // The decorations that anything here asks for. The rest are not kept.
-constexpr std::array kept_decorations{
-    spv::DecorationSpecId,       spv::DecorationBlock,       spv::DecorationBufferBlock,
-    spv::DecorationRowMajor,     spv::DecorationArrayStride, spv::DecorationBuiltIn,
-    spv::DecorationMatrixStride, spv::DecorationAliased,     spv::DecorationNonWritable,
-    spv::DecorationNonReadable,  spv::DecorationBinding,     spv::DecorationDescriptorSet,
+constexpr auto kept_decorations = std::to_array<uint32_t>({
+    spv::DecorationSpecId,
+    spv::DecorationBlock,
+    spv::DecorationBufferBlock,
+    spv::DecorationRowMajor,
+    spv::DecorationArrayStride,
+    spv::DecorationBuiltIn,
+    spv::DecorationMatrixStride,
+    spv::DecorationNonWritable,
+    spv::DecorationNonReadable,
+    spv::DecorationBinding,
+    spv::DecorationDescriptorSet,
     spv::DecorationOffset,
-};
+});
 
 const std::string no_name;
 
@@ -191,6 +198,11 @@ Module::Module(std::span<const uint32_t> words) : words_(words) {
     if (in_function_) malformed("its last function has no end; is the file truncated?");
 }
 
+void Module::out_of_bound(uint32_t id) const {
+    malformed("it uses id " + std::to_string(id) + ", out of bound: ids go from 1 to " +
+              std::to_string(bound_ - 1));
+}
+
 void Module::read_instruction(Instruction instruction, uint32_t offset) {
     const uint32_t op = instruction.op();
     define(instruction, offset);
@@ -265,19 +277,16 @@ void Module::define(Instruction instruction, uint32_t offset) {
 }
 
 void Module::decorate(uint32_t target, uint64_t member_key, uint32_t decoration, uint32_t value) {
-    if (target == 0 || target >= bound_)
-        malformed("a decoration is on id " + std::to_string(target) + ", out of bound: ids go from 1 to " +
-                  std::to_string(bound_ - 1));
-    if (std::find(kept_decorations.begin(), kept_decorations.end(),
-                  static_cast<spv::Decoration>(decoration)) != kept_decorations.end())
+    check_bound(target);
+    if (std::find(kept_decorations.begin(), kept_decorations.end(), decoration) != kept_decorations.end())
         decorations_[key_of(target, member_key, decoration)] = value;
 }
 
 // Applies what a decoration group (OpDecorationGroup) was decorated with.
 void Module::copy_group(uint32_t group, uint32_t target, uint64_t member_key) {
-    for (const spv::Decoration kept : kept_decorations)
-        if (const auto value = decoration(group, kept))
-            decorate(target, member_key, static_cast<uint32_t>(kept), *value);
+    for (const uint32_t kept : kept_decorations)
+        if (const auto value = decoration(group, static_cast<spv::Decoration>(kept)))
+            decorate(target, member_key, kept, *value);
 }
 
 const Function* Module::function(uint32_t id) const {

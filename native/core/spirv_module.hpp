@@ -101,6 +101,12 @@ public:
 
     [[nodiscard]] const Function* function(uint32_t id) const;
 
+    // The module's promise: every id is below it. Throws for one that is not.
+    void check_bound(uint32_t id) const {
+        if (id >= bound_) [[unlikely]]
+            out_of_bound(id);
+    }
+
     // One past the largest id that anything defines.
     [[nodiscard]] uint32_t id_limit() const noexcept { return static_cast<uint32_t>(definitions_.size()); }
 
@@ -120,6 +126,7 @@ public:
                                                             spv::Decoration decoration) const;
 
 private:
+    [[noreturn]] void out_of_bound(uint32_t id) const;
     void read_instruction(Instruction instruction, uint32_t offset);
     void read_annotation(Instruction instruction);
     void define(Instruction instruction, uint32_t offset);
