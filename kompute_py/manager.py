@@ -6,7 +6,6 @@ import atexit
 import math
 import os
 import threading
-import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from uuid import UUID
 
     from numpy.typing import ArrayLike, DTypeLike
 
@@ -42,8 +42,6 @@ def _selection(device: Any) -> tuple[int | None, str]:
         return None, os.environ.get("KOMPUTE_PY_DEVICE", "").strip()
     if isinstance(device, DeviceInfo):
         return int(device["index"]), ""
-    if isinstance(device, uuid.UUID):
-        return None, device.hex
     if isinstance(device, str):
         if not device.strip():
             raise InvalidArgumentError(
@@ -57,6 +55,10 @@ def _selection(device: Any) -> tuple[int | None, str]:
                 f"There is no device {index}; kp.list_devices() lists those there are, from 0"
             )
         return index, ""
+    from uuid import UUID
+
+    if isinstance(device, UUID):
+        return None, device.hex
     raise ArgumentTypeError(
         f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, or None"
     )
@@ -107,7 +109,7 @@ class Manager:
 
     def __init__(
         self,
-        device: int | str | uuid.UUID | DeviceInfo | None = None,
+        device: int | str | UUID | DeviceInfo | None = None,
         family_queue_indices: Iterable[int] = (),
         desired_extensions: Iterable[str] = (),
         *,

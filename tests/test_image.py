@@ -1,0 +1,184 @@
+"""Images: sizes, formats, transfers, and what shaders see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py.image import parse_format
+
+MEMORY_TYPES = list(kp.MemoryTypes.__members__)
+
+
+def pattern(height, width, channels, dtype):
+    values = np.arange(height * width * channels).reshape(height, width, channels)
+    return (values % 100).astype(dtype)
+
+
+@pytest.mark.parametrize("memory_type", MEMORY_TYPES)
+@pytest.mark.parametrize("channels", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "float32"])
+def test_there_and_back(mgr, dtype, channels, memory_type):
+    data = pattern(5, 7, channels, dtype)
+    image = mgr.image_t(data, memory_type=memory_type)
+    assert (image.width, image.height, image.num_channels) == (7, 5, channels)
+    assert (
+        image.size() == data.size == len(image) and image.dtype == data.dtype and image.nbytes == data.nbytes
+    )
+    assert image.memory_type() is kp.MemoryTypes[memory_type]
+    seq = mgr.sequence().record(kp.OpSyncDevice([image])).eval()
+    np.testing.assert_array_equal(image.read(), data)
+    if memory_type == "device":
+        image.data()[:] = 0
+        seq.eval(kp.OpSyncLocal([image]))
+        np.testing.assert_array_equal(image.numpy(), data)
+    image.write(data[::-1])
+    np.testing.assert_array_equal(image.read(), data[::-1])
+
+
+def test_forms_of_arguments(mgr):
+    flat = np.arange(24, dtype=np.float32)
+    image = mgr.image(flat, 3, 2, 4, kp.MemoryTypes.host)
+    assert image.shape == (2, 3, 4) and image.memory_type() is kp.MemoryTypes.host
+    np.testing.assert_array_equal(image.data(), flat)
+    assert image.data().base is image and isinstance(image, kp.Memory)
+    assert mgr.image(flat, width=6, height=4).num_channels == 1
+    assert mgr.image(flat.reshape(4, 6)).shape == (4, 6)
+    assert (
+        mgr.image(flat.reshape(4, 6), num_channels=1, tensor_type="host").memory_type() is kp.MemoryTypes.host
+    )
+    assert mgr.image([[1, 2], [3, 4]]).dtype == np.float32
+    assert kp.Image(mgr, flat.reshape(2, 3, 4), memory_type="storage").num_channels == 4
+
+
+def test_uint8_stays_integer(mgr):
+    data = pattern(2, 2, 4, np.uint8)
+    assert mgr.image(data).dtype == np.uint8
+    assert mgr.image(data).vk_format != mgr.image(data, format="rgba8").vk_format
+    assert mgr.image(data.astype(np.uint16)).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rgba8", (4, "uint8", True)), ("r8", (1, "uint8", True)), ("rg8_snorm", (2, "int8", True)),
+        ("rgba8ui", (4, "uint8", False)), ("r16i", (1, "int16", False)), ("rgba16", (4, "uint16", True)),
+        ("rg16f", (2, "float16", False)), ("r32f", (1, "float32", False)), ("rgba32ui", (4, "uint32", False)),
+    ],
+)  # fmt: skip
+def test_format_names(name, expected):
+    assert parse_format(name) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["", "rgb8", "rgba8f", "r32", "r32_snorm", "rgba", "RGBA8", "r64f", "rgba8 "]
+)
+def test_unknown_formats(mgr, name):
+    with pytest.raises(kp.InvalidArgumentError, match="GLSL"):
+        mgr.image(np.zeros((1, 1), np.uint8), format=name)
+
+
+def test_checks(mgr):
+    with pytest.raises(kp.InvalidArgumentError, match=r"add a fourth.*np\.concatenate"):
+        mgr.image(np.zeros((2, 2, 3), np.uint8))
+    with pytest.raises(kp.InvalidArgumentError, match="1, 2 or 4"):
+        mgr.image(np.zeros((2, 2, 5)))
+    with pytest.raises(kp.InvalidArgumentError, match="width and height"):
+        mgr.image(np.zeros(4))
+    with pytest.raises(kp.InvalidArgumentError, match=r"12 components.*16"):
+        mgr.image(np.zeros(16), 4, 3, 1)
+    with pytest.raises(kp.InvalidArgumentError, match="width is 0"):
+        mgr.image(np.zeros(4), 0, 3, 1)
+    with pytest.raises(kp.ArgumentTypeError, match="width"):
+        mgr.image(np.zeros(4), 2.0, 2, 1)
+    with pytest.raises(kp.InvalidArgumentError, match="empty"):
+        mgr.image(np.zeros((0, 2)))
+    with pytest.raises(kp.ArgumentTypeError, match="float64"):
+        mgr.image_t(np.zeros((2, 2)))
+    with pytest.raises(kp.ArgumentTypeError, match="uint8"):
+        mgr.image(np.zeros((2, 2, 4)), format="rgba8")
+    with pytest.raises(kp.InvalidArgumentError, match="4 channels"):
+        mgr.image(np.zeros((2, 2), np.uint8), format="rgba8")
+    limit = mgr.get_device_properties().limits["maxImageDimension2D"]
+    with pytest.raises(kp.InvalidArgumentError, match="maxImageDimension2D"):
+        mgr.image(np.zeros(limit + 1), limit + 1, 1, 1)
+
+
+def test_the_line_for_three_channels_works(mgr):
+    data = pattern(2, 3, 3, np.uint8)
+    with pytest.raises(kp.InvalidArgumentError) as caught:
+        mgr.image(data)
+    line = str(caught.value).split("add a fourth: ")[1]
+    scope = {"data": data, "np": np}
+    exec(line, scope)
+    assert mgr.image(scope["data"]).num_channels == 4
+
+
+def test_copies(mgr):
+    data = pattern(3, 4, 1, np.float32)
+    a, b, t = mgr.image_t(data), mgr.image_t(np.zeros_like(data)), mgr.zeros(12)
+    mgr.sequence().record(kp.OpSyncDevice([a])).record(kp.OpCopy([a, b, t])).eval()
+    np.testing.assert_array_equal(b.read(), data)
+    np.testing.assert_array_equal(t.read(), data.ravel())
+    t.write(np.arange(12) + 50)
+    mgr.sequence().record(kp.OpCopy([t, b])).eval()
+    np.testing.assert_array_equal(b.read().ravel(), np.arange(12) + 50)
+
+
+INVERT = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0, rgba8) readonly uniform image2D source;
+layout(set = 0, binding = 1, rgba8) writeonly uniform image2D target;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(target, at, 1.0 - imageLoad(source, at));
+}
+"""
+ADD = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0, r32ui) uniform uimage2D picture;
+layout(set = 0, binding = 1) buffer Sum { uint sum; };
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    uint value = imageLoad(picture, at).r;
+    atomicAdd(sum, value);
+    imageStore(picture, at, uvec4(value + 1));
+}
+"""
+
+
+def test_unorm_images_in_a_shader(mgr, needs):
+    needs(mgr, "dispatch")
+    data = pattern(6, 5, 4, np.uint8)
+    source = mgr.image(data, format="rgba8")
+    target = mgr.image(np.zeros_like(data), format="rgba8", memory_type="storage")
+    algorithm = mgr.algorithm([source, target], kp.compile(INVERT), (5, 6, 1))
+    mgr.sequence().record(kp.OpSyncDevice([source])).record(kp.OpAlgoDispatch(algorithm)).eval()
+    np.testing.assert_array_equal(target.read(), 255 - data)
+
+
+@pytest.mark.parametrize("memory_type", MEMORY_TYPES)
+def test_integer_images_in_a_shader(mgr, needs, memory_type):
+    needs(mgr, "dispatch")
+    data = pattern(4, 3, 1, np.uint32)
+    picture, total = mgr.image_t(data, memory_type=memory_type), mgr.zeros(1, np.uint32)
+    algorithm = mgr.algorithm([picture, total], kp.compile(ADD), (3, 4, 1))
+    dispatch = kp.OpAlgoDispatch(algorithm)
+    seq = mgr.sequence().record(kp.OpSyncDevice([picture, total])).record(dispatch).record(dispatch)
+    seq.record(kp.OpSyncLocal([total])).eval()
+    assert total.data()[0] == 2 * data.sum() + data.size
+    np.testing.assert_array_equal(picture.read(), data + 2)
+
+
+def test_after_destroy(mgr):
+    image = mgr.image(np.ones((2, 2)))
+    view = image.data()
+    assert image.vk_image > 0 and image.vk_image_view > 0 and image.vk_format > 0 and "(2, 2)" in repr(image)
+    image.destroy()
+    assert not image.is_init() and image.size() == 0
+    with pytest.raises(kp.FailedPreconditionError):
+        image.data()
+    np.testing.assert_array_equal(view, np.ones(4))
