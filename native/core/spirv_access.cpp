@@ -1,14 +1,16 @@
-// Model. Every id gets a set of bits: what is done with the memory that it points to, or the image that it is. An
-// instruction that touches memory sets bits on the pointer it goes through. An instruction that makes one reference from
-// another (an access chain, a copy, a phi, an image taken out of its variable) adds an edge from the result to its source,
-// and bits flow along edges until nothing changes, so what is done with a result is done with its source. Calls are edges
-// too: what a callee does with a parameter is done with each call's argument, and what a caller does with a call's result
-// is done with the ids that the callee returns. Bits only grow and there are five of them, so this ends in time linear in
-// the module, recursion and loops included, and needs no order of visits.
+// Model. Every id gets a set of bits: what is done with the memory that it points to, or the image that it
+// is. An instruction that touches memory sets bits on the pointer it goes through. An instruction that makes
+// one reference from another (an access chain, a copy, a phi, an image taken out of its variable) adds an
+// edge from the result to its source, and bits flow along edges until nothing changes, so what is done with a
+// result is done with its source. Calls are edges too: what a callee does with a parameter is done with each
+// call's argument, and what a caller does with a call's result is done with the ids that the callee returns.
+// Bits only grow and there are five of them, so this ends in time linear in the module, recursion and loops
+// included, and needs no order of visits.
 //
-// A reference that leaves this scheme - stored to memory, turned into an integer, passed to an opcode we do not know -
-// gets the bit `unknown`, which counts as read and written. References to physical memory are plain addresses that may
-// come from anywhere, so for those only the storage class in the pointer's type is looked at.
+// A reference that leaves this scheme - stored to memory, turned into an integer, passed to an opcode we do
+// not know - gets the bit `unknown`, which counts as read and written. References to physical memory are
+// plain addresses that may come from anywhere, so for those only the storage class in the pointer's type is
+// looked at.
 #include "spirv_access.hpp"
 
 #include <algorithm>
@@ -86,8 +88,8 @@ uint8_t AccessAnalysis::uses(uint32_t variable) const {
     return variable < uses_.size() ? uses_[variable] : 0;
 }
 
-// Types stand before what is made of them, but for pointers that were declared ahead (OpTypeForwardPointer); only pointers
-// to physical memory may be, and type_traits() asks those themselves.
+// Types stand before what is made of them, but for pointers that were declared ahead (OpTypeForwardPointer);
+// only pointers to physical memory may be, and type_traits() asks those themselves.
 void AccessAnalysis::classify_types() {
     type_traits_.resize(module_.id_limit());
     for (const Instruction type : module_.globals) {

@@ -103,9 +103,10 @@ std::optional<NumericType> numeric_type(const Module& module, uint32_t type) {
     return numeric;
 }
 
-// Constants may only use what stands before them, so one pass in order needs no recursion, and a module that breaks the
-// rule gets constants without a value, not an endless loop.
-Constants::Constants(const Module& module) : module_(module) {
+// Constants may only use what stands before them, so one pass in order needs no recursion, and a module that
+// breaks the rule gets constants without a value, not an endless loop.
+Constants::Constants(const Module& module, std::span<const SpecValue> specialization)
+    : module_(module), specialization_(specialization) {
     for (const Instruction instruction : module.globals)
         if (const auto value = evaluate(instruction)) values_.emplace(instruction.result(), *value);
 }
@@ -139,7 +140,13 @@ std::optional<ConstantValue> Constants::evaluate(Instruction instruction) const 
     const auto type = numeric_type(module_, instruction.type());
     if (!type) return std::nullopt;
     ConstantValue value{*type, {}};
-    switch (instruction.op()) {
+    const uint32_t op = instruction.op();
+    if (op == spv::OpSpecConstantTrue || op == spv::OpSpecConstantFalse || op == spv::OpSpecConstant)
+        if (const auto bits = specialized(instruction.result())) {
+            value.bits[0] = type->width == 1 ? *bits != 0 : truncate(*bits, type->width);
+            return value;
+        }
+    switch (op) {
     case spv::OpConstantTrue:
     case spv::OpSpecConstantTrue: value.bits[0] = 1; return value;
     case spv::OpConstant:
@@ -159,6 +166,15 @@ std::optional<ConstantValue> Constants::evaluate(Instruction instruction) const 
     case spv::OpSpecConstantOp: return evaluate_operation(instruction, *type);
     default: return value;  // false and null: all zero
     }
+}
+
+std::optional<uint64_t> Constants::specialized(uint32_t id) const {
+    if (specialization_.empty()) return std::nullopt;
+    const auto spec_id = module_.decoration(id, spv::DecorationSpecId);
+    if (!spec_id) return std::nullopt;
+    for (const SpecValue& value : specialization_)
+        if (value.id == *spec_id) return value.bits;
+    return std::nullopt;
 }
 
 // Follows the indices of an OpCompositeExtract into composite constants, whatever their types.

@@ -1,12 +1,14 @@
-// The values of a module's constants: integers and booleans, scalars and vectors, with every specialization constant at
-// its default. OpSpecConstantOp is evaluated for the integer operations that shaders may use.
+// The values of a module's constants: integers and booleans, scalars and vectors, with every specialization
+// constant at its default. OpSpecConstantOp is evaluated for the integer operations that shaders may use.
 #pragma once
 
 #include "spirv_module.hpp"
+#include "spirv_reflect.hpp"
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 namespace kp::spirv {
@@ -29,7 +31,7 @@ struct ConstantValue {
 
 class Constants {
 public:
-    explicit Constants(const Module& module);
+    explicit Constants(const Module& module, std::span<const SpecValue> specialization = {});
 
     // Nothing where the id is not a constant whose value is known.
     [[nodiscard]] const ConstantValue* find(uint32_t id) const;
@@ -40,9 +42,11 @@ private:
     [[nodiscard]] std::optional<ConstantValue> evaluate(Instruction instruction) const;
     [[nodiscard]] std::optional<ConstantValue> evaluate_operation(Instruction instruction,
                                                                   NumericType type) const;
+    [[nodiscard]] std::optional<uint64_t> specialized(uint32_t id) const;
     [[nodiscard]] std::optional<uint64_t> composite_element(Instruction instruction) const;
 
     const Module& module_;
+    std::span<const SpecValue> specialization_;
     std::unordered_map<uint32_t, ConstantValue> values_;
 };
 

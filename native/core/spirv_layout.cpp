@@ -8,7 +8,8 @@ namespace {
 
 constexpr uint32_t deepest_nesting = 255;  // the specification's limit for structs
 
-// A struct that holds two structs that hold two structs... doubles with every level. No real block comes near this.
+// A struct that holds two structs that hold two structs... doubles with every level. No real block comes near
+// this.
 constexpr uint32_t most_nodes = 1u << 16;
 
 constexpr uint64_t pointer_bytes = 8;

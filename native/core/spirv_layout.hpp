@@ -1,5 +1,5 @@
-// Types -> their layout in memory. Explicit decorations (Offset, ArrayStride, MatrixStride) decide; where a type has none,
-// as in workgroup memory, the std430 rules do.
+// Types -> their layout in memory. Explicit decorations (Offset, ArrayStride, MatrixStride) decide; where a
+// type has none, as in workgroup memory, the std430 rules do.
 #pragma once
 
 #include "spirv_constants.hpp"
@@ -11,7 +11,8 @@
 
 namespace kp::spirv {
 
-// A block's or a member's name without what compilers from HLSL put around it: "type.Params" -> "Params", "@data" -> "data".
+// A block's or a member's name without what compilers from HLSL put around it: "type.Params" -> "Params",
+// "@data" -> "data".
 [[nodiscard]] std::string source_name(const std::string& name);
 
 class LayoutBuilder {
@@ -27,7 +28,8 @@ public:
     // Throws for types that contain themselves and for expansions beyond any real shader's.
     [[nodiscard]] Placed place(uint32_t type) { return place(type, {}, 0); }
 
-    // Length of an OpTypeArray with specialization defaults, cut to 32 bits. Throws where it is no known integer.
+    // Length of an OpTypeArray with specialization defaults, cut to 32 bits. Throws where it is no known
+    // integer.
     [[nodiscard]] uint32_t array_length(Instruction array) const;
 
 private:

@@ -1,8 +1,8 @@
 // A SPIR-V module cut into instructions and indexed by id. Checks the shape of the words, not what they mean.
 //
-// Nothing here trusts its input: instruction lengths, ids, operand counts and strings are all checked against the words
-// that are there, since modules come from users and need not have been validated. Whatever is wrong throws
-// Error(invalid_argument).
+// Nothing here trusts its input: instruction lengths, ids, operand counts and strings are all checked against
+// the words that are there, since modules come from users and need not have been validated. Whatever is wrong
+// throws Error(invalid_argument).
 #pragma once
 
 #include <spirv/unified1/spirv.hpp>
@@ -37,7 +37,8 @@ constexpr uint32_t cooperative_matrix_mul_add = 4459;
 constexpr uint32_t cooperative_matrix_length = 4460;
 }  // namespace newer
 
-// A view of one instruction. Word 0 is the opcode, as in the specification's tables. The empty view stands for "none".
+// A view of one instruction. Word 0 is the opcode, as in the specification's tables. The empty view stands
+// for "none".
 class Instruction {
 public:
     Instruction() = default;
@@ -57,8 +58,8 @@ public:
     [[nodiscard]] uint32_t type() const;    // id of the result type, 0 where the opcode has none
     [[nodiscard]] uint32_t result() const;  // result id, 0 where the opcode has none
 
-    // The literal string that starts at word `index`, with anything that is not UTF-8 replaced; `next` gets the index of
-    // the word after it.
+    // The literal string that starts at word `index`, with anything that is not UTF-8 replaced; `next` gets
+    // the index of the word after it.
     [[nodiscard]] std::string string(uint32_t index, uint32_t* next = nullptr) const;
 
 private:

@@ -105,10 +105,11 @@ ScalarKind scalar_of(const Module& module, uint32_t type) {
 
 class Reflector {
 public:
-    Reflector(std::span<const uint32_t> words, const std::string& entry)
+    Reflector(std::span<const uint32_t> words, const std::string& entry,
+              std::span<const SpecValue> specialization)
         : module_(words),
           entry_(find_entry_point(module_, entry)),
-          constants_(module_),
+          constants_(module_, specialization),
           layouts_(module_, constants_),
           access_(module_, entry_.function),
           variables_(module_variables(module_)) {}
@@ -331,8 +332,8 @@ std::optional<PushConstantInfo> Reflector::push_constants() {
     return merged;
 }
 
-// Names for constants that have none: that of a named expression that only converts the constant's type, which compilers
-// put between a constant and the name in the source.
+// Names for constants that have none: that of a named expression that only converts the constant's type,
+// which compilers put between a constant and the name in the source.
 std::map<uint32_t, std::string> Reflector::derived_names() const {
     std::map<uint32_t, std::string> names;
     for (const Instruction global : module_.globals) {
@@ -356,13 +357,14 @@ std::map<uint32_t, std::string> Reflector::derived_names() const {
 
 std::vector<SpecConstantInfo> Reflector::spec_constants() const {
     const std::map<uint32_t, std::string> derived = derived_names();
+    const Constants defaults(module_);
     std::map<uint32_t, SpecConstantInfo> by_id;
     for (const Instruction global : module_.globals) {
         const uint32_t op = global.op();
         if (op != spv::OpSpecConstantTrue && op != spv::OpSpecConstantFalse && op != spv::OpSpecConstant)
             continue;
         const auto spec_id = module_.decoration(global[2], spv::DecorationSpecId);
-        const spirv::ConstantValue* value = constants_.find(global[2]);
+        const spirv::ConstantValue* value = defaults.find(global[2]);
         if (!spec_id || !value) continue;
         SpecConstantInfo constant;
         constant.id = *spec_id;
@@ -417,8 +419,8 @@ void Reflector::set_local_size(ShaderInfo& info) const {
     }
 }
 
-// Vulkan counts workgroup memory as if variables were laid out one after the other by the std430 rules. Blocks with an
-// explicit layout (all of them, then) share the same memory.
+// Vulkan counts workgroup memory as if variables were laid out one after the other by the std430 rules.
+// Blocks with an explicit layout (all of them, then) share the same memory.
 uint64_t Reflector::shared_bytes() {
     uint64_t end = 0;
     uint64_t largest_block = 0;
@@ -440,8 +442,9 @@ uint64_t Reflector::shared_bytes() {
 
 }  // namespace
 
-ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry) {
-    return Reflector(words, entry).reflect();
+ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry,
+                   std::span<const SpecValue> specialization) {
+    return Reflector(words, entry, specialization).reflect();
 }
 
 }  // namespace kp

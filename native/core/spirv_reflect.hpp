@@ -1,4 +1,5 @@
-// What a SPIR-V module says about itself: bindings, what is read and written, constants, sizes, capabilities. Pure.
+// What a SPIR-V module says about itself: bindings, what is read and written, constants, sizes, capabilities.
+// Pure.
 #pragma once
 
 #include <array>
@@ -28,7 +29,8 @@ enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 
 enum class ScalarKind : uint8_t { boolean, signed_int, unsigned_int, floating, none };
 
-// A type's layout in memory. A scalar, vector, matrix, array or struct; `offset` only has meaning as a member.
+// A type's layout in memory. A scalar, vector, matrix, array or struct; `offset` only has meaning as a
+// member.
 struct TypeLayout {
     std::string name;                      // member's name, "" if unknown
     std::string type_name;                 // struct's name, "" otherwise
@@ -82,6 +84,12 @@ struct SpecConstantInfo {
     uint64_t default_bits = 0;  // bit pattern, zero-extended
 };
 
+// A value that a pipeline gives to a specialization constant.
+struct SpecValue {
+    uint32_t id = 0;    // SpecId
+    uint64_t bits = 0;  // bit pattern, zero-extended
+};
+
 struct EntryPointInfo {
     std::string name;
     uint32_t execution_model = 0;  // SpvExecutionModel; 5 = GLCompute
@@ -95,7 +103,7 @@ struct ShaderInfo {
         bindings;  // sorted by (set, binding); aliased variables merged (access OR-ed, readonly AND-ed)
     std::optional<PushConstantInfo> push_constants;             // merged if several blocks
     std::vector<SpecConstantInfo> spec_constants;               // sorted by id
-    std::array<uint32_t, 3> local_size{1, 1, 1};                // with specialization defaults applied
+    std::array<uint32_t, 3> local_size{1, 1, 1};                // with specialization applied
     std::array<std::optional<uint32_t>, 3> local_size_spec_id;  // constant_id that sets it, where one does
     std::vector<uint32_t> capabilities;                         // SpvCapability
     std::vector<std::string> extensions;
@@ -104,12 +112,16 @@ struct ShaderInfo {
     bool physical_storage_writes = false;
 };
 
-// Never reads outside `words` and never crashes, whatever they hold. Throws Error(invalid_argument) for: too short, bad
-// magic (says so when the bytes look like text/GLSL, an ELF, byte-swapped), truncated instructions, ids out of bound,
-// no compute entry point, entry point not found (lists those that exist). The module need not have been validated.
-// Reflection is per entry point: only variables reachable from its call tree have access != none, but every decorated
-// variable of the module's interface used by the entry point OR declared with set/binding is listed.
-[[nodiscard]] ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry = "main");
+// Never reads outside `words` and never crashes, whatever they hold. Throws Error(invalid_argument) for: too
+// short, bad magic (says so when the bytes look like text/GLSL, an ELF, byte-swapped), truncated
+// instructions, ids out of bound, no compute entry point, entry point not found (lists those that exist). The
+// module need not have been validated. Reflection is per entry point: only variables reachable from its call
+// tree have access != none, but every decorated variable of the module's interface used by the entry point OR
+// declared with set/binding is listed.
+// With `specialization`, everything that constants decide (local size, shared memory, array lengths, descriptor
+// counts) is as a pipeline with these values has it; SpecConstantInfo::default_bits stays the module's.
+[[nodiscard]] ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry = "main",
+                                 std::span<const SpecValue> specialization = {});
 
 // Names for messages.
 [[nodiscard]] const char* to_string(DescriptorKind kind) noexcept;  // "storage buffer"

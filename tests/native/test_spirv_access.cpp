@@ -6,7 +6,8 @@ using namespace spirv_text;
 
 namespace {
 
-// Storage buffers %a to %d of uints at bindings 0 to 3, as pointers %pa to %pd to their first elements inside main.
+// Storage buffers %a to %d of uints at bindings 0 to 3, as pointers %pa to %pd to their first elements inside
+// main.
 std::string buffers(const std::string& extra_decorations, const std::string& extra_globals) {
     std::string text;
     for (const char name : std::string("abcd"))

@@ -380,12 +380,19 @@ TEST_CASE("spirv local size: literal, by id, and the built-in that overrides") {
     std::string by_id_head = head("", "LocalSize 1 1 1");
     by_id_head.replace(by_id_head.find("OpExecutionMode %main LocalSize 1 1 1"), 37,
                        "OpExecutionModeId %main LocalSizeId %x %y %z");
-    const ShaderInfo by_id = reflect(assemble_valid(
-        by_id_head + "OpDecorate %x SpecId 11\n" + constants + empty_main, SPV_ENV_UNIVERSAL_1_5));
+    const std::vector<uint32_t> words = assemble_valid(
+        by_id_head + "OpDecorate %x SpecId 11\n" + constants + empty_main, SPV_ENV_UNIVERSAL_1_5);
+    const ShaderInfo by_id = reflect(words);
     CHECK(by_id.local_size == std::array<uint32_t, 3>{64, 2, 66});
     CHECK(by_id.local_size_spec_id[0] == 11u);
     CHECK_FALSE(by_id.local_size_spec_id[1]);
     CHECK_FALSE(by_id.local_size_spec_id[2]);
+
+    const std::array values{SpecValue{3, 1}, SpecValue{11, 16}};
+    const ShaderInfo specialized = reflect(words, "main", values);
+    CHECK(specialized.local_size == std::array<uint32_t, 3>{16, 2, 18});
+    CHECK(specialized.local_size_spec_id[0] == 11u);
+    CHECK(specialized.spec_constants.at(0).default_bits == 64);
 
     const ShaderInfo built_in = reflect(assemble_valid(head("", "LocalSize 8 4 2") + R"(
         OpDecorate %x SpecId 11
