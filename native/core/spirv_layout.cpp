@@ -10,7 +10,10 @@ constexpr uint32_t deepest_nesting = 255;  // the specification's limit for stru
 
 // A struct that holds two structs that hold two structs... doubles with every level. No real block comes near
 // this.
-constexpr uint32_t most_nodes = 1u << 16;
+constexpr uint64_t most_nodes = 1u << 16;
+
+// Every node repeats its type's name, which may be a quarter of a megabyte long.
+constexpr uint64_t name_bytes_a_node = 128;
 
 constexpr uint64_t pointer_bytes = 8;
 
@@ -64,10 +67,18 @@ uint32_t LayoutBuilder::array_length(Instruction array) const {
     return to_u32(*length);
 }
 
+void LayoutBuilder::charge(uint64_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > most_nodes)
+        malformed("the types of its variables expand to more than " + std::to_string(most_nodes) +
+                  " members, more than any real shader has");
+}
+
 LayoutBuilder::Placed LayoutBuilder::place(uint32_t type, MatrixDecorations matrix, uint32_t depth) {
-    if (depth > deepest_nesting || ++nodes_ > most_nodes)
+    charge(1);
+    if (depth > deepest_nesting)
         malformed("type " + std::to_string(type) +
-                  " contains itself, or its blocks expand to more members than any shader may have");
+                  " contains itself or nests more deeply than any shader's may");
     Placed placed;
     TypeLayout& layout = placed.layout;
     // Arrays of arrays share one node with their element.
@@ -80,6 +91,7 @@ LayoutBuilder::Placed LayoutBuilder::place(uint32_t type, MatrixDecorations matr
         layout.array.push_back(element.op() == spv::OpTypeArray ? array_length(element) : 0);
         element = module_.at(element[2], "the element type of an array");
     }
+    charge(array_types.size());
     place_element(element, matrix, depth, placed);
     for (size_t i = array_types.size(); i-- > 0;) {
         const auto stride = module_.decoration(array_types[i], spv::DecorationArrayStride);
@@ -101,6 +113,7 @@ void LayoutBuilder::place_element(Instruction type, MatrixDecorations matrix, ui
             placed.layout.physical_pointer = true;
             placed.layout.scalar = ScalarKind::unsigned_int;
             placed.layout.width = pointer_bytes * 8;
+            charge(module_.name(type[3]).size() / name_bytes_a_node);
             placed.layout.type_name = source_name(module_.name(type[3]));
             placed.layout.size = placed.alignment = pointer_bytes;
         }
@@ -141,6 +154,7 @@ void LayoutBuilder::place_matrix(Instruction type, MatrixDecorations matrix, Pla
 void LayoutBuilder::place_struct(Instruction type, uint32_t depth, Placed& placed) {
     const uint32_t id = type[1];
     TypeLayout& layout = placed.layout;
+    charge(module_.name(id).size() / name_bytes_a_node);
     layout.type_name = source_name(module_.name(id));
     uint64_t cursor = 0;  // end of the last member, for members that say no offset
     for (uint32_t member = 0; member + 2 < type.size(); ++member) {
@@ -148,6 +162,7 @@ void LayoutBuilder::place_struct(Instruction type, uint32_t depth, Placed& place
         matrix.stride = module_.member_decoration(id, member, spv::DecorationMatrixStride).value_or(0);
         matrix.row_major = module_.member_decoration(id, member, spv::DecorationRowMajor).has_value();
         Placed inner = place(type[member + 2], matrix, depth + 1);
+        charge(module_.member_name(id, member).size() / name_bytes_a_node);
         inner.layout.name = source_name(module_.member_name(id, member));
         const auto offset = module_.member_decoration(id, member, spv::DecorationOffset);
         inner.layout.offset = offset ? *offset : round_up(cursor, inner.alignment);

@@ -39,6 +39,7 @@ private:
         bool row_major = false;
     };
 
+    void charge(uint64_t nodes);  // throws when the module as a whole has used up its share
     [[nodiscard]] Placed place(uint32_t type, MatrixDecorations matrix, uint32_t depth);
     void place_element(Instruction type, MatrixDecorations matrix, uint32_t depth, Placed& placed);
     void place_struct(Instruction type, uint32_t depth, Placed& placed);
@@ -47,7 +48,7 @@ private:
 
     const Module& module_;
     const Constants& constants_;
-    uint32_t nodes_ = 0;  // types expanded so far
+    uint64_t nodes_ = 0;  // types expanded so far
 };
 
 }  // namespace kp::spirv

@@ -16,6 +16,13 @@ std::vector<uint32_t> words_of(std::string bytes) {
     return words;
 }
 
+// The id of the first struct type.
+uint32_t first_struct(const std::vector<uint32_t>& words) {
+    size_t offset = 5;
+    while ((words[offset] & 0xFFFF) != 30) offset += words[offset] >> 16;
+    return words[offset + 1];
+}
+
 }  // namespace
 
 TEST_CASE("spirv errors say what the bytes are") {
@@ -62,7 +69,22 @@ TEST_CASE("spirv errors: types that contain themselves or explode end") {
         const std::string inner = " %s" + std::to_string(i - 1);
         doubling += "%s" + std::to_string(i) + " = OpTypeStruct" + inner + inner + "\n";
     }
-    CHECK(contains(error_of(with_block(doubling + "%Block = OpTypeStruct %s59\n")), "more members"));
+    CHECK(contains(error_of(with_block(doubling + "%Block = OpTypeStruct %s59\n")),
+                   "more than any real shader"));
+    // A long name that every member would repeat.
+    std::string many = "%Inner = OpTypeStruct %uint\n%Block = OpTypeStruct";
+    for (int i = 0; i < 10000; ++i) many += " %Inner";
+    CHECK(error_of(with_block(many + "\n")).empty());
+    std::vector<uint32_t> named = with_block(many + "\n");
+    const size_t decorations =
+        5 + 2 + 3 + 5 + 6;  // header, capability, memory model, entry point, execution mode
+    const uint32_t inner = first_struct(named);
+    std::vector<uint32_t> name(20000, 0x41414141);
+    name.front() = static_cast<uint32_t>(name.size()) << 16 | 5;  // OpName
+    name[1] = inner;
+    name.back() = 0;
+    named.insert(named.begin() + decorations, name.begin(), name.end());
+    CHECK(contains(error_of(named), "more than any real shader"));
 }
 
 TEST_CASE("spirv garbage: mutated modules reflect or throw, and never do anything else") {
