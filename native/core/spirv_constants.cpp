@@ -208,8 +208,9 @@ std::optional<ConstantValue> Constants::evaluate_operation(Instruction instructi
     const ConstantValue* a = find(instruction[4]);
     if (!a) return std::nullopt;
     if (op == spv::OpCompositeInsert) {  // object, composite, index
+        if (instruction.size() != 7) return std::nullopt;
         const ConstantValue* composite = find(instruction[5]);
-        if (!composite || instruction.size() != 7 || instruction[6] >= type.count) return std::nullopt;
+        if (!composite || instruction[6] >= type.count) return std::nullopt;
         value.bits = composite->bits;
         value.bits[instruction[6]] = a->bits[0];
         return value;
@@ -222,6 +223,8 @@ std::optional<ConstantValue> Constants::evaluate_operation(Instruction instructi
         }
         return value;
     }
+    // Unary operations on floats, such as OpFConvert, have no value here.
+    if (instruction.size() < 6) return std::nullopt;
     const ConstantValue* b = find(instruction[5]);
     if (!b) return std::nullopt;
     if (op == spv::OpVectorShuffle) {
