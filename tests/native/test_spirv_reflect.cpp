@@ -265,6 +265,7 @@ TEST_CASE("spirv constants: specialization constants of every type") {
         %precise = OpSpecConstant %double 1
         %unnamed = OpSpecConstant %uint 12
         %named = OpSpecConstantOp %short UConvert %unnamed
+        %narrowed = OpSpecConstantOp %float FConvert %precise
     )" + empty_main;
     const ShaderInfo info = reflect(assemble_valid(text, SPV_ENV_UNIVERSAL_1_5));
     REQUIRE(info.spec_constants.size() == 7);
