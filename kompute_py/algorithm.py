@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native as core
+from .arrays import as_indices
 from .constants import NO_SPECIALIZATION, is_given
 from .diagnostics import warn
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
@@ -50,17 +51,12 @@ def to_spirv(spirv: Any) -> bytes:
 def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
     """`workgroup` (an int, or up to three) as three ints; what is left out is 0. `what` names it in errors."""
     if type(workgroup) is tuple and len(workgroup) == 3 and all(type(n) is int for n in workgroup):
-        given = list(workgroup)
+        given: tuple[int, ...] = workgroup
     else:
-        try:
-            given = [n.__index__() for n in ([workgroup] if hasattr(workgroup, "__index__") else workgroup)]
-        except (AttributeError, TypeError):
-            raise ArgumentTypeError(
-                f"{what} is {workgroup!r}; give up to three ints, such as (n, 1, 1)"
-            ) from None
+        given = as_indices(workgroup, what)
         if len(given) > 3:
             raise InvalidArgumentError(f"{what} has {len(given)} numbers; give up to three: (x, y, z)")
-        given += [0] * (3 - len(given))
+        given += (0,) * (3 - len(given))
     for n in given:
         if n < 0:
             raise InvalidArgumentError(f"{what} is {workgroup!r}; group counts cannot be negative")

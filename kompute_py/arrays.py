@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,15 +68,31 @@ def as_typed(data: ArrayLike, empty_like: str = "mgr.zeros(n, dtype)") -> np.nda
     return _not_empty(array, empty_like).astype(dtype, order="C", copy=False)
 
 
-def as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    """`shape` as a tuple. Raises InvalidArgumentError where it has no element."""
+def as_index(value: Any, what: str) -> int:
+    """`value` as an int. Raises ArgumentTypeError, naming `what`, for anything but an integer."""
+    if isinstance(value, bool):
+        raise ArgumentTypeError(f"{what} is {value!r}; give an int")
     try:
-        if hasattr(shape, "__index__"):
-            made: tuple[int, ...] = (int(shape.__index__()),)
-        else:
-            made = tuple(int(n.__index__()) for n in shape)
-    except (AttributeError, TypeError):
-        raise ArgumentTypeError(f"The shape {shape!r} is no int or tuple of ints") from None
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{what} is {value!r}; give an int") from None
+
+
+def as_indices(values: Any, what: str) -> tuple[int, ...]:
+    """`values`, one integer or several, as a tuple. Raises ArgumentTypeError, naming `what`, for anything else."""
+    try:
+        each = iter(values)
+    except TypeError:
+        each = iter((values,))
+    try:
+        return tuple(map(operator.index, each))
+    except TypeError:
+        raise ArgumentTypeError(f"{what} is {values!r}; give an int or a tuple of ints") from None
+
+
+def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
+    """`shape` as a tuple. Raises InvalidArgumentError where it has no element."""
+    made = as_indices(shape, "The shape")
     if any(n <= 0 for n in made):
         raise InvalidArgumentError(f"The shape {made} has no element; every axis needs at least 1")
     return made

@@ -68,7 +68,9 @@ class Diagnostics:
 
         logger = getLogger(_LOGGER)
         for severity, identity, text in messages:
-            logger.log(_LEVELS.get(severity, 20), "%s: %s", identity, text)
+            # The attribute lets a handler tell the layer's messages from notes of ours.
+            extra = {"validation_id": identity}
+            logger.log(_LEVELS.get(severity, 20), "%s: %s", identity, text, extra=extra)
         errors = [message for message in messages if message[0] == "error"]
         if errors and self._strict and can_raise:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .arrays import as_float32, as_typed
+from .arrays import as_float32, as_index, as_typed
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .memory import Memory, to_memory_type
 
@@ -48,10 +48,7 @@ def parse_format(name: str) -> ImageFormat:
 
 
 def _extent(value: Any, axis: str) -> int:
-    try:
-        number = int(value.__index__())
-    except AttributeError:
-        raise ArgumentTypeError(f"Image {axis} is {value!r}; give an int") from None
+    number = as_index(value, f"Image {axis}")
     if number < 1:
         raise InvalidArgumentError(f"Image {axis} is {number}; it must be at least 1")
     return number

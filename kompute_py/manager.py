@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native
 from .algorithm import Algorithm
-from .arrays import FLOAT32, as_float32, as_shape, as_typed, to_array, to_dtype
+from .arrays import FLOAT32, as_float32, as_indices, as_shape, as_typed, to_array, to_dtype
 from .devices import DeviceInfo, list_devices
 from .diagnostics import Diagnostics
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
@@ -48,13 +48,12 @@ def _selection(device: Any) -> tuple[int | None, str]:
                 "device is an empty str; give a part of a device's name, or None for the best device"
             )
         return None, device
-    if hasattr(device, "__index__") and not isinstance(device, bool):
-        index = int(device.__index__())
-        if index < 0:
+    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
+        if device < 0:
             raise NotFoundError(
-                f"There is no device {index}; kp.list_devices() lists those there are, from 0"
+                f"There is no device {device}; kp.list_devices() lists those there are, from 0"
             )
-        return index, ""
+        return int(device), ""
     from uuid import UUID
 
     if isinstance(device, UUID):
@@ -65,10 +64,9 @@ def _selection(device: Any) -> tuple[int | None, str]:
 
 
 def _family_indices(indices: Any) -> list[int]:
-    try:
-        made = [int(index.__index__()) for index in indices]
-    except (AttributeError, TypeError):
-        raise ArgumentTypeError(f"family_queue_indices is {indices!r}; give a list of ints") from None
+    if not isinstance(indices, Iterable) or isinstance(indices, str):
+        raise ArgumentTypeError(f"family_queue_indices is {indices!r}; give a list of ints")
+    made = list(as_indices(indices, "family_queue_indices"))
     if any(index < 0 for index in made):
         raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")
     return made

@@ -12,6 +12,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .arrays import as_index
 from .diagnostics import warn
 from .errors import (
     ArgumentTypeError,
@@ -55,8 +56,8 @@ class Sequence:
     def __init__(
         self, manager: Manager, queue_index: int = 0, total_timestamps: int = 0, *, timestamps: bool = False
     ) -> None:
-        index = _integer(queue_index, "queue_index")
-        count = _AS_MANY_AS_NEEDED if timestamps else _integer(total_timestamps, "total_timestamps")
+        index = as_index(queue_index, "queue_index")
+        count = _AS_MANY_AS_NEEDED if timestamps else as_index(total_timestamps, "total_timestamps")
         if not timestamps and count < 0:
             raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
         queues = manager._native.queue_count
@@ -347,13 +348,6 @@ def _require_operation(op: Any) -> None:
         if isinstance(op, type) and issubclass(op, OpBase):
             hint = f"; make one: kp.{op.__name__}(...)"
         raise ArgumentTypeError(f"A sequence records operations (kp.OpBase), not {type(op).__name__}{hint}")
-
-
-def _integer(value: Any, name: str) -> int:
-    try:
-        return int(value.__index__())
-    except AttributeError:
-        raise ArgumentTypeError(f"{name} is {value!r}; give an int") from None
 
 
 def _seconds(wait_for: Any, timeout: Any) -> float:

@@ -49,9 +49,12 @@ class Messages(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.texts: list[str] = []
+        self.of_validation: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
+        if hasattr(record, "validation_id"):
+            self.of_validation.append(record.getMessage())
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -64,30 +67,32 @@ def pytest_runtest_makereport(item, call):
 _passed = pytest.StashKey[bool]()
 
 
-def _resources() -> int:
-    # A Manager's context is not counted here: pytest itself holds the `mgr` fixture's value until later.
-    gc.collect()
-    return sum(count for kind, count in kp.alive(detail=True).items() if kind != "context")
-
-
 @pytest.fixture
-def messages():
-    """Texts that the library logged at WARNING or above during the test."""
+def _log():
     handler = Messages()
     logger = logging.getLogger("kompute_py")
     logger.addHandler(handler)
-    yield handler.texts
+    yield handler
     logger.removeHandler(handler)
 
 
 @pytest.fixture
-def clean(request, messages):
+def messages(_log):
+    """Texts that the library logged at WARNING or above during the test."""
+    return _log.texts
+
+
+@pytest.fixture
+def clean(request, _log):
     """Fails a test that draws a validation message or leaves a native object alive."""
-    before = _resources()
+    gc.collect()
+    before = kp.alive()
     yield
     if request.node.stash.get(_passed, False):  # the traceback of a failed test keeps its objects
-        assert messages == []
-        assert _resources() == before, kp.alive(detail=True)
+        request.node.funcargs.clear()  # pytest's own references to what fixtures returned
+        gc.collect()
+        assert _log.of_validation == []
+        assert kp.alive() <= before, kp.alive(detail=True)
 
 
 @pytest.fixture

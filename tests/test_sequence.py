@@ -316,12 +316,12 @@ def test_destroy(mgr):
 
 def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr, needs):
     needs(mgr, "dispatch")
-    seq = slow_sequence(mgr, 0.3).eval_async()
-    begin = time.perf_counter()
+    seq = slow_sequence(mgr, 0.6).eval_async()
     with pytest.warns(ResourceWarning, match="eval_await"):
+        begin = time.perf_counter()
         del seq
-        gc.collect()
-    assert time.perf_counter() - begin < 0.2
+        took = time.perf_counter() - begin
+    assert took < 0.3
 
 
 def test_dropping_an_idle_sequence_is_silent(mgr):
