@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -306,20 +307,32 @@ def natives(memories: Iterable[Memory], user: str) -> list[Any]:
 
     Raises ArgumentTypeError where `memories` is no list of Tensor or Image, InvalidArgumentError where it is empty.
     """
-    try:
-        found = [memory._native for memory in memories]
-    except (AttributeError, TypeError):
-        pass
-    else:
-        if found and all(isinstance(memory, Memory) for memory in memories):
-            return found
-        if not found:
-            raise InvalidArgumentError(f"{user} needs at least one Tensor or Image; the list is empty")
     if isinstance(memories, Memory):
         raise ArgumentTypeError(f"{user} takes a list: {user}([{type(memories).__name__.lower()}])")
     if not isinstance(memories, Iterable):
         raise ArgumentTypeError(f"{user} takes a list of Tensor or Image, not {type(memories).__name__}")
-    wrong = next((m for m in memories if not isinstance(m, Memory)), None)
-    raise ArgumentTypeError(
-        f"{user} takes a list of Tensor or Image; it has {wrong!r} of type {type(wrong).__name__}"
-    )
+    found = []
+    for memory in memories:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(
+                f"{user} takes a list of Tensor or Image; it has {memory!r} of type {type(memory).__name__}"
+            )
+        found.append(memory._native)
+    if not found:
+        raise InvalidArgumentError(f"{user} needs at least one Tensor or Image; the list is empty")
+    return found
+
+
+def operate(make: Callable[[list[Any]], Any], memories: Seq[Memory], user: str) -> Any:
+    """`make` called with the native objects of `memories`. Raises what `natives` raises.
+
+    The native side refuses other types too, so the checks here, which cost more than the call, run only to explain that.
+    """
+    try:
+        found = [memory._native for memory in memories]
+        if found:
+            return make(found)
+    except (AttributeError, TypeError):
+        natives(memories, user)
+        raise
+    return make(natives(memories, user))

@@ -15,7 +15,7 @@ from .algorithm import Algorithm, pack_push, to_groups
 from .arrays import FLOAT32, element_bytes
 from .constants import is_given
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
-from .memory import Memory, natives
+from .memory import Memory, natives, operate
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class OpSyncDevice(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Seq[Memory]) -> None:
-        self._native = _native.op_sync_device(natives(tensors, "OpSyncDevice"))
+        self._native = operate(_native.op_sync_device, tensors, "OpSyncDevice")
 
 
 class OpSyncLocal(OpBase):
@@ -158,7 +158,7 @@ class OpSyncLocal(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Seq[Memory]) -> None:
-        self._native = _native.op_sync_local(natives(tensors, "OpSyncLocal"))
+        self._native = operate(_native.op_sync_local, tensors, "OpSyncLocal")
 
 
 class OpCopy(OpBase):
