@@ -22,6 +22,9 @@ const uint INVOCATIONS = 16 * 16;
 const uint LINES = 16;
 const uint LENGTH = 64;
 const uint SPAN = LENGTH + 2 * RADIUS;
+// Two scalars: lavapipe (Mesa 22.3) folds a vector chosen by a specialization constant wrongly beyond its first component.
+const uint TILE_WIDTH = AXIS == 0 ? LENGTH : LINES;
+const uint TILE_HEIGHT = AXIS == 0 ? LINES : LENGTH;
 
 shared uvec2 strip[LINES * SPAN];
 shared float weights[RADIUS + 1];
@@ -31,8 +34,9 @@ uvec2 load(ivec2 at) {
     return source[uint(at.y) * width + uint(at.x)];
 }
 
+// From 0 to 65535: the sum is a mean of these, so there is no need to scale each tap.
 vec3 color(uvec2 pixel) {
-    return vec3(unpackUnorm2x16(pixel.x), unpackUnorm2x16(pixel.y).x);
+    return vec3(pixel.x & 0xffffu, pixel.x >> 16, pixel.y & 0xffffu);
 }
 
 // Neighbouring invocations take neighbouring columns on either axis, so that they share memory transactions:
@@ -43,7 +47,7 @@ uint strip_index(uint line, uint along) {
 
 void main() {
     const uint self = gl_LocalInvocationIndex;
-    const ivec2 origin = ivec2(gl_WorkGroupID.xy * (AXIS == 0 ? uvec2(LENGTH, LINES) : uvec2(LINES, LENGTH)));
+    const ivec2 origin = ivec2(gl_WorkGroupID.x * TILE_WIDTH, gl_WorkGroupID.y * TILE_HEIGHT);
 
     if (self <= RADIUS) {
         const float distance = float(self) / SIGMA;
@@ -61,7 +65,7 @@ void main() {
         total += 2.0 * weights[tap];
     }
     for (uint i = self; i < LINES * LENGTH; i += INVOCATIONS) {
-        const uvec2 tile = AXIS == 0 ? uvec2(i % LENGTH, i / LENGTH) : uvec2(i % LINES, i / LINES);
+        const uvec2 tile = uvec2(i % TILE_WIDTH, i / TILE_WIDTH);
         const uint line = AXIS == 0 ? tile.y : tile.x;
         const uint middle = (AXIS == 0 ? tile.x : tile.y) + RADIUS;
         const uvec2 at = uvec2(origin) + tile;
@@ -74,9 +78,8 @@ void main() {
             sum += weights[tap] * (color(strip[strip_index(line, middle - tap)]) +
                                    color(strip[strip_index(line, middle + tap)]));
         }
-        sum /= total;
+        const uvec3 mean = uvec3(min(sum / total + 0.5, 65535.0));
         // Alpha passes through.
-        target[at.y * width + at.x] =
-            uvec2(packUnorm2x16(sum.rg), (packUnorm2x16(vec2(sum.b, 0.0)) & 0xffffu) | (pixel.y & 0xffff0000u));
+        target[at.y * width + at.x] = uvec2(mean.r | (mean.g << 16), mean.b | (pixel.y & 0xffff0000u));
     }
 }

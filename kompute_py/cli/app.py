@@ -1,0 +1,159 @@
+"""The commands and their options. What is heavy is imported inside of the commands: ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from ..errors import KomputeError
+
+_PROGRAM = "kompute-py"
+
+app = typer.Typer(
+    name=_PROGRAM,
+    help="Vulkan compute for Python in the Kompute style.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # errors are told in one line, see `run`
+)
+
+# Set by --traceback, before or after the command's name.
+_wants_traceback = False
+
+
+def _set_traceback(value: bool) -> None:
+    global _wants_traceback
+    _wants_traceback = _wants_traceback or value
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from .. import __version__
+
+        print(f"{_PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+_Traceback = Annotated[
+    bool,
+    typer.Option("--traceback", callback=_set_traceback, help="Show where in the code an error comes from."),
+]
+
+
+@app.callback()
+def _global_options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    show_traceback: _Traceback = False,
+) -> None:
+    pass
+
+
+@app.command("demo")
+def demo_command(
+    image: Annotated[
+        Path | None,
+        typer.Argument(help="A picture, such as a PNG or JPEG. Default: scikit-image's astronaut."),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="D", help="The device: its index, or a part of its name."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the pictures.")] = Path(
+        "kompute-demo"
+    ),
+    show_traceback: _Traceback = False,
+) -> None:
+    """Process a photograph on the device, and check the result against NumPy and SciPy."""
+    _require(
+        "demo", ("scipy", "matplotlib", "PIL", "skimage") if image is None else ("scipy", "matplotlib", "PIL")
+    )
+    from ..demo.report import print_report
+    from ..demo.run import STEP_COUNT, run_demo
+    from .progress import LateProgress
+
+    console = _console()
+    with LateProgress(console, STEP_COUNT) as progress:
+        result = run_demo(image, device=_device(device), out=out, progress=progress.step)
+    print_report(result, console)
+    if result.failed:
+        raise KomputeError(f"wrong results in: {', '.join(check.stage for check in result.failed)}")
+
+
+@app.command("info")
+def info_command(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with all limits and features.")
+    ] = False,
+    show_traceback: _Traceback = False,
+) -> None:
+    """Show the devices, what they can do, and what is missing for what."""
+    from .info import collect, print_info
+
+    found = collect()
+    if as_json:
+        import json
+
+        print(json.dumps(found, indent=2))
+    else:
+        print_info(found, _console())
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line; see `kompute_py.cli.main`."""
+    global _wants_traceback
+    _wants_traceback = False
+    try:
+        app(args=None if argv is None else list(argv), prog_name=_PROGRAM)
+    except SystemExit as stop:
+        # typer's end of every run, with 2 for wrong usage.
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except KeyboardInterrupt:
+        print(f"{_PROGRAM}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if _wants_traceback:
+            traceback.print_exc()
+        else:
+            Console(stderr=True, soft_wrap=True).print(
+                f"[bold red]{_PROGRAM}: error:[/bold red] {escape(_one_line(error))}", highlight=False
+            )
+        return 1
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, (KomputeError, OSError)) and text:
+        return text
+    # Nothing that the user did wrong: the kind of the error helps whoever mends it.
+    return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"
+
+
+def _console() -> Console:
+    console = Console()
+    # Into a file or a pipe there is no width to keep to, and wrapped tables are hard to search.
+    return console if console.is_terminal else Console(width=max(console.width, 120))
+
+
+def _device(text: str | None) -> Any:
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+_DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image"}
+
+
+def _require(extra: str, modules: Sequence[str]) -> None:
+    missing = [_DISTRIBUTIONS.get(name, name) for name in modules if find_spec(name) is None]
+    if missing:
+        raise KomputeError(f'this command needs {", ".join(missing)}: pip install "kompute-py[{extra}]"')

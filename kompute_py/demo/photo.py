@@ -1,0 +1,102 @@
+"""The photograph: read in whatever form it comes, turned upright, as RGBA with 16 bits a channel."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from ..errors import InvalidArgumentError, NotFoundError
+
+_WHITE = (255, 255, 255, 255)
+_FULL = 65535
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A picture on the host: mode RGB, or I with grey values from 0 to 65535."""
+
+    name: str
+    image: Image.Image
+
+    @property
+    def width(self) -> int:
+        """Pixels in a row."""
+        return self.image.width
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self.image.height
+
+    def fitted(self, most_pixels: int) -> Photo:
+        """This photo, or where it has more than `most_pixels` a smaller one in the same proportions.
+
+        Raises InvalidArgumentError where no picture of these proportions has so few pixels.
+        """
+        pixels = self.width * self.height
+        if pixels <= most_pixels:
+            return self
+        scale = math.sqrt(most_pixels / pixels)
+        width, height = math.floor(self.width * scale), math.floor(self.height * scale)
+        if width < 1 or height < 1:
+            raise InvalidArgumentError(
+                f"{self.name} is {self.width} x {self.height} pixels, and no picture of these proportions fits in "
+                f"{most_pixels} pixels"
+            )
+        return Photo(self.name, self.image.resize((width, height), Image.Resampling.LANCZOS))
+
+    def pixels(self) -> np.ndarray:
+        """uint16 array of shape (height, width, 4): red, green, blue, and an alpha of 65535."""
+        made = np.full((self.height, self.width, 4), _FULL, np.uint16)
+        values = np.asarray(self.image)
+        if self.image.mode == "I":
+            made[..., :3] = np.clip(values, 0, _FULL)[..., np.newaxis]
+        else:
+            made[..., :3] = values
+            made[..., :3] *= 257  # 255 becomes 65535, exactly
+        return made
+
+
+def load_photo(path: Path | None) -> Photo:
+    """The picture in a file of any format and mode that Pillow reads; with None scikit-image's astronaut.
+
+    The orientation that a camera noted is applied, and transparent parts stand on white.
+    Raises NotFoundError where there is no such file, InvalidArgumentError for a file that is no picture.
+    """
+    if path is None:
+        from skimage.data import astronaut
+
+        return Photo("astronaut (scikit-image)", Image.fromarray(astronaut()))
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise NotFoundError(f"{path} {what}; give the path of a PNG or JPEG file")
+    try:
+        with warnings.catch_warnings():
+            # Only a warning of size: too large for the device is scaled down here.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(path) as file:
+                return Photo(path.name, _plain(ImageOps.exif_transpose(file)))
+    except UnidentifiedImageError:
+        raise InvalidArgumentError(
+            f"{path} is no picture that Pillow can read; give a PNG or JPEG file"
+        ) from None
+    except Image.DecompressionBombError as error:
+        raise InvalidArgumentError(f"{path} is too large to be read: {error}") from None
+    except (OSError, SyntaxError, ValueError) as error:
+        # Pillow's decoders raise any of these for a file that ends early or is damaged.
+        raise InvalidArgumentError(f"{path} cannot be read: {error}") from error
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """`image` in mode RGB; in mode I where it is grey with 16 bits."""
+    if image.mode.startswith("I"):
+        return image.convert("I")
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, _WHITE), image)
+    return image.convert("RGB")

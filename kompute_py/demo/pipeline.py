@@ -1,0 +1,142 @@
+"""The pipeline on the device: one recorded Sequence from the upload to the download."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+import kompute_py as kp
+
+from .._library import library_shader
+
+BYTES_PER_PIXEL = 8
+"""Of the largest buffers, whose size maxStorageBufferRange limits: RGBA with 16 bits a channel."""
+
+BINS = 256
+_LARGEST_RADIUS = 31  # blur.comp's strip fits the 16 KiB of shared memory that every device has
+_STRIP_LENGTH, _STRIP_LINES = 64, 16  # what one group of blur.comp makes
+_HISTOGRAM_PIXELS = 4096  # what one group of histogram.comp counts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the pipeline does to the picture."""
+
+    sigma: float = 2.0
+    """Of the Gaussian blur, in pixels."""
+    exposure: float = 0.15
+    """Of the tone curve, in stops: 1 doubles the light."""
+    contrast: float = 0.6
+    """0 leaves the tones as they are, 1 is the full S curve."""
+    saturation: float = 1.2
+    """0 is grey, 1 leaves the colours as they are."""
+    ink: float = 3.0
+    """How much an edge of 1 (a step from black to white) darkens."""
+
+    def __post_init__(self) -> None:
+        if not self.sigma > 0 or self.radius > _LARGEST_RADIUS:
+            raise kp.InvalidArgumentError(
+                f"sigma is {self.sigma:g}; it is more than 0 and at most {_LARGEST_RADIUS / 4:g} "
+                f"(the blur reads 4 sigma to each side, at most {_LARGEST_RADIUS} pixels)"
+            )
+
+    @property
+    def radius(self) -> int:
+        """Pixels to each side that the blur reads: 4 sigma, as SciPy does."""
+        return max(1, int(4.0 * self.sigma + 0.5))
+
+
+class PhotoPipeline:
+    """Blur, edges, tone curve and histogram of a photograph, recorded once and run any number of times.
+
+    `pixels` is a uint16 array of shape (height, width, 4). After `run()` the results are in the tensors `blurred`
+    (uint16, like the photo), `edges` (float32, height x width), `toned` (uint8, height x width x 4) and `histogram`
+    (uint32, 256 bins of luminance). Raises InvalidArgumentError for another array, or one beyond the device's limits.
+    """
+
+    def __init__(self, mgr: kp.Manager, pixels: np.ndarray, settings: Settings | None = None) -> None:
+        if pixels.ndim != 3 or pixels.shape[2] != 4 or pixels.dtype != np.uint16 or pixels.size == 0:
+            raise kp.InvalidArgumentError(
+                f"The photo is an array of shape {pixels.shape}, {pixels.dtype}; give (height, width, 4), uint16"
+            )
+        self.settings = settings or Settings()
+        device = mgr.get_device_properties()
+        limit = device["limits"]["maxStorageBufferRange"]
+        if pixels.nbytes > limit:
+            raise kp.InvalidArgumentError(
+                f"The photo has {pixels.nbytes} bytes ({pixels.shape[1]} x {pixels.shape[0]} pixels); buffers of "
+                f"{device['device_name']} have at most {limit} (maxStorageBufferRange): scale it down"
+            )
+        height, width = pixels.shape[:2]
+        most_groups = device["max_work_group_count"][0]
+
+        self.photo = mgr.tensor_t(pixels)
+        self.rows = mgr.empty(pixels.shape, np.uint16, kp.MemoryTypes.storage)
+        self.blurred = mgr.empty(pixels.shape, np.uint16)
+        self.edges = mgr.empty((height, width), np.float32)
+        self.toned = mgr.empty(pixels.shape, np.uint8)
+        self.histogram = mgr.empty(BINS, np.uint32)
+
+        size = [width, height]
+        blur, sobel = library_shader("blur"), library_shader("sobel")
+        kernel = [self.settings.radius, self.settings.sigma]
+        across_rows = (math.ceil(width / _STRIP_LENGTH), math.ceil(height / _STRIP_LINES), 1)
+        across_columns = (math.ceil(width / _STRIP_LINES), math.ceil(height / _STRIP_LENGTH), 1)
+        blur_rows = mgr.algorithm([self.photo, self.rows], blur, across_rows, [0, *kernel], size)
+        blur_columns = mgr.algorithm([self.rows, self.blurred], blur, across_columns, [1, *kernel], size)
+        edges = mgr.algorithm(
+            [self.blurred, self.edges],
+            sobel,
+            (math.ceil(width / 16), math.ceil(height / 16), 1),
+            push_consts=size,
+        )
+        tone = mgr.algorithm(
+            [self.blurred, self.edges, self.toned],
+            library_shader("tone"),
+            _spread(math.ceil(width * height / 256), most_groups),
+            push_consts=[
+                self.settings.exposure,
+                self.settings.contrast,
+                self.settings.saturation,
+                self.settings.ink,
+            ],
+        )
+        count = mgr.algorithm(
+            [self.toned, self.histogram],
+            library_shader("histogram"),
+            _spread(math.ceil(width * height / _HISTOGRAM_PIXELS), most_groups),
+        )
+
+        operations: list[tuple[str, kp.OpBase]] = [
+            ("upload", kp.OpSyncDevice([self.photo])),
+            ("blur rows", kp.OpAlgoDispatch(blur_rows)),
+            ("blur columns", kp.OpAlgoDispatch(blur_columns)),
+            ("edges", kp.OpAlgoDispatch(edges)),
+            ("tone curve", kp.OpAlgoDispatch(tone)),
+            ("clear histogram", kp.OpFill([self.histogram], 0)),
+            ("histogram", kp.OpAlgoDispatch(count)),
+            ("download", kp.OpSyncLocal([self.blurred, self.edges, self.toned, self.histogram])),
+        ]
+        self.steps = [name for name, _ in operations]
+        self._timed = bool(device["timestamps_supported"])
+        self.sequence = mgr.sequence(timestamps=self._timed)
+        for _, operation in operations:
+            self.sequence.record(operation)
+
+    def run(self) -> None:
+        """Runs all of it on the device and waits until the results are on the host."""
+        self.sequence.eval()
+
+    def timings(self) -> dict[str, float]:
+        """Seconds on the device of each of the `steps` of the last run; empty where the device takes no timestamps."""
+        if not self._timed:
+            return {}
+        return {step: seconds for step, (_, seconds) in zip(self.steps, self.sequence.timings(), strict=True)}
+
+
+def _spread(groups: int, most: int) -> tuple[int, int, int]:
+    """`groups` over two axes: one of them ends at 65535 groups on many devices."""
+    across = min(groups, most)
+    return across, math.ceil(groups / across), 1

@@ -1,0 +1,133 @@
+"""The demo from a photograph to the report: run, measure, check, write the pictures."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kompute_py as kp
+
+from .checks import Check, check_stages
+from .photo import load_photo
+from .pipeline import BYTES_PER_PIXEL, PhotoPipeline, Settings
+from .reference import run_reference
+
+# As many runs as fit in about this time, and at least three: a single one would show the machine's mood.
+_MEASURE_SECONDS = 1.0
+_MOST_RUNS, _FEWEST_RUNS = 20, 3
+
+STEP_COUNT = 12
+"""How often `run_demo` calls its `progress`: for a bar of known length."""
+
+
+@dataclass
+class DemoResult:
+    """What a run of the demo found."""
+
+    photo: str
+    width: int
+    height: int
+    scaled_from: tuple[int, int] | None
+    """The picture's own width and height, where it was too large for the device."""
+    settings: Settings
+    device: kp.DeviceInfo
+    steps: list[str]
+    device_seconds: dict[str, float]
+    """Of each step, from the device's timestamps: the median of all runs. Empty where the device takes none."""
+    eval_seconds: float
+    """One eval as the host sees it: the median of all runs."""
+    runs: int
+    reference_seconds: dict[str, float]
+    """NumPy's and SciPy's, of each stage: the median of `reference_runs`."""
+    reference_runs: int
+    checks: list[Check]
+    files: list[Path] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Check]:
+        """The checks that found a difference beyond their tolerance."""
+        return [check for check in self.checks if not check.passed]
+
+
+def run_demo(
+    image: Path | str | None = None,
+    *,
+    device: int | str | None = None,
+    out: Path | str = "kompute-demo",
+    settings: Settings | None = None,
+    progress: Callable[[str], Any] = lambda step: None,
+) -> DemoResult:
+    """Runs the pipeline on a picture (by default scikit-image's astronaut), checks it and writes the pictures to `out`.
+
+    `device` is what `kp.Manager` takes. `progress` is called with the name of each step before it. Failed checks are in the
+    result, and the pictures are written all the same: they show what is wrong.
+    Raises NotFoundError and InvalidArgumentError for a picture that cannot be read, OSError where `out` cannot be
+    written, and what `kp.Manager` raises.
+    """
+    settings = settings or Settings()
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)  # before the work: a wrong path is known at once
+    progress("reading the picture")
+    original = load_photo(None if image is None else Path(image))
+    progress("opening the device")
+    with kp.Manager(device) as mgr:
+        info = mgr.get_device_properties()
+        photo = original.fitted(info["limits"]["maxStorageBufferRange"] // BYTES_PER_PIXEL)
+        pixels = photo.pixels()
+        progress("recording the pipeline")
+        pipeline = PhotoPipeline(mgr, pixels, settings)
+        progress("running on the device")
+        eval_seconds, step_seconds = _measure_device(pipeline)
+        progress("running NumPy and SciPy")
+        whole, stage_seconds = _measure_reference(pixels, settings)
+        checks = check_stages(pipeline, whole, progress)
+        result = DemoResult(
+            photo=photo.name,
+            width=photo.width,
+            height=photo.height,
+            scaled_from=None if photo is original else (original.width, original.height),
+            settings=settings,
+            device=info,
+            steps=pipeline.steps,
+            device_seconds=_medians(step_seconds),
+            eval_seconds=statistics.median(eval_seconds),
+            runs=len(eval_seconds),
+            reference_seconds=_medians(stage_seconds),
+            reference_runs=len(stage_seconds),
+            checks=checks,
+        )
+        progress("writing the pictures")
+        from .pictures import write_pictures  # Matplotlib takes a while to load
+
+        result.files = write_pictures(folder, pipeline, result)
+    return result
+
+
+def _measure_device(pipeline: PhotoPipeline) -> tuple[list[float], list[dict[str, float]]]:
+    pipeline.run()  # the first one builds the command buffer and lets the driver compile
+    whole: list[float] = []
+    steps = []
+    while len(whole) < _FEWEST_RUNS or (len(whole) < _MOST_RUNS and sum(whole) < _MEASURE_SECONDS):
+        start = time.perf_counter()
+        pipeline.run()
+        whole.append(time.perf_counter() - start)
+        steps.append(pipeline.timings())
+    return whole, steps
+
+
+def _measure_reference(pixels: Any, settings: Settings) -> tuple[Any, list[dict[str, float]]]:
+    runs: list[dict[str, float]] = []
+    spent = 0.0
+    while not runs or (len(runs) < _FEWEST_RUNS and spent < _MEASURE_SECONDS):
+        run = run_reference(pixels, settings)
+        runs.append(run.seconds)
+        spent += sum(run.seconds.values())
+    return run, runs
+
+
+def _medians(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}

@@ -1,0 +1,22 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """`seconds` with three significant digits in a unit that fits: "1.23 ms"."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1.0:
+            value = seconds * scale
+            return f"{value:.{max(0, 3 - len(str(int(value))))}f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def binary_size(count: float) -> str:
+    """A number of bytes in KiB, MiB, GiB or TiB: "128 MiB"."""
+    value, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.4g} {unit}"
