@@ -174,7 +174,8 @@ def test_clear_and_rerecord(mgr, needs, ops):
     needs(mgr, "dispatch")
     t = mgr.tensor([0, 0, 0])
     algorithm = mgr.algorithm([t], kp.compile(PUSH_ADD.format(type="float")), (1, 1, 1), [], [1, 2, 3])
-    seq = mgr.sequence().record(ops[0]([t])).record(kp.OpAlgoDispatch(algorithm))
+    mgr.sequence().eval(ops[0]([t]))
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).record(kp.OpAlgoDispatch(algorithm))
     assert seq.clear() is None
     seq.record(kp.OpAlgoDispatch(algorithm)).eval().eval()
     assert seq.rerecord() is None
