@@ -221,7 +221,9 @@ void note_orphans(const Object* parent) {
         } found{parent};
         for_each_live(Kind(k), [](Object* o, void* context) {
             auto& f = *static_cast<Found*>(context);
-            if (o->parent == f.parent && f.count++ == 0) f.name = label(o);
+            if (o->parent != f.parent) return;
+            if (f.count++ == 0) f.name = label(o);
+            o->parent = nullptr;        // it stays on the list of live objects, as the leak that it is
         }, &found);
         if (found.count)
             violation("%s (%s) is destroyed with %llu live %s (one is %s)", kind_name(parent->kind), label(parent),

@@ -96,7 +96,11 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyInstance(VkInstance handle, const VkAllocati
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL vkEnumeratePhysicalDevices(VkInstance instance, uint32_t* count, VkPhysicalDevice* out) {
+    // The loader (1.3.239) goes on with the count when the call fails; what it had there was never initialised.
+    const uint32_t capacity = out ? *count : 0;
+    *count = 0;
     KP_FAILABLE("vkEnumeratePhysicalDevices");
+    *count = capacity;
     std::vector<VkPhysicalDevice> handles;
     for (PhysicalDevice* device : from<Instance>(instance)->devices) handles.push_back(to(device));
     return fill_array(handles.data(), handles.size(), count, out);
@@ -218,7 +222,10 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalD
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceExtensionProperties(VkPhysicalDevice device, const char* layer,
                                                                     uint32_t* count, VkExtensionProperties* out) {
+    const uint32_t capacity = out ? *count : 0;     // as in vkEnumeratePhysicalDevices
+    *count = 0;
     KP_FAILABLE("vkEnumerateDeviceExtensionProperties");
+    *count = capacity;
     if (layer) return VK_ERROR_LAYER_NOT_PRESENT;
     const auto& list = from<PhysicalDevice>(device)->extensions;
     return fill_array(list.data(), list.size(), count, out);
