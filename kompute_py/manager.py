@@ -85,9 +85,9 @@ class Manager:
     `required_extensions`, `debug_layers`. Each is taken from the keyword, else from the environment variable
     ``KOMPUTE_PY_<NAME>``, else from its default.
 
-    Raises UnavailableError with no Vulkan loader or driver, NotFoundError where no device fits (saying why each one was
-    passed over), InvalidArgumentError for an unknown option or a queue family without compute, UnimplementedError for a
-    required extension that is missing.
+    Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
+    for is not there or does not fit (both say why each device was passed over), InvalidArgumentError for an unknown
+    option or a queue family that the device lacks or that does not compute.
 
     Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end.
     """

@@ -111,9 +111,10 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     const bool linear = side != nullptr;
     if (!linear) {
         if (!supported(VK_IMAGE_TILING_OPTIMAL))
-            throw Error(ErrorKind::unavailable, "'" + std::string(device().physical().properties.deviceName) +
-                                                    "' does not store the format of a " + describe(shape) +
-                                                    ". Use another component type or 4 channels, or a tensor");
+            throw Error(ErrorKind::unimplemented,
+                        "'" + std::string(device().physical().properties.deviceName) +
+                            "' does not store the format of a " + describe(shape) +
+                            ". Use another component type or 4 channels, or a tensor");
         if (wants_one_memory)
             device().note_once("This device pads the rows of host-visible images: host and deviceAndHost images keep a host "
                                "copy that OpSyncDevice and OpSyncLocal move");

@@ -34,9 +34,10 @@ Shader::Shader(Device& device, std::string bytes) : device_(&device) {
             missing += (missing.empty() ? "" : "; ") + capability_name(capability) + " needs " + need;
     }
     if (!missing.empty())
-        throw Error(ErrorKind::unavailable, std::string("The shader uses what '") + device.physical().properties.deviceName +
-                                                "' does not have: " + missing +
-                                                ". Use another device (kp.list_devices()) or change the shader");
+        throw Error(ErrorKind::unimplemented,
+                    std::string("The shader uses what '") + device.physical().properties.deviceName +
+                        "' does not have: " + missing +
+                        ". Use another device (kp.list_devices()) or change the shader");
 
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
     create.codeSize = words_.size() * 4;

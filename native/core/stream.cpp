@@ -28,8 +28,9 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
                                                  " queue(s). Open more with Manager(family_queue_indices=[...])");
     queue_ = queues[queue_index].queue;
     if (timestamps != 0 && queue_->timestamp_bits() == 0)
-        throw Error(ErrorKind::unavailable, "Queue family " + std::to_string(queue_->family()) +
-                                                " of this device has no timestamps. Make the sequence without them");
+        throw Error(ErrorKind::unimplemented,
+                    "Queue family " + std::to_string(queue_->family()) +
+                        " of this device has no timestamps. Make the sequence without them");
     device().retired().collect();
 }
 
