@@ -26,7 +26,8 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
     if (device().buffer_addresses())
         create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     device().share(create);
-    check_vk(vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer), "vkCreateBuffer", "a tensor");
+    if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer); result != VK_SUCCESS)
+        throw_vk(result, "vkCreateBuffer", "a tensor of " + std::to_string(nbytes) + " bytes");
     VkMemoryRequirements needs{};
     vk.vkGetBufferMemoryRequirements(device().handle(), side->buffer, &needs);
 

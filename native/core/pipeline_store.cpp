@@ -179,14 +179,19 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     if (const auto found = pipelines_.find(key); found != pipelines_.end())
         return found->second;
 
-    const ShaderInfo& info = shader->info();
+    // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
+    std::vector<SpecValue> values;
+    for (const auto& entry : constants.entries) {
+        SpecValue value{entry.constantID, 0};
+        std::memcpy(&value.bits, constants.data.data() + entry.offset, std::min<size_t>(entry.size, sizeof value.bits));
+        values.push_back(value);
+    }
+    const ShaderInfo specialized =
+        values.empty() ? ShaderInfo{} : reflect(shader->words(), shader->info().entry, values);
+    const ShaderInfo& info = values.empty() ? shader->info() : specialized;
     check_limits(info);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
-    for (size_t axis = 0; axis < 3; ++axis)
-        for (const auto& entry : constants.entries)
-            if (info.local_size_spec_id[axis] == entry.constantID && entry.size == 4)
-                std::memcpy(&made->local_size[axis], constants.data.data() + entry.offset, 4);
     const auto& limits = device_.limits();
     uint64_t invocations = 1;
     for (size_t axis = 0; axis < 3; ++axis) {
