@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import sys
 import threading
 import time
 import warnings
@@ -207,6 +210,23 @@ def test_other_threads_run_while_one_waits(mgr, needs):
     done.set()
     thread.join()
     assert during >= 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill sends no Ctrl-C there")
+def test_ctrl_c_while_waiting(mgr, needs):
+    needs(mgr, "dispatch")
+    seq = slow_sequence(mgr, 1.0)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    begin = time.perf_counter()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        seq.eval()
+        time.sleep(10)  # a signal that comes late must not end the test run
+    assert time.perf_counter() - begin < 0.7
+    assert seq.is_running()
+    seq.eval_await()
+    assert not seq.is_running()
+    seq.eval()
 
 
 @pytest.mark.parametrize(
