@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
             .record(kp.OpAlgoDispatch(along_columns))
             .record(kp.OpAlgoDispatch(find_edges))
             # exposure in stops, contrast, saturation, ink
-            .record(kp.OpAlgoDispatch(tone_curve, [0.15, 0.6, 1.2, 3.0]))
+            .record(kp.OpAlgoDispatch(tone_curve, [0.15, 0.6, 1.2, 2.0]))
             .record(kp.OpFill([histogram], 0))
             .record(kp.OpAlgoDispatch(count_levels))
             .record(kp.OpSyncLocal([edges, toned, histogram]))

@@ -101,7 +101,8 @@ def _print_device(device: dict[str, Any], default: int | None, reason: str | Non
         "type",
         f"{device['type']}, {device['vendor_name']} ({device['vendor_id']:#06x}:{device['device_id']:#06x})",
     )
-    row("driver", f"{device['driver_name']} {device['driver_version']} ({device['driver_info']})")
+    details = f" ({device['driver_info']})" if device["driver_info"] else ""
+    row("driver", f"{device['driver_name']} {device['driver_version']}{details}")
     row("Vulkan", device["api_version"])
     row("UUID", device["uuid"])
     row("queues", "; ".join(_queue_text(family) for family in device["queue_families"]))

@@ -101,59 +101,73 @@ def _plain_axes(axes: Any) -> None:
 def _contact_sheet(
     tiles: list[tuple[str, str, Image.Image]], counts: np.ndarray, result: DemoResult, path: Path
 ) -> None:
-    figure = _figure(14, 10.2)
-    figure.text(
-        0.03, 0.955, "One recorded sequence, one submission", color=_INK, fontsize=19, fontweight="bold"
-    )
+    # All in inches: the cells take on the picture's proportions, within what a chart can bear.
+    wide, margin, gap, header, title = 4.2, 0.4, 0.3, 1.0, 0.42
+    high = wide * min(max(result.height / result.width, 0.6), 1.3)
+    width, height = 2 * margin + 3 * wide + 2 * gap, header + 2 * (title + high) + margin
+    figure = _figure(width, height)
+
+    def cell(number: int) -> tuple[float, float, float, float]:
+        row, column = divmod(number, 3)
+        bottom = margin + (1 - row) * (title + high)
+        return margin + column * (wide + gap), bottom, wide, high
+
+    def axes_in(left: float, bottom: float, wide: float, high: float) -> Any:
+        return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+    def write(left: float, bottom: float, text: str, **style: Any) -> Any:
+        # No mathematics in dollar signs: a file's name may have one.
+        return figure.text(left / width, bottom / height, text, parse_math=False, **style)
+
+    def label(number: int, name: str, caption: str) -> None:
+        left, bottom, _, high = cell(number)
+        written = write(left, bottom + high + 0.1, name, color=_INK, fontsize=11.5, fontweight="bold")
+        end = written.get_window_extent().x1 / figure.dpi
+        write(end + 0.1, bottom + high + 0.1, caption, color=_SOFT, fontsize=9.5)
+
     device = result.device
-    figure.text(
-        0.03,
-        0.927,
-        f"{result.photo} on {device['device_name']} ({device['driver_name']} {device['driver_version']})   ·   "
+    write(
+        margin,
+        height - 0.55,
+        "One recorded sequence, one submission",
+        color=_INK,
+        fontsize=19,
+        fontweight="bold",
+    )
+    write(
+        margin,
+        height - 0.82,
+        f"{_shortened(result.photo)} on {device['device_name']}   ·   "
         f"{duration(result.eval_seconds)} from upload to download   ·   "
         f"{duration(sum(result.reference_seconds.values()))} in NumPy and SciPy",
         color=_SOFT,
         fontsize=10.5,
-        parse_math=False,  # a file's name may have a dollar sign
     )
-    width, height, gap = 0.3, 0.385, 0.02
-    cells = [
-        (0.03 + column * (width + gap), bottom, width, height)
-        for bottom in (0.495, 0.03)
-        for column in (0, 1, 2)
-    ]
-    for (title, caption, image), cell in zip(tiles, cells[:4], strict=True):
-        _title(figure, cell, title, caption)
-        axes = figure.add_axes(cell)
+    for number, (name, caption, image) in enumerate(tiles):
+        label(number, name, caption)
+        axes = axes_in(*cell(number))
         axes.set_axis_off()
-        axes.set_anchor("N")
         shown = image.copy()
         shown.thumbnail((_SHOWN, _SHOWN), Image.Resampling.LANCZOS)
         axes.imshow(shown, cmap="gray", vmin=0, vmax=255, interpolation="lanczos")
-    left, bottom, wide, high = cells[4]
-    _title(figure, cells[4], "Luminance histogram", "of the toned picture, counted with atomics")
-    _plot_histogram(figure.add_axes((left + 0.035, bottom + 0.045, wide - 0.045, high - 0.06)), counts)
-    left, bottom, wide, high = cells[5]
+        axes.set_anchor("NW")
+
+    label(4, "Luminance histogram", "of the toned picture")
+    left, bottom, wide, high = cell(4)
+    _plot_histogram(axes_in(left + 0.55, bottom + 0.5, wide - 0.6, high - 0.6), counts)
     if result.device_seconds:
-        _title(figure, cells[5], "Time on the device", "by its own timestamps")
-        _plot_steps(
-            figure.add_axes((left + 0.085, bottom + 0.045, wide - 0.13, high - 0.06)), result.device_seconds
-        )
+        label(5, "Time on the device", "by its timestamps")
+        seconds = result.device_seconds
     else:
-        _title(figure, cells[5], "Time in NumPy and SciPy", "this device takes no timestamps")
-        _plot_steps(
-            figure.add_axes((left + 0.085, bottom + 0.045, wide - 0.13, high - 0.06)),
-            result.reference_seconds,
-        )
+        label(5, "Time in NumPy and SciPy", "the device takes no timestamps")
+        seconds = result.reference_seconds
+    left, bottom, wide, high = cell(5)
+    _plot_steps(axes_in(left + 1.15, bottom + 0.5, wide - 1.8, high - 0.6), seconds)
     figure.savefig(path)
 
 
-def _title(figure: Figure, cell: tuple[float, float, float, float], title: str, caption: str) -> None:
-    left, bottom, _, high = cell
-    label = figure.text(left, bottom + high + 0.008, title, color=_INK, fontsize=11.5, fontweight="bold")
-    box = label.get_window_extent()
-    right = figure.transFigure.inverted().transform((box.x1, box.y0))[0]
-    figure.text(right + 0.008, bottom + high + 0.008, caption, color=_SOFT, fontsize=9.5)
+def _shortened(name: str, most: int = 40) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _plot_steps(axes: Any, seconds: dict[str, float]) -> None:

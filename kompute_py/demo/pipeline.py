@@ -32,7 +32,7 @@ class Settings:
     """0 leaves the tones as they are, 1 is the full S curve."""
     saturation: float = 1.2
     """0 is grey, 1 leaves the colours as they are."""
-    ink: float = 3.0
+    ink: float = 2.0
     """How much an edge of 1 (a step from black to white) darkens."""
 
     def __post_init__(self) -> None:

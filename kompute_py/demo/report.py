@@ -56,7 +56,8 @@ def _table(result: DemoResult) -> Table:
     for check in checks.values():
         _add_row(table, check.stage, result, check)
     table.caption = (
-        f"medians of {result.runs} runs on the device and {result.reference_runs} in NumPy and SciPy"
+        f"medians of {result.runs} runs on the device and {result.reference_runs} in NumPy and SciPy; steps by the "
+        "device's timestamps, the whole by the host's clock"
     )
     table.caption_justify = "left"
     return table

@@ -1,0 +1,239 @@
+"""The command line: commands, exit statuses, errors in one line, and machines where something is missing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from rich.console import Console
+
+import kompute_py as kp
+from kompute_py.cli import main, progress
+from kompute_py.cli.capabilities import missing
+
+
+def python(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=100,
+    )
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kompute-py {kp.__version__}\n"
+    ran = python("-m", "kompute_py", "--version")
+    assert (ran.returncode, ran.stdout) == (0, f"kompute-py {kp.__version__}\n")
+
+
+def test_help_loads_nothing_heavy():
+    ran = python(
+        "-c",
+        "import sys; from kompute_py.cli import main; status = main(['demo', '--help']);"
+        "heavy = {'scipy', 'matplotlib', 'PIL', 'skimage', 'sklearn', 'vulkan'} & set(sys.modules);"
+        "print(heavy, file=sys.stderr); sys.exit(status)",
+    )
+    assert ran.returncode == 0 and ran.stderr.strip() == "set()"
+    assert "--device" in ran.stdout and "--out" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "wrong", [["nonsense"], ["demo", "--nonsense"], ["demo", "a.png", "b.png"], ["info", "--device"]]
+)
+def test_wrong_usage(wrong, capsys):
+    assert main(wrong) == 2
+    assert "Usage" in capsys.readouterr().err
+
+
+# -- info --------------------------------------------------------------------------------------------------------------
+
+
+def test_info(capsys):
+    assert main(["info"]) == 0
+    text = capsys.readouterr().out
+    for device in kp.list_devices():
+        assert device["device_name"] in text and device["uuid"] in text
+    assert "used by default" in text and "maxStorageBufferRange" not in text and "128 bytes" in text
+
+
+def test_info_as_json(capsys):
+    assert main(["info", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    names = [device["device_name"] for device in found["devices"]]
+    assert names == [device["device_name"] for device in kp.list_devices()]
+    assert found["kompute_py"] == kp.__version__ and found["error"] is None
+    assert found["default_device"] in [device["index"] for device in found["devices"]]
+    for device in found["devices"]:
+        for sentence in device["missing"]:
+            name = sentence.split()[1].rstrip(":")
+            assert not device["features"].get(name, False), sentence
+
+
+def test_info_without_a_driver():
+    ran = python("-m", "kompute_py", "info", VK_DRIVER_FILES="/none.json", VK_ICD_FILENAMES="/none.json")
+    assert ran.returncode == 0, ran.stderr
+    assert "No device can be used" in ran.stdout and "apt-get install mesa-vulkan-drivers" in " ".join(
+        ran.stdout.split()
+    )
+    ran = python(
+        "-m", "kompute_py", "info", "--json", VK_DRIVER_FILES="/none.json", VK_ICD_FILENAMES="/none.json"
+    )
+    found = json.loads(ran.stdout)
+    assert (
+        found["devices"] == [] and found["default_device"] is None and "mesa-vulkan-drivers" in found["error"]
+    )
+
+
+def make_device(**changes):
+    """A device that lacks nothing but what `changes` say."""
+    features = dict.fromkeys(kp.list_devices()[0]["features"], True)
+    features.update(changes.pop("features", {}))
+    device = {
+        "api_version": "1.3.0",
+        "features": features,
+        "queue_families": [{"compute": True, "count": 4}],
+        "timestamps_supported": True,
+        "extensions": ["VK_EXT_memory_budget"],
+    }
+    return device | changes
+
+
+def test_what_is_missing():
+    layers = ["VK_LAYER_KHRONOS_validation"]
+    assert missing(make_device(), layers) == []
+    assert missing(make_device(features={"shaderInt64": False}), layers) == [
+        "no shaderInt64: 64-bit integer shaders are refused"
+    ]
+    for changes, word in [
+        ({"api_version": "1.1.128"}, "1.2 is needed"),
+        ({"features": {"timelineSemaphore": False}}, "timelineSemaphore"),
+        ({"queue_families": [{"compute": False, "count": 1}]}, "no queue for compute"),
+        ({"queue_families": [{"compute": True, "count": 1}]}, "one compute queue"),
+        ({"timestamps_supported": False}, "no timestamps"),
+        ({"extensions": []}, "VK_EXT_memory_budget"),
+    ]:
+        (sentence,) = missing(make_device(**changes), layers)
+        assert word in sentence
+    assert "vulkan-validationlayers" in missing(make_device(), [])[0]
+
+
+# -- demo --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs_shaders(mgr, needs, clean, monkeypatch):
+    needs(mgr, "dispatch")
+    monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
+
+
+def test_demo(runs_shaders, tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "pictures"), "--device", "0"]) == 0
+    shown = capsys.readouterr()
+    assert kp.list_devices()[0]["device_name"] in shown.out and "whole chain" in shown.out
+    assert (tmp_path / "pictures" / "contact_sheet.png").is_file() and shown.err == ""
+
+
+def test_demo_with_wrong_results_fails_and_names_them(runs_shaders, tmp_path, capsys, monkeypatch):
+    from kompute_py.demo import reference
+
+    right = reference.edges
+    monkeypatch.setattr(reference, "edges", lambda pixels: right(pixels) + 0.5)
+    assert main(["demo", "--out", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert "edges is wrong" in shown.out and "edges" in shown.err
+    assert "blur rows is wrong" not in shown.out
+
+
+def one_line(capsys):
+    text = capsys.readouterr().err
+    assert text.startswith("kompute-py: error: ") and text.count("\n") == 1, text
+    return text
+
+
+def test_demo_errors_are_one_line(tmp_path, capsys):
+    out = str(tmp_path / "out")
+    assert main(["demo", str(tmp_path / "missing.png"), "--out", out]) == 1
+    assert "does not exist" in one_line(capsys)
+    (tmp_path / "text.png").write_text("text")
+    assert main(["demo", str(tmp_path / "text.png"), "--out", out]) == 1
+    assert "no picture" in one_line(capsys)
+    assert main(["demo", "--device", "no such device", "--out", out]) == 1
+    assert "no such device" in one_line(capsys)
+    assert main(["demo", "--device", "99", "--out", out]) == 1
+    assert "99" in one_line(capsys)
+    assert main(["demo", "--out", str(tmp_path / "text.png")]) == 1
+    assert "text.png" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--traceback", "demo", "missing.png"], ["demo", "missing.png", "--traceback"]]
+)
+def test_traceback(arguments, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 1
+    assert "Traceback" in capsys.readouterr().err
+    assert main(["demo", "missing.png"]) == 1  # and not in the next run of this process
+    one_line(capsys)
+
+
+def test_unexpected_errors_are_one_line_too(capsys, monkeypatch):
+    from kompute_py.cli import info
+
+    def fail():
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr(info, "collect", fail)
+    assert main(["info"]) == 1
+    text = one_line(capsys)
+    assert "ZeroDivisionError: division by zero" in text and "--traceback" in text
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "package", "extra"),
+    [
+        ("typer", ["info"], "typer", "cli"),
+        ("rich", ["info"], "rich", "cli"),
+        ("PIL", ["demo"], "pillow", "demo"),
+        ("skimage", ["demo"], "scikit-image", "demo"),
+        ("scipy", ["demo", "photo.png"], "scipy", "demo"),
+    ],
+)
+def test_missing_packages(module, arguments, package, extra):
+    ran = python(
+        "-c",
+        f"import sys; sys.modules[{module!r}] = None; from kompute_py.cli import main; sys.exit(main({arguments}))",
+    )
+    assert ran.returncode == 1
+    assert package in ran.stderr and f'pip install "kompute-py[{extra}]"' in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+# -- the progress bar ----------------------------------------------------------------------------------------------------
+
+
+def show_progress(terminal, seconds):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=80)
+    with progress.LateProgress(console, 2) as bar:
+        bar.step("first")
+        time.sleep(seconds)
+        bar.step("second")
+    return text.getvalue()
+
+
+def test_progress_shows_when_it_takes_long(monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.05)
+    assert "first" in show_progress(True, 0.5)
+    assert show_progress(False, 0.2) == ""
+
+
+def test_progress_stays_silent_when_it_does_not():
+    assert show_progress(True, 0.0) == ""
