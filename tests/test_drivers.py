@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers import DriverUnavailableError, environment, layer_directory, manifest
+from tests.drivers import LAYERS, DriverUnavailableError, environment, layer_directory, manifest
 from tests.drivers.scenarios import scenarios
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,20 +46,19 @@ def test_null_driver(null, name):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("layer", ["debian", "newer"])
+@pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("name", ["transfers", "timelines", "images", "log_of_commands", "device_creation"])
 def test_null_driver_under_validation(null, layer, name):
+    """The layer passes every call on unharmed, and speaks up where the check misuses Vulkan on purpose."""
     try:
         layer_directory(layer)
     except DriverUnavailableError as error:
         pytest.skip(str(error))
-    variables = environment("null", layer)
-    done = run(
-        ["-m", "tests.drivers.scenarios", name], **variables, VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation"
-    )
-    # The checks misuse Vulkan on purpose, so the layer has much to say; neither it nor the driver may crash on it.
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    assert "Segmentation" not in done.stderr
+    layers = {"VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation"}
+    done = run(["-m", "tests.drivers.scenarios", name], **environment("null", layer), **layers)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if name == "transfers":
+        assert "VUID-vkMapMemory" in done.stdout, done.stdout
 
 
 def test_unknown_names_are_errors():

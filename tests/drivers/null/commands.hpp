@@ -1,7 +1,7 @@
-// Recorded commands. A command buffer is one array of words: a head (operation, length) and a payload per command, the
-// payload's own arrays directly behind it. It also lists each object that it names, so that a submission can tell
-// whether one of them is gone, and it sums up what a submission needs to know: with no command that has an effect on
-// memory, submitting costs an addition.
+// Recorded commands. A command buffer is one array of words: a head (operation, length) and a payload per
+// command, the payload's own arrays directly behind it. It also lists each object that it names, so that a
+// submission can tell whether one of them is gone, and it sums up what a submission needs to know: with no
+// command that has an effect on memory, submitting costs an addition.
 #pragma once
 
 #include "common.hpp"
@@ -9,27 +9,51 @@
 namespace kpnull {
 
 enum class Op : uint32_t {
-    CopyBuffer, FillBuffer, UpdateBuffer, CopyBufferToImage, CopyImageToBuffer, CopyImage, ClearColor, BindPipeline,
-    BindSets, PushConstants, Dispatch, DispatchIndirect, Barrier, SetEvent, ResetEvent, WaitEvents, ResetQueries,
-    WriteTimestamp, BeginQuery, EndQuery, CopyQueryResults, Execute, BeginLabel, EndLabel, InsertLabel
+    CopyBuffer,
+    FillBuffer,
+    UpdateBuffer,
+    CopyBufferToImage,
+    CopyImageToBuffer,
+    CopyImage,
+    ClearColor,
+    BindPipeline,
+    BindSets,
+    PushConstants,
+    Dispatch,
+    DispatchIndirect,
+    Barrier,
+    SetEvent,
+    ResetEvent,
+    WaitEvents,
+    ResetQueries,
+    WriteTimestamp,
+    BeginQuery,
+    EndQuery,
+    CopyQueryResults,
+    Execute,
+    BeginLabel,
+    EndLabel,
+    InsertLabel
 };
 
-struct CopyBufferCommand { Buffer* source; Buffer* target; uint64_t count; };                  // VkBufferCopy[]
+// clang-format off
+struct CopyBufferCommand { Buffer* source; Buffer* target; uint64_t count; };  // VkBufferCopy[]
 struct FillCommand { Buffer* target; VkDeviceSize offset, size; uint32_t value, pad; };
-struct UpdateCommand { Buffer* target; VkDeviceSize offset, size; };                            // bytes
-struct BufferImageCommand { Buffer* buffer; Image* image; uint64_t count; };                    // VkBufferImageCopy[]
-struct CopyImageCommand { Image* source; Image* target; uint64_t count; };                      // VkImageCopy[]
-struct ClearCommand { Image* image; VkClearColorValue color; uint64_t count; };                 // VkImageSubresourceRange[]
+struct UpdateCommand { Buffer* target; VkDeviceSize offset, size; };  // bytes
+struct BufferImageCommand { Buffer* buffer; Image* image; uint64_t count; };  // VkBufferImageCopy[]
+struct CopyImageCommand { Image* source; Image* target; uint64_t count; };  // VkImageCopy[]
+struct ClearCommand { Image* image; VkClearColorValue color; uint64_t count; };  // VkImageSubresourceRange[]
 struct BindPipelineCommand { Pipeline* pipeline; };
-struct BindSetsCommand { PipelineLayout* layout; uint32_t first, sets, offsets, pad; };         // DescriptorSet*[], uint32_t[]
-struct PushCommand { PipelineLayout* layout; uint32_t offset, size; };                          // bytes
+// DescriptorSet*[], then uint32_t[] of dynamic offsets.
+struct BindSetsCommand { PipelineLayout* layout; uint32_t first, sets, offsets, pad; };
+struct PushCommand { PipelineLayout* layout; uint32_t offset, size; };  // bytes
 struct DispatchCommand { uint32_t base[3], groups[3]; };
 struct DispatchIndirectCommand { Buffer* buffer; VkDeviceSize offset; };
-// VkMemoryBarrier2[], VkBufferMemoryBarrier2[], VkImageMemoryBarrier2[]. Barriers of Vulkan 1.0 are widened to these;
-// one with stages but no barrier structs becomes a memory barrier without accesses.
+// VkMemoryBarrier2[], VkBufferMemoryBarrier2[], VkImageMemoryBarrier2[]. Barriers of Vulkan 1.0 are widened
+// to these; one with stages but no barrier structs becomes a memory barrier without accesses.
 struct BarrierCommand { uint32_t memory, buffers, images, flags; };
 struct EventCommand { Event* event; };
-struct WaitEventsCommand { uint64_t count; };                                                   // Event*[]
+struct WaitEventsCommand { uint64_t count; };  // Event*[]
 struct QueriesCommand { QueryPool* pool; uint32_t first, count; };
 struct TimestampCommand { QueryPool* pool; uint32_t query, pad; VkPipelineStageFlags2 stage; };
 struct CopyQueriesCommand {
@@ -41,7 +65,8 @@ struct CopyQueriesCommand {
     uint32_t pad;
 };
 struct ExecuteCommand { CommandBuffer* secondary; };
-struct LabelCommand { uint64_t length; };                                                       // characters
+struct LabelCommand { uint64_t length; };  // characters
+// clang-format on
 
 struct CommandPool : Object {
     KP_OBJECT(CommandPool)
@@ -59,15 +84,15 @@ struct CommandBuffer : Object {
     Device* device = nullptr;
     bool secondary = false;
     RecordState state = RecordState::Initial;
-    bool effects = false;               // executing it changes something besides counts
+    bool effects = false;  // executing it changes something besides counts
     VkCommandBufferUsageFlags usage = 0;
     uint64_t dispatches = 0;
-    uint64_t serial = 0;                // unique for each recording
-    uint64_t checked_epoch = 0;         // Device::destroy_epoch at which every reference was known to be alive
+    uint64_t serial = 0;         // unique for each recording
+    uint64_t checked_epoch = 0;  // Device::destroy_epoch at which every reference was known to be alive
     std::vector<uint64_t> words;
     std::vector<Object*> references;
     std::vector<std::unique_ptr<DescriptorSet>> pushed;
-    Pipeline* pipeline = nullptr;       // bound while recording
+    Pipeline* pipeline = nullptr;  // bound while recording
     DescriptorSet* sets[16] = {};
 
     void reset();

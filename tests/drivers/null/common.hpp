@@ -1,11 +1,12 @@
 // The null driver: a Vulkan device that keeps the books of a real one and executes everything but shaders.
 //
-// It has two purposes. It measures what a framework costs by itself (a submission of a recorded dispatch costs tens of
-// nanoseconds here), and it makes what real drivers hide visible: it fails any call on request, counts live objects,
-// keeps host and device contents of non-coherent memory apart, and notes misuse instead of crashing on it.
+// It has two purposes. It measures what a framework costs by itself (a submission of a recorded dispatch
+// costs tens of nanoseconds here), and it makes what real drivers hide visible: it fails any call on request,
+// counts live objects, keeps host and device contents of non-coherent memory apart, and notes misuse instead
+// of crashing on it.
 //
-// Every object starts with the loader's word, so one layout serves dispatchable and non-dispatchable handles alike; a
-// handle is the object's address.
+// Every object starts with the loader's word, so one layout serves dispatchable and non-dispatchable handles
+// alike; a handle is the object's address.
 #pragma once
 
 #define VK_NO_PROTOTYPES
@@ -32,9 +33,10 @@ static_assert(sizeof(void*) == 8, "handles are object addresses");
 
 namespace kpnull {
 
-// ---------------------------------------------------------------------------------------------- instrumentation
+// ------------------------------------------------------------------------------------- instrumentation
 
-// One per entry point. Constant-initialised, so that reaching it costs no guard; it joins the list when first armed.
+// One per entry point. Constant-initialised, so that reaching it costs no guard; it joins the list when first
+// armed.
 struct EntryPoint {
     const char* name;
     bool failable;
@@ -44,7 +46,8 @@ struct EntryPoint {
     constexpr EntryPoint(const char* entry_name, bool can_fail) : name(entry_name), failable(can_fail) {}
 };
 
-// True while calls are counted or a failure is armed: the only thing that an entry point tests when it is not.
+// True while calls are counted or a failure is armed: the only thing that an entry point tests when it is
+// not.
 extern std::atomic<bool> g_armed;
 // True while executed commands are written to the log.
 extern std::atomic<bool> g_logging;
@@ -56,44 +59,50 @@ uint64_t next_submission_number();
 
 inline bool armed() { return g_armed.load(std::memory_order_relaxed); }
 
-#define KP_FAILABLE(entry_name)                                                                                       \
-    do {                                                                                                              \
-        static constinit ::kpnull::EntryPoint kp_entry{entry_name, true};                                             \
-        if (::kpnull::armed()) [[unlikely]]                                                                           \
-            if (VkResult kp_injected = ::kpnull::enter(kp_entry); kp_injected != VK_SUCCESS) return kp_injected;      \
+#define KP_FAILABLE(entry_name)                                                                              \
+    do {                                                                                                     \
+        static constinit ::kpnull::EntryPoint kp_entry{entry_name, true};                                    \
+        if (::kpnull::armed()) [[unlikely]]                                                                  \
+            if (VkResult kp_injected = ::kpnull::enter(kp_entry); kp_injected != VK_SUCCESS)                 \
+                return kp_injected;                                                                          \
     } while (0)
 
-#define KP_COUNTED(entry_name)                                                                                        \
-    do {                                                                                                              \
-        static constinit ::kpnull::EntryPoint kp_entry{entry_name, false};                                            \
-        if (::kpnull::armed()) [[unlikely]]                                                                           \
-            ::kpnull::enter(kp_entry);                                                                                \
+#define KP_COUNTED(entry_name)                                                                               \
+    do {                                                                                                     \
+        static constinit ::kpnull::EntryPoint kp_entry{entry_name, false};                                   \
+        if (::kpnull::armed()) [[unlikely]]                                                                  \
+            ::kpnull::enter(kp_entry);                                                                       \
     } while (0)
 
-// ---------------------------------------------------------------------------------------------- objects
+// --------------------------------------------------------------------------------------------- objects
 
+// clang-format off
 enum class Kind : uint8_t {
-    Instance, PhysicalDevice, Device, Queue, CommandPool, CommandBuffer, DeviceMemory, Buffer, BufferView, Image,
-    ImageView, Sampler, ShaderModule, DescriptorSetLayout, DescriptorPool, DescriptorSet, DescriptorUpdateTemplate,
-    PipelineLayout, Pipeline, PipelineCache, QueryPool, Semaphore, Fence, Event, DebugUtilsMessenger, PrivateDataSlot,
+    Instance, PhysicalDevice, Device, Queue, CommandPool, CommandBuffer, DeviceMemory, Buffer, BufferView,
+    Image, ImageView, Sampler, ShaderModule, DescriptorSetLayout, DescriptorPool, DescriptorSet,
+    DescriptorUpdateTemplate, PipelineLayout, Pipeline, PipelineCache, QueryPool, Semaphore, Fence, Event,
+    DebugUtilsMessenger, PrivateDataSlot,
     Count
 };
+// clang-format on
 const char* kind_name(Kind kind);
 VkObjectType kind_object_type(Kind kind);
 
 struct Object {
-    VK_LOADER_DATA loader;              // the loader writes its dispatch table here
+    VK_LOADER_DATA loader;  // the loader writes its dispatch table here
     Kind kind;
-    bool recorded = false;              // a command buffer refers to it: the struct outlives vkDestroy*
-    bool destroyed = false;
-    std::atomic<uint32_t> pending{0};   // submissions in flight that use it
+    std::atomic<bool> recorded{false};  // a command buffer refers to it: the struct outlives vkDestroy*
+    std::atomic<bool> destroyed{false};
+    std::atomic<uint32_t> pending{0};  // submissions in flight that use it
     std::atomic<uint64_t> last_reference{0};
-    Object* parent;                     // instance or device
+    Object* parent;  // instance or device
     Object* previous = nullptr;
     Object* next = nullptr;
-    char* name = nullptr;               // from vkSetDebugUtilsObjectNameEXT
+    char* name = nullptr;  // from vkSetDebugUtilsObjectNameEXT
     void (*deleter)(Object*) = nullptr;
-    Object(Kind object_kind, Object* owner) : kind(object_kind), parent(owner) { set_loader_magic_value(this); }
+    Object(Kind object_kind, Object* owner) : kind(object_kind), parent(owner) {
+        set_loader_magic_value(this);
+    }
     ~Object() { std::free(name); }
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
@@ -104,7 +113,6 @@ void link(Object* object);
 void unlink(Object* object);
 // Ends an object's life; notes it when the device still uses it.
 void retire(Object* object);
-bool is_live(Kind kind, const void* handle);
 uint64_t live_count(Kind kind);
 // Notes every live object of a parent that is going away.
 void note_orphans(const Object* parent);
@@ -130,12 +138,12 @@ void destroy(typename T::Handle handle) {
     if (handle) retire(from<T>(handle));
 }
 
-#define KP_OBJECT(type)                                                                                               \
-    static constexpr Kind kKind = Kind::type;                                                                         \
-    using Handle = Vk##type;                                                                                          \
+#define KP_OBJECT(type)                                                                                      \
+    static constexpr Kind kKind = Kind::type;                                                                \
+    using Handle = Vk##type;                                                                                 \
     explicit type(Object* owner) : Object(kKind, owner) {}
 
-// ---------------------------------------------------------------------------------------------- configuration
+// --------------------------------------------------------------------------------------- configuration
 
 struct Config {
     uint32_t api_version = VK_API_VERSION_1_3;
@@ -143,14 +151,14 @@ struct Config {
     std::string memory = "discrete";
     uint64_t heap_mib = 8192;
     uint64_t host_heap_mib = 16384;
-    uint64_t gpu_us = 0;                // above zero: a worker per queue takes this long for each submission
+    uint64_t gpu_us = 0;  // above zero: a worker per queue takes this long for each submission
     uint32_t max_range = 1u << 30;
     uint32_t push = 256;
     uint32_t groups = 65535;
     uint32_t invocations = 1024;
     uint32_t allocations = 4096;
     uint32_t subgroup = 32;
-    uint64_t max_wait_ms = 120000;      // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
+    uint64_t max_wait_ms = 120000;  // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
     std::vector<std::string> disabled_features;
     std::vector<std::string> disabled_extensions;
@@ -158,7 +166,7 @@ struct Config {
     static bool read(Config& config);
 };
 
-// ---------------------------------------------------------------------------------------------- instance and device
+// --------------------------------------------------------------------------------- instance and device
 
 struct FeatureStruct {
     VkStructureType type;
@@ -166,7 +174,7 @@ struct FeatureStruct {
 };
 struct PropertyStruct {
     VkStructureType type;
-    std::vector<uint8_t> bytes;         // everything behind sType and pNext
+    std::vector<uint8_t> bytes;  // everything behind sType and pNext
 };
 
 struct PhysicalDevice;
@@ -191,7 +199,7 @@ struct PhysicalDevice : Object {
     std::vector<PropertyStruct> property_structs;
     std::vector<VkExtensionProperties> extensions;
     std::vector<VkQueueFamilyProperties> families;
-    uint32_t usable_types = 0;          // memory types that buffers and images may have
+    uint32_t usable_types = 0;  // memory types that buffers and images may have
     bool has_extension(const char* name) const;
 };
 void describe(PhysicalDevice& device);  // fills in everything above from the instance's Config
@@ -208,19 +216,19 @@ struct Device : Object {
     uint32_t api_version = VK_API_VERSION_1_0;
     std::unordered_set<std::string> extensions;
     std::vector<Queue*> queues;
-    std::mutex mutex;                   // guards queues, submissions and the signalling of semaphores
-    std::condition_variable work;       // workers wait here (only with gpu_us)
+    std::mutex mutex;              // guards queues, submissions and the signalling of semaphores
+    std::condition_variable work;  // workers wait here (only with gpu_us)
     std::atomic<bool> lost{false};
     std::atomic<int64_t> submits_until_lost{-1};
-    std::atomic<uint64_t> held{0};      // submissions accepted and not finished
+    std::atomic<uint64_t> held{0};  // submissions accepted and not finished
     std::atomic<uint64_t> destroy_epoch{0};
     std::atomic<uint32_t> allocations{0};
     std::atomic<uint32_t> waiters{0};
     std::mutex wait_mutex;
     std::condition_variable wait_changed;
     std::mutex zombie_mutex;
-    std::vector<Object*> zombies;       // destroyed objects that command buffers still name
-    bool asynchronous = false;          // Config::gpu_us: workers execute
+    std::vector<Object*> zombies;  // destroyed objects that command buffers still name
+    bool asynchronous = false;     // Config::gpu_us: workers execute
     bool stop = false;
     ~Device();
     void lose();
@@ -234,7 +242,8 @@ struct Device : Object {
         if (ready()) return VK_SUCCESS;
         if (lost.load(std::memory_order_acquire)) return VK_ERROR_DEVICE_LOST;
         if (timeout_ns == 0) return VK_TIMEOUT;
-        return wait_slow(timeout_ns, [](void* context) { return (*static_cast<Ready*>(context))(); }, &ready);
+        return wait_slow(
+            timeout_ns, [](void* context) { return (*static_cast<Ready*>(context))(); }, &ready);
     }
     VkResult wait_slow(uint64_t timeout_ns, bool (*ready)(void*), void* context);
 };
@@ -247,7 +256,7 @@ struct Submission {
     std::vector<SemaphoreUse> waits, signals;
     std::vector<CommandBuffer*> command_buffers;
     Fence* fence = nullptr;
-    std::vector<Object*> retained;      // whose `pending` it has raised
+    std::vector<Object*> retained;  // whose `pending` it has raised
 };
 struct Queue : Object {
     KP_OBJECT(Queue)
@@ -256,11 +265,11 @@ struct Queue : Object {
     VkDeviceQueueCreateFlags flags = 0;
     uint64_t dispatches = 0;
     std::deque<Submission> pending;
-    std::atomic<uint64_t> outstanding{0};   // pending, and the one that a worker executes
+    std::atomic<uint64_t> outstanding{0};  // pending, and the one that a worker executes
     std::thread worker;
 };
 
-// ---------------------------------------------------------------------------------------------- resources
+// ------------------------------------------------------------------------------------------- resources
 
 struct DeviceMemory : Object {
     KP_OBJECT(DeviceMemory)
@@ -268,8 +277,8 @@ struct DeviceMemory : Object {
     uint32_t type = 0, heap = 0;
     VkDeviceSize size = 0;
     uint8_t* device_bytes = nullptr;
-    uint8_t* host_bytes = nullptr;      // what the application maps; device_bytes itself where memory is coherent
-    uint8_t* snapshot = nullptr;        // host_bytes as of the last flush or invalidate (non-coherent only)
+    uint8_t* host_bytes = nullptr;  // what the application maps; device_bytes itself where memory is coherent
+    uint8_t* snapshot = nullptr;    // host_bytes as of the last flush or invalidate (non-coherent only)
     bool host_visible = false, coherent = false, imported = false, address = false;
     bool mapped = false;
     VkDeviceSize map_offset = 0, map_size = 0;
@@ -285,14 +294,15 @@ struct DeviceMemory : Object {
     ~DeviceMemory();
 };
 
-struct Resource : Object {              // what can be bound to memory
+struct Resource : Object {  // what can be bound to memory
     using Object::Object;
     DeviceMemory* memory = nullptr;
     VkDeviceSize offset = 0;
     bool tracked = false;
     uint8_t* bytes() const { return memory->device_bytes + offset; }
 };
-void bind(Resource& resource, DeviceMemory* memory, VkDeviceSize offset, const VkMemoryRequirements& needs, bool linear);
+void bind(Resource& resource, DeviceMemory* memory, VkDeviceSize offset, const VkMemoryRequirements& needs,
+          bool linear);
 void unbind(Resource& resource);
 // The device has written bytes of a resource: what the host has cached of them is stale.
 void device_wrote(const Resource& resource, const uint8_t* bytes, VkDeviceSize size);
@@ -315,7 +325,7 @@ struct BufferView : Object {
 enum class Numeric : uint8_t { Unorm, Snorm, Uint, Sint, Float, Srgb };
 struct FormatInfo {
     VkFormat format;
-    uint8_t channels, bits;             // bits per channel
+    uint8_t channels, bits;  // bits per channel
     Numeric numeric;
     bool bgra;
     uint32_t texel_bytes() const { return uint32_t(channels) * bits / 8; }
@@ -336,12 +346,13 @@ struct Image : Resource {
         VkDeviceSize offset, row_pitch, slice_pitch;
         VkExtent3D extent;
     };
-    std::vector<Level> levels;          // layer 0
+    std::vector<Level> levels;  // layer 0
     VkDeviceSize layer_pitch = 0;
     void lay_out();
     uint8_t* texel(uint32_t level, uint32_t layer, uint32_t x, uint32_t y, uint32_t z) const {
         const Level& l = levels[level];
-        return bytes() + layer * layer_pitch + l.offset + z * l.slice_pitch + y * l.row_pitch + uint64_t(x) * texel_bytes;
+        return bytes() + layer * layer_pitch + l.offset + z * l.slice_pitch + y * l.row_pitch +
+               uint64_t(x) * texel_bytes;
     }
 };
 struct ImageView : Object {
@@ -354,7 +365,7 @@ struct Sampler : Object {
     KP_OBJECT(Sampler)
 };
 
-// ---------------------------------------------------------------------------------------------- shaders, descriptors
+// -------------------------------------------------------------------------------- shaders, descriptors
 
 struct ShaderModule : Object {
     KP_OBJECT(ShaderModule)
@@ -363,18 +374,17 @@ struct ShaderModule : Object {
 struct DescriptorSetLayout : Object {
     KP_OBJECT(DescriptorSetLayout)
     struct Binding {
-        uint32_t binding, count, first; // first: index of its first descriptor in the set
+        uint32_t binding, count, first;  // first: index of its first descriptor in the set
         VkDescriptorType type;
         VkDescriptorBindingFlags flags;
     };
     VkDescriptorSetLayoutCreateFlags flags = 0;
-    std::vector<Binding> bindings;      // ascending
+    std::vector<Binding> bindings;  // ascending
     uint32_t total = 0, dynamic = 0;
-    const Binding* find(uint32_t binding) const;
 };
 struct Descriptor {
-    VkDescriptorType type = VK_DESCRIPTOR_TYPE_MAX_ENUM;   // MAX_ENUM: never written
-    Object* object = nullptr;           // Buffer, BufferView, ImageView or Sampler
+    VkDescriptorType type = VK_DESCRIPTOR_TYPE_MAX_ENUM;  // MAX_ENUM: never written
+    Object* object = nullptr;                             // Buffer, BufferView, ImageView or Sampler
     VkDeviceSize offset = 0, range = 0;
 };
 struct DescriptorSet;
@@ -382,12 +392,12 @@ struct DescriptorPool : Object {
     KP_OBJECT(DescriptorPool)
     VkDescriptorPoolCreateFlags flags = 0;
     uint32_t max_sets = 0, used_sets = 0;
-    std::map<VkDescriptorType, std::pair<uint32_t, uint32_t>> capacity;    // type -> (limit, used)
+    std::map<VkDescriptorType, std::pair<uint32_t, uint32_t>> capacity;  // type -> (limit, used)
     std::unordered_set<DescriptorSet*> sets;
 };
 struct DescriptorSet : Object {
     KP_OBJECT(DescriptorSet)
-    DescriptorPool* pool = nullptr;     // null for a pushed set
+    DescriptorPool* pool = nullptr;  // null for a pushed set
     std::vector<DescriptorSetLayout::Binding> bindings;
     std::vector<Descriptor> descriptors;
 };
@@ -416,12 +426,12 @@ struct PipelineCache : Object {
     std::unordered_set<uint64_t> hashes;
 };
 
-// ---------------------------------------------------------------------------------------------- synchronisation
+// ------------------------------------------------------------------------------------- synchronisation
 
 struct Semaphore : Object {
     KP_OBJECT(Semaphore)
     bool timeline = false;
-    std::atomic<uint64_t> value{0};     // a binary semaphore is 0 or 1
+    std::atomic<uint64_t> value{0};  // a binary semaphore is 0 or 1
 };
 struct Fence : Object {
     KP_OBJECT(Fence)
@@ -439,7 +449,7 @@ struct QueryPool : Object {
     std::unique_ptr<std::atomic<uint64_t>[]> values;
     std::unique_ptr<std::atomic<QueryState>[]> states;
 };
-uint64_t device_time_ns();              // strictly increasing
+uint64_t device_time_ns();  // strictly increasing
 void reset_queries(QueryPool& pool, uint32_t first, uint32_t count);
 bool write_query_results(QueryPool& pool, uint32_t first, uint32_t count, uint8_t* out, VkDeviceSize stride,
                          VkQueryResultFlags flags);
@@ -455,7 +465,7 @@ struct PrivateDataSlot : Object {
     std::unordered_map<uint64_t, uint64_t> values;
 };
 
-// ---------------------------------------------------------------------------------------------- small helpers
+// --------------------------------------------------------------------------------------- small helpers
 
 template <class T>
 const T* find_in_chain(const void* next, VkStructureType type) {

@@ -28,10 +28,14 @@ bool apply(Config& config, const std::string& key, const std::string& value) {
         return value == "discrete" || value == "unified" || value == "noncoherent" || value == "exotic";
     }
     if (key == "api") {
-        if (value == "1.1") config.api_version = VK_API_VERSION_1_1;
-        else if (value == "1.2") config.api_version = VK_API_VERSION_1_2;
-        else if (value == "1.3") config.api_version = VK_API_VERSION_1_3;
-        else return false;
+        if (value == "1.1")
+            config.api_version = VK_API_VERSION_1_1;
+        else if (value == "1.2")
+            config.api_version = VK_API_VERSION_1_2;
+        else if (value == "1.3")
+            config.api_version = VK_API_VERSION_1_3;
+        else
+            return false;
         return true;
     }
     if (key == "disable") {
@@ -45,7 +49,7 @@ bool apply(Config& config, const std::string& key, const std::string& value) {
     uint64_t n = 0;
     if (!number(value, n)) return false;
     static const std::map<std::string, const char*> switches{
-        {"int64", "shaderInt64"}, {"int16", "shaderInt16"}, {"int8", "shaderInt8"},
+        {"int64", "shaderInt64"},     {"int16", "shaderInt16"},     {"int8", "shaderInt8"},
         {"float64", "shaderFloat64"}, {"float16", "shaderFloat16"}, {"bda", "bufferDeviceAddress"}};
     if (auto found = switches.find(key); found != switches.end()) {
         if (n == 0) config.disabled_features.emplace_back(found->second);
@@ -75,9 +79,12 @@ bool Config::read(Config& config) {
         const size_t equals = item.find('=');
         if (equals == std::string::npos || !apply(config, item.substr(0, equals), item.substr(equals + 1))) {
             std::fprintf(stderr,
-                         "null driver: KP_NULL_DRIVER has the invalid item '%s'. Keys: memory=discrete|unified|noncoherent|"
-                         "exotic, api=1.1|1.2|1.3, devices=0..2, heap_mib, host_heap_mib, gpu_us, max_wait_ms, max_range, "
-                         "push>=128, groups, invocations, allocations, subgroup, no_timeline, int64, int16, int8, float64, "
+                         "null driver: KP_NULL_DRIVER has the invalid item '%s'. Keys: "
+                         "memory=discrete|unified|noncoherent|"
+                         "exotic, api=1.1|1.2|1.3, devices=0..2, heap_mib, host_heap_mib, gpu_us, "
+                         "max_wait_ms, max_range, "
+                         "push>=128, groups, invocations, allocations, subgroup, no_timeline, int64, int16, "
+                         "int8, float64, "
                          "float16, bda (0|1), disable=feature+feature, noext=extension+extension\n",
                          item.c_str());
             return false;

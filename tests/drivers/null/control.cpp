@@ -1,5 +1,6 @@
-// Counting, failure injection, the list of live objects, violations and the log: what a test steers and reads through
-// the C functions at the end (a ctypes.CDLL of the file that the loader opened reaches the same instance).
+// Counting, failure injection, the list of live objects, violations and the log: what a test steers and reads
+// through the C functions at the end (a ctypes.CDLL of the file that the loader opened reaches the same
+// instance).
 #include "entry_points.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ std::atomic<bool> g_logging{false};
 namespace {
 
 struct Injection {
-    std::string entry;                  // "*": any failable entry point
+    std::string entry;  // "*": any failable entry point
     uint64_t remaining;
     VkResult result;
 };
@@ -86,7 +87,8 @@ bool counts_as_live(Kind kind) { return kind != Kind::PhysicalDevice && kind != 
 bool same_entry(std::string_view listed, std::string_view asked) {
     if (listed == asked) return true;
     for (std::string_view suffix : {"KHR", "EXT"})
-        if (asked.size() > 3 && asked.ends_with(suffix) && listed == asked.substr(0, asked.size() - 3)) return true;
+        if (asked.size() > 3 && asked.ends_with(suffix) && listed == asked.substr(0, asked.size() - 3))
+            return true;
     return false;
 }
 
@@ -163,8 +165,10 @@ void link(Object* object) {
 void unlink(Object* object) {
     auto& live = state().live[size_t(object->kind)];
     std::lock_guard lock(live.mutex);
-    if (object->previous) object->previous->next = object->next;
-    else live.first = object->next;
+    if (object->previous)
+        object->previous->next = object->next;
+    else
+        live.first = object->next;
     if (object->next) object->next->previous = object->previous;
     object->previous = object->next = nullptr;
     --live.count;
@@ -177,8 +181,8 @@ void retire(Object* object) {
     }
     const uint32_t pending = object->pending.load();
     if (pending)
-        violation("%s (%s) is destroyed while %u pending submission(s) use it", kind_name(object->kind), label(object),
-                  pending);
+        violation("%s (%s) is destroyed while %u pending submission(s) use it", kind_name(object->kind),
+                  label(object), pending);
     unlink(object);
     object->destroyed = true;
     if ((object->recorded || pending) && object->parent && object->parent->kind == Kind::Device) {
@@ -197,14 +201,6 @@ uint64_t live_count(Kind kind) {
     return live.count;
 }
 
-bool is_live(Kind kind, const void* handle) {
-    auto& live = state().live[size_t(kind)];
-    std::lock_guard lock(live.mutex);
-    for (Object* o = live.first; o; o = o->next)
-        if (o == handle) return true;
-    return false;
-}
-
 void for_each_live(Kind kind, void (*visit)(Object*, void*), void* context) {
     auto& live = state().live[size_t(kind)];
     std::lock_guard lock(live.mutex);
@@ -219,28 +215,32 @@ void note_orphans(const Object* parent) {
             uint64_t count = 0;
             std::string name;
         } found{parent};
-        for_each_live(Kind(k), [](Object* o, void* context) {
-            auto& f = *static_cast<Found*>(context);
-            if (o->parent != f.parent) return;
-            if (f.count++ == 0) f.name = label(o);
-            o->parent = nullptr;        // it stays on the list of live objects, as the leak that it is
-        }, &found);
+        for_each_live(
+            Kind(k),
+            [](Object* o, void* context) {
+                auto& f = *static_cast<Found*>(context);
+                if (o->parent != f.parent) return;
+                if (f.count++ == 0) f.name = label(o);
+                o->parent = nullptr;  // it stays on the list of live objects, as the leak that it is
+            },
+            &found);
         if (found.count)
-            violation("%s (%s) is destroyed with %llu live %s (one is %s)", kind_name(parent->kind), label(parent),
-                      static_cast<unsigned long long>(found.count), kKinds[k].name, found.name.c_str());
+            violation("%s (%s) is destroyed with %llu live %s (one is %s)", kind_name(parent->kind),
+                      label(parent), static_cast<unsigned long long>(found.count), kKinds[k].name,
+                      found.name.c_str());
     }
 }
 
 }  // namespace kpnull
 
-// ---------------------------------------------------------------------------------------------- the C interface
+// ------------------------------------------------------------------------------------- the C interface
 
 using namespace kpnull;
 
 #define KP_CONTROL extern "C" __attribute__((visibility("default")))
 
-// Makes the nth call from now (1 is the next) of an entry point return `result`; "" or "*" stands for any failable one.
-// Returns 0, or -1 for an entry point that this driver does not have.
+// Makes the nth call from now (1 is the next) of an entry point return `result`; "" or "*" stands for any
+// failable one. Returns 0, or -1 for an entry point that this driver does not have.
 KP_CONTROL int kpnull_fail(const char* entry, uint64_t nth, int32_t result) {
     std::string name = entry && *entry ? entry : "*";
     if (nth == 0 || result == VK_SUCCESS || (name != "*" && !knows_entry_point(name.c_str()))) return -1;
@@ -309,9 +309,12 @@ KP_CONTROL size_t kpnull_live_report(char* buffer, size_t size) {
         const uint64_t count = live_count(Kind(k));
         if (!count) continue;
         text += std::string(kKinds[k].name) + ": " + std::to_string(count);
-        for_each_live(Kind(k), [](Object* o, void* context) {
-            if (o->name) *static_cast<std::string*>(context) += std::string(" '") + o->name + "'";
-        }, &text);
+        for_each_live(
+            Kind(k),
+            [](Object* o, void* context) {
+                if (o->name) *static_cast<std::string*>(context) += std::string(" '") + o->name + "'";
+            },
+            &text);
         text += "\n";
     }
     return copy_out(text, buffer, size);
@@ -356,25 +359,35 @@ size_t log_as_json(char* buffer, size_t size, std::string_view prefix) {
 
 // Both return the size needed with the terminating zero and fill what fits.
 KP_CONTROL size_t kpnull_commands(char* buffer, size_t size) { return log_as_json(buffer, size, ""); }
-KP_CONTROL size_t kpnull_barriers(char* buffer, size_t size) { return log_as_json(buffer, size, "{\"op\":\"barrier\""); }
+KP_CONTROL size_t kpnull_barriers(char* buffer, size_t size) {
+    return log_as_json(buffer, size, "{\"op\":\"barrier\"");
+}
 
 // Every live device is lost after that many further submissions (0: now).
 KP_CONTROL void kpnull_lose_device(uint64_t after_submits) {
-    for_each_live(Kind::Device, [](Object* o, void* context) {
-        auto* device = static_cast<Device*>(o);
-        const uint64_t after = *static_cast<uint64_t*>(context);
-        if (after == 0) device->lose();
-        else device->submits_until_lost = int64_t(after);
-    }, &after_submits);
+    for_each_live(
+        Kind::Device,
+        [](Object* o, void* context) {
+            auto* device = static_cast<Device*>(o);
+            const uint64_t after = *static_cast<uint64_t*>(context);
+            if (after == 0)
+                device->lose();
+            else
+                device->submits_until_lost = int64_t(after);
+        },
+        &after_submits);
 }
 
 // Dispatches that live devices have taken through their queues.
 KP_CONTROL uint64_t kpnull_dispatches() {
     uint64_t total = 0;
-    for_each_live(Kind::Device, [](Object* o, void* context) {
-        auto* device = static_cast<Device*>(o);
-        std::lock_guard lock(device->mutex);
-        for (Queue* q : device->queues) *static_cast<uint64_t*>(context) += q->dispatches;
-    }, &total);
+    for_each_live(
+        Kind::Device,
+        [](Object* o, void* context) {
+            auto* device = static_cast<Device*>(o);
+            std::lock_guard lock(device->mutex);
+            for (Queue* q : device->queues) *static_cast<uint64_t*>(context) += q->dispatches;
+        },
+        &total);
     return total;
 }

@@ -8,24 +8,30 @@ namespace {
 
 bool inline_block(VkDescriptorType type) { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
 bool dynamic(VkDescriptorType type) {
-    return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
+    return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC ||
+           type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
 }
 
 Descriptor from_buffer(VkDescriptorType type, const VkDescriptorBufferInfo& info) {
     auto* buffer = from<Buffer>(info.buffer);
-    const VkDeviceSize range =
-        info.range == VK_WHOLE_SIZE && buffer ? buffer->size - std::min(buffer->size, info.offset) : info.range;
+    const VkDeviceSize range = info.range == VK_WHOLE_SIZE && buffer
+                                   ? buffer->size - std::min(buffer->size, info.offset)
+                                   : info.range;
     if (buffer && (info.offset >= buffer->size || range > buffer->size - info.offset))
-        violation("a descriptor names %llu bytes at %llu of VkBuffer (%s) with %llu", (unsigned long long)range,
-                  (unsigned long long)info.offset, label(buffer), (unsigned long long)buffer->size);
-    if (buffer && (type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC)) {
-        const VkPhysicalDeviceLimits& limits = static_cast<Device*>(buffer->parent)->physical->properties.limits;
+        violation("a descriptor names %llu bytes at %llu of VkBuffer (%s) with %llu",
+                  (unsigned long long)range, (unsigned long long)info.offset, label(buffer),
+                  (unsigned long long)buffer->size);
+    if (buffer &&
+        (type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC)) {
+        const VkPhysicalDeviceLimits& limits =
+            static_cast<Device*>(buffer->parent)->physical->properties.limits;
         if (range > limits.maxStorageBufferRange)
             violation("a descriptor's range %llu exceeds maxStorageBufferRange %u", (unsigned long long)range,
                       limits.maxStorageBufferRange);
         if (info.offset % limits.minStorageBufferOffsetAlignment)
             violation("a descriptor's offset %llu is not a multiple of minStorageBufferOffsetAlignment %llu",
-                      (unsigned long long)info.offset, (unsigned long long)limits.minStorageBufferOffsetAlignment);
+                      (unsigned long long)info.offset,
+                      (unsigned long long)limits.minStorageBufferOffsetAlignment);
     }
     return {type, buffer, info.offset, range};
 }
@@ -42,8 +48,8 @@ Descriptor* slot(DescriptorSet& set, uint32_t binding, uint32_t element) {
         if (index < set.descriptors.size()) return &set.descriptors[index];
         break;
     }
-    violation("descriptor update of binding %u element %u, which VkDescriptorSet (%s) does not have", binding, element,
-              label(&set));
+    violation("descriptor update of binding %u element %u, which VkDescriptorSet (%s) does not have", binding,
+              element, label(&set));
     return nullptr;
 }
 
@@ -60,34 +66,28 @@ void release_all(DescriptorPool& pool) {
 
 }  // namespace
 
-const DescriptorSetLayout::Binding* DescriptorSetLayout::find(uint32_t binding) const {
-    for (const Binding& b : bindings)
-        if (b.binding == binding) return &b;
-    return nullptr;
-}
-
 void write_descriptors(DescriptorSet& set, const VkWriteDescriptorSet& write) {
     if (inline_block(write.descriptorType)) {
-        if (Descriptor* d = slot(set, write.dstBinding, write.dstArrayElement)) d->type = write.descriptorType;
+        if (Descriptor* d = slot(set, write.dstBinding, write.dstArrayElement))
+            d->type = write.descriptorType;
         return;
     }
     for (uint32_t i = 0; i < write.descriptorCount; ++i) {
         Descriptor* d = slot(set, write.dstBinding, write.dstArrayElement + i);
         if (!d) return;
         switch (write.descriptorType) {
-            case VK_DESCRIPTOR_TYPE_SAMPLER:
-            case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
-            case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
-            case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
-            case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
-                *d = from_image(write.descriptorType, write.pImageInfo[i]);
-                break;
-            case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
-            case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
-                *d = {write.descriptorType, from<BufferView>(write.pTexelBufferView[i]), 0, 0};
-                break;
-            default:
-                *d = from_buffer(write.descriptorType, write.pBufferInfo[i]);
+        case VK_DESCRIPTOR_TYPE_SAMPLER:
+        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
+            *d = from_image(write.descriptorType, write.pImageInfo[i]);
+            break;
+        case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
+        case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
+            *d = {write.descriptorType, from<BufferView>(write.pTexelBufferView[i]), 0, 0};
+            break;
+        default: *d = from_buffer(write.descriptorType, write.pBufferInfo[i]);
         }
     }
 }
@@ -110,8 +110,10 @@ void write_template(DescriptorSet& set, const DescriptorUpdateTemplate& update, 
     }
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateDescriptorSetLayout(VkDevice device, const VkDescriptorSetLayoutCreateInfo* info,
-                                                           const VkAllocationCallbacks*, VkDescriptorSetLayout* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateDescriptorSetLayout(VkDevice device,
+                                                           const VkDescriptorSetLayoutCreateInfo* info,
+                                                           const VkAllocationCallbacks*,
+                                                           VkDescriptorSetLayout* out) {
     KP_FAILABLE("vkCreateDescriptorSetLayout");
     const auto* flags = find_in_chain<VkDescriptorSetLayoutBindingFlagsCreateInfo>(
         info->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO);
@@ -122,7 +124,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateDescriptorSetLayout(VkDevice device, cons
         layout->bindings.push_back({b.binding, b.descriptorCount, 0, b.descriptorType,
                                     flags && flags->bindingCount > i ? flags->pBindingFlags[i] : 0});
     }
-    std::sort(layout->bindings.begin(), layout->bindings.end(), [](auto& a, auto& b) { return a.binding < b.binding; });
+    std::sort(layout->bindings.begin(), layout->bindings.end(),
+              [](auto& a, auto& b) { return a.binding < b.binding; });
     for (auto& b : layout->bindings) {
         b.first = layout->total;
         layout->total += inline_block(b.type) ? 1 : b.count;
@@ -136,7 +139,8 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyDescriptorSetLayout(VkDevice, VkDescriptorSe
     KP_COUNTED("vkDestroyDescriptorSetLayout");
     destroy<DescriptorSetLayout>(layout);
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDescriptorSetLayoutSupport(VkDevice, const VkDescriptorSetLayoutCreateInfo* info,
+VKAPI_ATTR void VKAPI_CALL vkGetDescriptorSetLayoutSupport(VkDevice,
+                                                           const VkDescriptorSetLayoutCreateInfo* info,
                                                            VkDescriptorSetLayoutSupport* out) {
     KP_COUNTED("vkGetDescriptorSetLayoutSupport");
     uint64_t total = 0;
@@ -158,19 +162,22 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateDescriptorPool(VkDevice device, const VkD
     *out = to(pool);
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkDestroyDescriptorPool(VkDevice, VkDescriptorPool handle, const VkAllocationCallbacks*) {
+VKAPI_ATTR void VKAPI_CALL vkDestroyDescriptorPool(VkDevice, VkDescriptorPool handle,
+                                                   const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyDescriptorPool");
     if (!handle) return;
     release_all(*from<DescriptorPool>(handle));
     retire(from<DescriptorPool>(handle));
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
+VKAPI_ATTR VkResult VKAPI_CALL vkResetDescriptorPool(VkDevice, VkDescriptorPool pool,
+                                                     VkDescriptorPoolResetFlags) {
     KP_FAILABLE("vkResetDescriptorPool");
     release_all(*from<DescriptorPool>(pool));
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkAllocateDescriptorSets(VkDevice device, const VkDescriptorSetAllocateInfo* info,
+VKAPI_ATTR VkResult VKAPI_CALL vkAllocateDescriptorSets(VkDevice device,
+                                                        const VkDescriptorSetAllocateInfo* info,
                                                         VkDescriptorSet* out) {
     KP_FAILABLE("vkAllocateDescriptorSets");
     DescriptorPool& pool = *from<DescriptorPool>(info->descriptorPool);
@@ -180,9 +187,11 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateDescriptorSets(VkDevice device, const V
         const DescriptorSetLayout& layout = *from<DescriptorSetLayout>(info->pSetLayouts[i]);
         auto bindings = layout.bindings;
         uint32_t total = layout.total;
-        if (!bindings.empty() && (bindings.back().flags & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT)) {
+        if (!bindings.empty() &&
+            (bindings.back().flags & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT)) {
             total -= bindings.back().count;
-            bindings.back().count = variable && i < variable->descriptorSetCount ? variable->pDescriptorCounts[i] : 0;
+            bindings.back().count =
+                variable && i < variable->descriptorSetCount ? variable->pDescriptorCounts[i] : 0;
             total += bindings.back().count;
         }
         std::map<VkDescriptorType, uint32_t> wanted;
@@ -190,7 +199,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateDescriptorSets(VkDevice device, const V
         bool fits = pool.used_sets < pool.max_sets;
         for (const auto& [type, count] : wanted) {
             const auto found = pool.capacity.find(type);
-            if (count && (found == pool.capacity.end() || found->second.first - found->second.second < count)) fits = false;
+            if (count && (found == pool.capacity.end() || found->second.first - found->second.second < count))
+                fits = false;
         }
         if (!fits) {
             for (uint32_t k = 0; k < i; ++k) release_set(from<DescriptorSet>(out[k]));
@@ -218,8 +228,9 @@ VKAPI_ATTR VkResult VKAPI_CALL vkFreeDescriptorSets(VkDevice, VkDescriptorPool h
         if (sets[i]) release_set(from<DescriptorSet>(sets[i]));
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSets(VkDevice, uint32_t write_count, const VkWriteDescriptorSet* writes,
-                                                  uint32_t copy_count, const VkCopyDescriptorSet* copies) {
+VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSets(VkDevice, uint32_t write_count,
+                                                  const VkWriteDescriptorSet* writes, uint32_t copy_count,
+                                                  const VkCopyDescriptorSet* copies) {
     KP_COUNTED("vkUpdateDescriptorSets");
     const auto check = [](const DescriptorSet& set, uint32_t binding) {
         if (!set.pending) return;
@@ -245,13 +256,13 @@ VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSets(VkDevice, uint32_t write_count
     }
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateDescriptorUpdateTemplate(VkDevice device,
-                                                                const VkDescriptorUpdateTemplateCreateInfo* info,
-                                                                const VkAllocationCallbacks*,
-                                                                VkDescriptorUpdateTemplate* out) {
+VKAPI_ATTR VkResult VKAPI_CALL
+vkCreateDescriptorUpdateTemplate(VkDevice device, const VkDescriptorUpdateTemplateCreateInfo* info,
+                                 const VkAllocationCallbacks*, VkDescriptorUpdateTemplate* out) {
     KP_FAILABLE("vkCreateDescriptorUpdateTemplate");
     auto* update = create<DescriptorUpdateTemplate>(from<Device>(device));
-    update->entries.assign(info->pDescriptorUpdateEntries, info->pDescriptorUpdateEntries + info->descriptorUpdateEntryCount);
+    update->entries.assign(info->pDescriptorUpdateEntries,
+                           info->pDescriptorUpdateEntries + info->descriptorUpdateEntryCount);
     update->push = info->templateType == VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS_KHR;
     update->set = info->set;
     *out = to(update);
@@ -263,10 +274,12 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyDescriptorUpdateTemplate(VkDevice, VkDescrip
     destroy<DescriptorUpdateTemplate>(update);
 }
 VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSetWithTemplate(VkDevice, VkDescriptorSet set,
-                                                             VkDescriptorUpdateTemplate update, const void* data) {
+                                                             VkDescriptorUpdateTemplate update,
+                                                             const void* data) {
     KP_COUNTED("vkUpdateDescriptorSetWithTemplate");
     if (from<DescriptorSet>(set)->pending)
-        violation("VkDescriptorSet (%s) is updated while a pending submission uses it", label(from<DescriptorSet>(set)));
+        violation("VkDescriptorSet (%s) is updated while a pending submission uses it",
+                  label(from<DescriptorSet>(set)));
     write_template(*from<DescriptorSet>(set), *from<DescriptorUpdateTemplate>(update), data);
 }
 

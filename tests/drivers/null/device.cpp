@@ -16,11 +16,12 @@ bool covered(const VkBool32* asked, const VkBool32* offered, size_t count) {
     return true;
 }
 bool core_covered(const PhysicalDevice& physical, const VkPhysicalDeviceFeatures& asked) {
-    return covered(reinterpret_cast<const VkBool32*>(&asked), reinterpret_cast<const VkBool32*>(&physical.features),
-                   sizeof asked / sizeof(VkBool32));
+    return covered(reinterpret_cast<const VkBool32*>(&asked),
+                   reinterpret_cast<const VkBool32*>(&physical.features), sizeof asked / sizeof(VkBool32));
 }
 VkResult check_features(const PhysicalDevice& physical, const VkDeviceCreateInfo& info) {
-    if (info.pEnabledFeatures && !core_covered(physical, *info.pEnabledFeatures)) return VK_ERROR_FEATURE_NOT_PRESENT;
+    if (info.pEnabledFeatures && !core_covered(physical, *info.pEnabledFeatures))
+        return VK_ERROR_FEATURE_NOT_PRESENT;
     for (auto* node = static_cast<const VkBaseInStructure*>(info.pNext); node; node = node->pNext) {
         if (node->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 &&
             !core_covered(physical, reinterpret_cast<const VkPhysicalDeviceFeatures2*>(node)->features))
@@ -36,10 +37,12 @@ VkResult check_queues(const PhysicalDevice& physical, const VkDeviceCreateInfo& 
     for (uint32_t i = 0; i < info.queueCreateInfoCount; ++i) {
         const VkDeviceQueueCreateInfo& q = info.pQueueCreateInfos[i];
         bool repeated = false;
-        for (uint32_t k = 0; k < i; ++k) repeated |= info.pQueueCreateInfos[k].queueFamilyIndex == q.queueFamilyIndex;
+        for (uint32_t k = 0; k < i; ++k)
+            repeated |= info.pQueueCreateInfos[k].queueFamilyIndex == q.queueFamilyIndex;
         if (q.queueFamilyIndex >= physical.families.size() || q.queueCount == 0 || repeated ||
             q.queueCount > physical.families[q.queueFamilyIndex].queueCount) {
-            violation("vkCreateDevice: %u queue(s) of family %u are not to be had", q.queueCount, q.queueFamilyIndex);
+            violation("vkCreateDevice: %u queue(s) of family %u are not to be had", q.queueCount,
+                      q.queueFamilyIndex);
             return VK_ERROR_INITIALIZATION_FAILED;
         }
     }
@@ -68,7 +71,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateDevice(VkPhysicalDevice handle, const VkD
     device->physical = physical;
     const Instance& instance = *physical->instance;
     device->api_version = std::min(instance.config.api_version, instance.application_api);
-    for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) device->extensions.insert(info->ppEnabledExtensionNames[i]);
+    for (uint32_t i = 0; i < info->enabledExtensionCount; ++i)
+        device->extensions.insert(info->ppEnabledExtensionNames[i]);
     for (const std::string& name : instance.extensions) device->extensions.insert(name);
     for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
         const VkDeviceQueueCreateInfo& q = info->pQueueCreateInfos[i];
@@ -93,7 +97,8 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyDevice(VkDevice handle, const VkAllocationCa
     if (!handle) return;
     auto* device = from<Device>(handle);
     if (const uint64_t held = device->held.load(); held && !device->lost)
-        violation("VkDevice (%s) is destroyed with %llu pending submission(s)", label(device), (unsigned long long)held);
+        violation("VkDevice (%s) is destroyed with %llu pending submission(s)", label(device),
+                  (unsigned long long)held);
     stop_workers(*device);
     note_orphans(device);
     retire(device);

@@ -34,8 +34,9 @@ void set_limits(PhysicalDevice& device, const Config& config) {
     l.maxSamplerAllocationCount = 4000;
     l.bufferImageGranularity = kImageGranularity;
     l.maxBoundDescriptorSets = 8;
-    l.maxPerStageDescriptorSamplers = l.maxPerStageDescriptorUniformBuffers = l.maxPerStageDescriptorStorageBuffers =
-        l.maxPerStageDescriptorSampledImages = l.maxPerStageDescriptorStorageImages = 1u << 16;
+    l.maxPerStageDescriptorSamplers = l.maxPerStageDescriptorUniformBuffers =
+        l.maxPerStageDescriptorStorageBuffers = l.maxPerStageDescriptorSampledImages =
+            l.maxPerStageDescriptorStorageImages = 1u << 16;
     l.maxPerStageDescriptorInputAttachments = 8;
     l.maxPerStageResources = 1u << 18;
     l.maxDescriptorSetSamplers = l.maxDescriptorSetUniformBuffers = l.maxDescriptorSetStorageBuffers =
@@ -75,9 +76,9 @@ void set_limits(PhysicalDevice& device, const Config& config) {
     l.maxFramebufferWidth = l.maxFramebufferHeight = 16384;
     l.maxFramebufferLayers = 1024;
     l.framebufferColorSampleCounts = l.framebufferDepthSampleCounts = l.framebufferStencilSampleCounts =
-        l.framebufferNoAttachmentsSampleCounts = l.sampledImageColorSampleCounts = l.sampledImageIntegerSampleCounts =
-            l.sampledImageDepthSampleCounts = l.sampledImageStencilSampleCounts = l.storageImageSampleCounts =
-                VK_SAMPLE_COUNT_1_BIT;
+        l.framebufferNoAttachmentsSampleCounts = l.sampledImageColorSampleCounts =
+            l.sampledImageIntegerSampleCounts = l.sampledImageDepthSampleCounts =
+                l.sampledImageStencilSampleCounts = l.storageImageSampleCounts = VK_SAMPLE_COUNT_1_BIT;
     l.maxSampleMaskWords = 1;
     l.timestampComputeAndGraphics = VK_TRUE;
     l.timestampPeriod = 1.0f;
@@ -104,7 +105,8 @@ void set_memory(PhysicalDevice& device, const Config& config, bool integrated) {
     if (integrated || config.memory == "unified") {
         type(device_local | visible | coherent | cached, 0);
     } else if (config.memory == "noncoherent") {
-        // Not what the specification allows (some type must be coherent): it leaves a framework no way around flushing.
+        // Not what the specification allows (some type must be coherent): it leaves a framework no way around
+        // flushing.
         heap(config.host_heap_mib, 0);
         type(device_local, 0);
         type(visible | cached, 1);
@@ -130,26 +132,58 @@ void set_memory(PhysicalDevice& device, const Config& config, bool integrated) {
 
 void set_extensions(PhysicalDevice& device, const Config& config) {
     static constexpr std::pair<const char*, uint32_t> kAll[] = {
-        {"VK_KHR_16bit_storage", 1}, {"VK_KHR_8bit_storage", 1}, {"VK_KHR_bind_memory2", 1},
-        {"VK_KHR_buffer_device_address", 1}, {"VK_KHR_copy_commands2", 1}, {"VK_KHR_dedicated_allocation", 3},
-        {"VK_KHR_descriptor_update_template", 1}, {"VK_KHR_device_group", 4}, {"VK_KHR_driver_properties", 1},
-        {"VK_KHR_external_fence", 1}, {"VK_KHR_external_memory", 1}, {"VK_KHR_external_semaphore", 1},
-        {"VK_KHR_format_feature_flags2", 2}, {"VK_KHR_get_memory_requirements2", 1}, {"VK_KHR_image_format_list", 1},
-        {"VK_KHR_maintenance1", 2}, {"VK_KHR_maintenance2", 1}, {"VK_KHR_maintenance3", 1}, {"VK_KHR_maintenance4", 2},
-        {"VK_KHR_push_descriptor", 2}, {"VK_KHR_relaxed_block_layout", 1}, {"VK_KHR_shader_atomic_int64", 1},
-        {"VK_KHR_shader_float16_int8", 1}, {"VK_KHR_shader_float_controls", 4},
-        {"VK_KHR_shader_integer_dot_product", 1}, {"VK_KHR_shader_non_semantic_info", 1},
-        {"VK_KHR_shader_subgroup_extended_types", 1}, {"VK_KHR_shader_terminate_invocation", 1},
-        {"VK_KHR_spirv_1_4", 1}, {"VK_KHR_storage_buffer_storage_class", 1}, {"VK_KHR_synchronization2", 1},
-        {"VK_KHR_timeline_semaphore", 2}, {"VK_KHR_uniform_buffer_standard_layout", 1},
-        {"VK_KHR_variable_pointers", 1}, {"VK_KHR_vulkan_memory_model", 3},
-        {"VK_KHR_zero_initialize_workgroup_memory", 1}, {"VK_EXT_calibrated_timestamps", 2},
-        {"VK_EXT_descriptor_indexing", 2}, {"VK_EXT_external_memory_host", 1}, {"VK_EXT_host_query_reset", 1},
-        {"VK_EXT_image_robustness", 1}, {"VK_EXT_inline_uniform_block", 1}, {"VK_EXT_memory_budget", 1},
-        {"VK_EXT_pci_bus_info", 2}, {"VK_EXT_pipeline_creation_cache_control", 3},
-        {"VK_EXT_pipeline_creation_feedback", 1}, {"VK_EXT_private_data", 1}, {"VK_EXT_robustness2", 1},
-        {"VK_EXT_scalar_block_layout", 1}, {"VK_EXT_shader_atomic_float", 1},
-        {"VK_EXT_shader_demote_to_helper_invocation", 1}, {"VK_EXT_subgroup_size_control", 2},
+        {"VK_KHR_16bit_storage", 1},
+        {"VK_KHR_8bit_storage", 1},
+        {"VK_KHR_bind_memory2", 1},
+        {"VK_KHR_buffer_device_address", 1},
+        {"VK_KHR_copy_commands2", 1},
+        {"VK_KHR_dedicated_allocation", 3},
+        {"VK_KHR_descriptor_update_template", 1},
+        {"VK_KHR_device_group", 4},
+        {"VK_KHR_driver_properties", 1},
+        {"VK_KHR_external_fence", 1},
+        {"VK_KHR_external_memory", 1},
+        {"VK_KHR_external_semaphore", 1},
+        {"VK_KHR_format_feature_flags2", 2},
+        {"VK_KHR_get_memory_requirements2", 1},
+        {"VK_KHR_image_format_list", 1},
+        {"VK_KHR_maintenance1", 2},
+        {"VK_KHR_maintenance2", 1},
+        {"VK_KHR_maintenance3", 1},
+        {"VK_KHR_maintenance4", 2},
+        {"VK_KHR_push_descriptor", 2},
+        {"VK_KHR_relaxed_block_layout", 1},
+        {"VK_KHR_shader_atomic_int64", 1},
+        {"VK_KHR_shader_float16_int8", 1},
+        {"VK_KHR_shader_float_controls", 4},
+        {"VK_KHR_shader_integer_dot_product", 1},
+        {"VK_KHR_shader_non_semantic_info", 1},
+        {"VK_KHR_shader_subgroup_extended_types", 1},
+        {"VK_KHR_shader_terminate_invocation", 1},
+        {"VK_KHR_spirv_1_4", 1},
+        {"VK_KHR_storage_buffer_storage_class", 1},
+        {"VK_KHR_synchronization2", 1},
+        {"VK_KHR_timeline_semaphore", 2},
+        {"VK_KHR_uniform_buffer_standard_layout", 1},
+        {"VK_KHR_variable_pointers", 1},
+        {"VK_KHR_vulkan_memory_model", 3},
+        {"VK_KHR_zero_initialize_workgroup_memory", 1},
+        {"VK_EXT_calibrated_timestamps", 2},
+        {"VK_EXT_descriptor_indexing", 2},
+        {"VK_EXT_external_memory_host", 1},
+        {"VK_EXT_host_query_reset", 1},
+        {"VK_EXT_image_robustness", 1},
+        {"VK_EXT_inline_uniform_block", 1},
+        {"VK_EXT_memory_budget", 1},
+        {"VK_EXT_pci_bus_info", 2},
+        {"VK_EXT_pipeline_creation_cache_control", 3},
+        {"VK_EXT_pipeline_creation_feedback", 1},
+        {"VK_EXT_private_data", 1},
+        {"VK_EXT_robustness2", 1},
+        {"VK_EXT_scalar_block_layout", 1},
+        {"VK_EXT_shader_atomic_float", 1},
+        {"VK_EXT_shader_demote_to_helper_invocation", 1},
+        {"VK_EXT_subgroup_size_control", 2},
         {"VK_EXT_tooling_info", 1}};
     for (const auto& [name, version] : kAll) {
         const auto& off = config.disabled_extensions;
@@ -170,10 +204,11 @@ VkPhysicalDeviceVulkan11Properties make_v11(const PhysicalDevice& device, const 
     p.deviceNodeMask = 1;
     p.subgroupSize = config.subgroup;
     p.subgroupSupportedStages = VK_SHADER_STAGE_COMPUTE_BIT;
-    p.subgroupSupportedOperations =
-        VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
-        VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT |
-        VK_SUBGROUP_FEATURE_CLUSTERED_BIT | VK_SUBGROUP_FEATURE_QUAD_BIT;
+    p.subgroupSupportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
+                                    VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+                                    VK_SUBGROUP_FEATURE_SHUFFLE_BIT |
+                                    VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT |
+                                    VK_SUBGROUP_FEATURE_CLUSTERED_BIT | VK_SUBGROUP_FEATURE_QUAD_BIT;
     p.pointClippingBehavior = VK_POINT_CLIPPING_BEHAVIOR_ALL_CLIP_PLANES;
     p.maxMultiviewViewCount = 6;
     p.maxMultiviewInstanceIndex = (1u << 27) - 1;
@@ -184,23 +219,28 @@ VkPhysicalDeviceVulkan11Properties make_v11(const PhysicalDevice& device, const 
 
 VkPhysicalDeviceVulkan12Properties make_v12() {
     VkPhysicalDeviceVulkan12Properties p{};
-    p.driverID = VkDriverId(0x4b50);    // no registered driver
+    p.driverID = VkDriverId(0x4b50);  // no registered driver
     std::snprintf(p.driverName, sizeof p.driverName, "null driver");
     std::snprintf(p.driverInfo, sizeof p.driverInfo, "executes everything but shaders");
     p.conformanceVersion = {1, 3, 0, 0};
     p.denormBehaviorIndependence = p.roundingModeIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
     p.shaderSignedZeroInfNanPreserveFloat16 = p.shaderSignedZeroInfNanPreserveFloat32 =
-        p.shaderSignedZeroInfNanPreserveFloat64 = p.shaderDenormPreserveFloat32 = p.shaderRoundingModeRTEFloat32 = VK_TRUE;
+        p.shaderSignedZeroInfNanPreserveFloat64 = p.shaderDenormPreserveFloat32 =
+            p.shaderRoundingModeRTEFloat32 = VK_TRUE;
     p.maxUpdateAfterBindDescriptorsInAllPools = 1u << 20;
     p.shaderStorageBufferArrayNonUniformIndexingNative = VK_TRUE;
     p.maxPerStageDescriptorUpdateAfterBindSamplers = p.maxPerStageDescriptorUpdateAfterBindUniformBuffers =
-        p.maxPerStageDescriptorUpdateAfterBindStorageBuffers = p.maxPerStageDescriptorUpdateAfterBindSampledImages =
-            p.maxPerStageDescriptorUpdateAfterBindStorageImages = p.maxPerStageUpdateAfterBindResources = 1u << 20;
-    p.maxPerStageDescriptorUpdateAfterBindInputAttachments = p.maxDescriptorSetUpdateAfterBindInputAttachments = 8;
+        p.maxPerStageDescriptorUpdateAfterBindStorageBuffers =
+            p.maxPerStageDescriptorUpdateAfterBindSampledImages =
+                p.maxPerStageDescriptorUpdateAfterBindStorageImages = p.maxPerStageUpdateAfterBindResources =
+                    1u << 20;
+    p.maxPerStageDescriptorUpdateAfterBindInputAttachments =
+        p.maxDescriptorSetUpdateAfterBindInputAttachments = 8;
     p.maxDescriptorSetUpdateAfterBindSamplers = p.maxDescriptorSetUpdateAfterBindUniformBuffers =
         p.maxDescriptorSetUpdateAfterBindStorageBuffers = p.maxDescriptorSetUpdateAfterBindSampledImages =
             p.maxDescriptorSetUpdateAfterBindStorageImages = 1u << 20;
-    p.maxDescriptorSetUpdateAfterBindUniformBuffersDynamic = p.maxDescriptorSetUpdateAfterBindStorageBuffersDynamic = 16;
+    p.maxDescriptorSetUpdateAfterBindUniformBuffersDynamic =
+        p.maxDescriptorSetUpdateAfterBindStorageBuffersDynamic = 16;
     p.supportedDepthResolveModes = p.supportedStencilResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT;
     p.maxTimelineSemaphoreValueDifference = UINT64_MAX / 2;
     p.framebufferIntegerColorSampleCounts = VK_SAMPLE_COUNT_1_BIT;
@@ -218,7 +258,8 @@ VkPhysicalDeviceVulkan13Properties make_v13(const Config& config) {
         p.maxDescriptorSetInlineUniformBlocks = p.maxDescriptorSetUpdateAfterBindInlineUniformBlocks = 16;
     p.maxInlineUniformTotalSize = 4096;
     p.integerDotProduct8BitUnsignedAccelerated = p.integerDotProduct8BitSignedAccelerated =
-        p.integerDotProduct4x8BitPackedUnsignedAccelerated = p.integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE;
+        p.integerDotProduct4x8BitPackedUnsignedAccelerated =
+            p.integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE;
     p.storageTexelBufferOffsetAlignmentBytes = p.uniformTexelBufferOffsetAlignmentBytes = 16;
     p.storageTexelBufferOffsetSingleTexelAlignment = p.uniformTexelBufferOffsetSingleTexelAlignment = VK_TRUE;
     p.maxBufferSize = 1ull << 40;
@@ -245,10 +286,12 @@ void set_property_structs(PhysicalDevice& d, const Config& config) {
     maintenance3.maxMemoryAllocationSize = v11.maxMemoryAllocationSize;
     add(d, KP_P(MAINTENANCE_3_PROPERTIES), maintenance3);
     add_part(d, KP_P(DRIVER_PROPERTIES), v12.driverID, v12.conformanceVersion);
-    add_part(d, KP_P(FLOAT_CONTROLS_PROPERTIES), v12.denormBehaviorIndependence, v12.shaderRoundingModeRTZFloat64);
+    add_part(d, KP_P(FLOAT_CONTROLS_PROPERTIES), v12.denormBehaviorIndependence,
+             v12.shaderRoundingModeRTZFloat64);
     add_part(d, KP_P(DESCRIPTOR_INDEXING_PROPERTIES), v12.maxUpdateAfterBindDescriptorsInAllPools,
              v12.maxDescriptorSetUpdateAfterBindInputAttachments);
-    add_part(d, KP_P(DEPTH_STENCIL_RESOLVE_PROPERTIES), v12.supportedDepthResolveModes, v12.independentResolve);
+    add_part(d, KP_P(DEPTH_STENCIL_RESOLVE_PROPERTIES), v12.supportedDepthResolveModes,
+             v12.independentResolve);
     add_part(d, KP_P(SAMPLER_FILTER_MINMAX_PROPERTIES), v12.filterMinmaxSingleComponentFormats,
              v12.filterMinmaxImageComponentMapping);
     add_part(d, KP_P(TIMELINE_SEMAPHORE_PROPERTIES), v12.maxTimelineSemaphoreValueDifference,
@@ -290,7 +333,7 @@ void describe(PhysicalDevice& device) {
     VkPhysicalDeviceProperties& p = device.properties;
     p.apiVersion = VK_MAKE_API_VERSION(0, 1, VK_API_VERSION_MINOR(config.api_version), VK_HEADER_VERSION);
     p.driverVersion = VK_MAKE_API_VERSION(0, 1, 0, 0);
-    p.vendorID = 0x10000 + 0x4b50;      // above 0xFFFF: not a PCI vendor
+    p.vendorID = 0x10000 + 0x4b50;  // above 0xFFFF: not a PCI vendor
     p.deviceID = 1 + device.index;
     p.deviceType = integrated || config.memory == "unified" ? VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
                                                             : VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;

@@ -21,7 +21,7 @@ enum class Level { Global, Instance, Physical, Device };
 struct Known {
     PFN_vkVoidFunction function;
     Level level;
-    uint32_t core;                      // 10 ... 13; 0: extension only
+    uint32_t core;  // 10 ... 13; 0: extension only
     const char* extension;
 };
 
@@ -44,27 +44,55 @@ const std::unordered_map<std::string_view, Known>& table() {
     return *known;
 }
 
-// Graphics and the like: the names exist in core Vulkan, so calling one must not jump to address zero. A cdecl callee
-// may ignore its arguments.
+// Graphics and the like: the names exist in core Vulkan, so calling one must not jump to address zero. A
+// cdecl callee may ignore its arguments.
 VkResult VKAPI_CALL unsupported_result() {
     violation("an entry point that the null driver does not implement was called");
     return VK_ERROR_FEATURE_NOT_PRESENT;
 }
-void VKAPI_CALL unsupported_void() { violation("a command that the null driver does not implement was called"); }
+void VKAPI_CALL unsupported_void() {
+    violation("a command that the null driver does not implement was called");
+}
 
 PFN_vkVoidFunction unsupported(std::string_view name) {
     static const std::unordered_set<std::string_view> results{
         "vkCreateRenderPass", "vkCreateRenderPass2", "vkCreateFramebuffer", "vkCreateGraphicsPipelines",
         "vkCreateSamplerYcbcrConversion"};
-    static const std::unordered_set<std::string_view> voids{
-        "vkDestroyRenderPass", "vkDestroyFramebuffer", "vkDestroySamplerYcbcrConversion", "vkGetRenderAreaGranularity",
-        "vkCmdSetViewport", "vkCmdSetScissor", "vkCmdSetLineWidth", "vkCmdSetDepthBias", "vkCmdSetBlendConstants",
-        "vkCmdSetDepthBounds", "vkCmdSetStencilCompareMask", "vkCmdSetStencilWriteMask", "vkCmdSetStencilReference",
-        "vkCmdBindIndexBuffer", "vkCmdBindVertexBuffers", "vkCmdDraw", "vkCmdDrawIndexed", "vkCmdDrawIndirect",
-        "vkCmdDrawIndexedIndirect", "vkCmdBlitImage", "vkCmdResolveImage", "vkCmdClearDepthStencilImage",
-        "vkCmdClearAttachments", "vkCmdBeginRenderPass", "vkCmdNextSubpass", "vkCmdEndRenderPass",
-        "vkCmdDrawIndirectCount", "vkCmdDrawIndexedIndirectCount", "vkCmdBeginRenderPass2", "vkCmdNextSubpass2",
-        "vkCmdEndRenderPass2", "vkCmdBlitImage2", "vkCmdResolveImage2", "vkCmdBeginRendering", "vkCmdEndRendering"};
+    static const std::unordered_set<std::string_view> voids{"vkDestroyRenderPass",
+                                                            "vkDestroyFramebuffer",
+                                                            "vkDestroySamplerYcbcrConversion",
+                                                            "vkGetRenderAreaGranularity",
+                                                            "vkCmdSetViewport",
+                                                            "vkCmdSetScissor",
+                                                            "vkCmdSetLineWidth",
+                                                            "vkCmdSetDepthBias",
+                                                            "vkCmdSetBlendConstants",
+                                                            "vkCmdSetDepthBounds",
+                                                            "vkCmdSetStencilCompareMask",
+                                                            "vkCmdSetStencilWriteMask",
+                                                            "vkCmdSetStencilReference",
+                                                            "vkCmdBindIndexBuffer",
+                                                            "vkCmdBindVertexBuffers",
+                                                            "vkCmdDraw",
+                                                            "vkCmdDrawIndexed",
+                                                            "vkCmdDrawIndirect",
+                                                            "vkCmdDrawIndexedIndirect",
+                                                            "vkCmdBlitImage",
+                                                            "vkCmdResolveImage",
+                                                            "vkCmdClearDepthStencilImage",
+                                                            "vkCmdClearAttachments",
+                                                            "vkCmdBeginRenderPass",
+                                                            "vkCmdNextSubpass",
+                                                            "vkCmdEndRenderPass",
+                                                            "vkCmdDrawIndirectCount",
+                                                            "vkCmdDrawIndexedIndirectCount",
+                                                            "vkCmdBeginRenderPass2",
+                                                            "vkCmdNextSubpass2",
+                                                            "vkCmdEndRenderPass2",
+                                                            "vkCmdBlitImage2",
+                                                            "vkCmdResolveImage2",
+                                                            "vkCmdBeginRendering",
+                                                            "vkCmdEndRendering"};
     if (results.contains(name)) return reinterpret_cast<PFN_vkVoidFunction>(&unsupported_result);
     if (voids.contains(name)) return reinterpret_cast<PFN_vkVoidFunction>(&unsupported_void);
     return nullptr;
@@ -74,8 +102,8 @@ PFN_vkVoidFunction unsupported(std::string_view name) {
 
 bool knows_entry_point(const char* name) { return name && table().contains(name); }
 
-// As the loader's own terminator does, extension functions resolve here whether or not the extension is enabled: the
-// loader asks before it knows.
+// As the loader's own terminator does, extension functions resolve here whether or not the extension is
+// enabled: the loader asks before it knows.
 PFN_vkVoidFunction instance_function(const Instance* instance, const char* name) {
     const auto found = table().find(name);
     if (found == table().end()) return unsupported(name);
@@ -87,7 +115,8 @@ PFN_vkVoidFunction instance_function(const Instance* instance, const char* name)
 
 PFN_vkVoidFunction physical_device_function(const char* name) {
     const auto found = table().find(name);
-    return found != table().end() && found->second.level == Level::Physical ? found->second.function : nullptr;
+    return found != table().end() && found->second.level == Level::Physical ? found->second.function
+                                                                            : nullptr;
 }
 
 PFN_vkVoidFunction device_function(const Device& device, const char* name) {

@@ -1,5 +1,5 @@
-// Execution of recorded commands: real copies, fills, clears, queries and events. A region that does not fit is noted and
-// skipped: a wrong command must not take the process with it.
+// Execution of recorded commands: real copies, fills, clears, queries and events. A region that does not fit
+// is noted and skipped: a wrong command must not take the process with it.
 #include "commands.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ uint8_t* span(const Buffer* buffer, VkDeviceSize offset, VkDeviceSize size, cons
         return nullptr;
     }
     if (offset > buffer->size || size > buffer->size - offset) {
-        violation("%s: %llu bytes at %llu of VkBuffer (%s) with %llu", what, ull(size), ull(offset), label(buffer),
-                  ull(buffer->size));
+        violation("%s: %llu bytes at %llu of VkBuffer (%s) with %llu", what, ull(size), ull(offset),
+                  label(buffer), ull(buffer->size));
         return nullptr;
     }
     return buffer->bytes() + offset;
@@ -38,8 +38,10 @@ bool fits(const Image& image, const Box& box, const char* what) {
                uint64_t(box.offset.z) + box.extent.depth <= e.depth;
     }();
     if (!ok)
-        violation("%s: VkImage (%s) is not bound, or the region (level %u, layers %u+%u, %ux%ux%u at %d,%d,%d) lies outside "
-                  "of it", what, label(&image), box.level, box.layer, box.layers, box.extent.width, box.extent.height,
+        violation("%s: VkImage (%s) is not bound, or the region (level %u, layers %u+%u, %ux%ux%u at "
+                  "%d,%d,%d) lies outside "
+                  "of it",
+                  what, label(&image), box.level, box.layer, box.layers, box.extent.width, box.extent.height,
                   box.extent.depth, box.offset.x, box.offset.y, box.offset.z);
     return ok;
 }
@@ -47,11 +49,13 @@ bool fits(const Image& image, const Box& box, const char* what) {
 void copy_buffer(const CopyBufferCommand& c) {
     const auto* regions = behind<CopyBufferCommand, VkBufferCopy>(&c);
     for (uint64_t i = 0; i < c.count; ++i) {
-        const uint8_t* source = span(c.source, regions[i].srcOffset, regions[i].size, "vkCmdCopyBuffer (source)");
+        const uint8_t* source =
+            span(c.source, regions[i].srcOffset, regions[i].size, "vkCmdCopyBuffer (source)");
         uint8_t* target = span(c.target, regions[i].dstOffset, regions[i].size, "vkCmdCopyBuffer (target)");
         if (!source || !target) continue;
         if (source < target + regions[i].size && target < source + regions[i].size)
-            violation("vkCmdCopyBuffer: source (%s) and target (%s) overlap", label(c.source), label(c.target));
+            violation("vkCmdCopyBuffer: source (%s) and target (%s) overlap", label(c.source),
+                      label(c.target));
         std::memmove(target, source, regions[i].size);
         device_wrote(*c.target, target, regions[i].size);
     }
@@ -75,8 +79,8 @@ void copy_buffer_image(const BufferImageCommand& c, bool to_image) {
     const auto* regions = behind<BufferImageCommand, VkBufferImageCopy>(&c);
     for (uint64_t i = 0; i < c.count; ++i) {
         const VkBufferImageCopy& r = regions[i];
-        const Box box{r.imageSubresource.mipLevel, r.imageSubresource.baseArrayLayer, r.imageSubresource.layerCount,
-                      r.imageOffset, r.imageExtent};
+        const Box box{r.imageSubresource.mipLevel, r.imageSubresource.baseArrayLayer,
+                      r.imageSubresource.layerCount, r.imageOffset, r.imageExtent};
         if (!fits(image, box, what)) continue;
         const VkDeviceSize row_bytes = VkDeviceSize(r.imageExtent.width) * image.texel_bytes;
         const VkDeviceSize pitch =
@@ -87,17 +91,20 @@ void copy_buffer_image(const BufferImageCommand& c, bool to_image) {
         uint8_t* bytes = span(c.buffer, r.bufferOffset, used, what);
         if (!bytes) continue;
         if (r.bufferOffset % 4 && r.bufferOffset % image.texel_bytes)
-            violation("%s: bufferOffset %llu is not a multiple of the texel size %u", what, ull(r.bufferOffset),
-                      image.texel_bytes);
+            violation("%s: bufferOffset %llu is not a multiple of the texel size %u", what,
+                      ull(r.bufferOffset), image.texel_bytes);
         for (uint32_t layer = 0; layer < box.layers; ++layer)
             for (uint32_t z = 0; z < r.imageExtent.depth; ++z)
                 for (uint32_t y = 0; y < r.imageExtent.height; ++y) {
                     uint8_t* row = bytes + ((layer * r.imageExtent.depth + z) * rows + y) * pitch;
-                    uint8_t* texels = image.texel(box.level, box.layer + layer, uint32_t(r.imageOffset.x),
-                                                  uint32_t(r.imageOffset.y) + y, uint32_t(r.imageOffset.z) + z);
+                    uint8_t* texels =
+                        image.texel(box.level, box.layer + layer, uint32_t(r.imageOffset.x),
+                                    uint32_t(r.imageOffset.y) + y, uint32_t(r.imageOffset.z) + z);
                     std::memcpy(to_image ? texels : row, to_image ? row : texels, row_bytes);
-                    if (to_image) device_wrote(image, texels, row_bytes);
-                    else device_wrote(*c.buffer, row, row_bytes);
+                    if (to_image)
+                        device_wrote(image, texels, row_bytes);
+                    else
+                        device_wrote(*c.buffer, row, row_bytes);
                 }
     }
 }
@@ -110,20 +117,23 @@ void copy_image(const CopyImageCommand& c) {
     }
     for (uint64_t i = 0; i < c.count; ++i) {
         const VkImageCopy& r = regions[i];
-        const Box from_box{r.srcSubresource.mipLevel, r.srcSubresource.baseArrayLayer, r.srcSubresource.layerCount,
-                           r.srcOffset, r.extent};
-        const Box to_box{r.dstSubresource.mipLevel, r.dstSubresource.baseArrayLayer, r.dstSubresource.layerCount,
-                         r.dstOffset, r.extent};
-        if (!fits(*c.source, from_box, "vkCmdCopyImage (source)") || !fits(*c.target, to_box, "vkCmdCopyImage (target)"))
+        const Box from_box{r.srcSubresource.mipLevel, r.srcSubresource.baseArrayLayer,
+                           r.srcSubresource.layerCount, r.srcOffset, r.extent};
+        const Box to_box{r.dstSubresource.mipLevel, r.dstSubresource.baseArrayLayer,
+                         r.dstSubresource.layerCount, r.dstOffset, r.extent};
+        if (!fits(*c.source, from_box, "vkCmdCopyImage (source)") ||
+            !fits(*c.target, to_box, "vkCmdCopyImage (target)"))
             continue;
         const VkDeviceSize row_bytes = VkDeviceSize(r.extent.width) * c.source->texel_bytes;
         for (uint32_t layer = 0; layer < std::min(from_box.layers, to_box.layers); ++layer)
             for (uint32_t z = 0; z < r.extent.depth; ++z)
                 for (uint32_t y = 0; y < r.extent.height; ++y) {
-                    uint8_t* target = c.target->texel(to_box.level, to_box.layer + layer, uint32_t(r.dstOffset.x),
-                                                      uint32_t(r.dstOffset.y) + y, uint32_t(r.dstOffset.z) + z);
-                    const uint8_t* source = c.source->texel(from_box.level, from_box.layer + layer, uint32_t(r.srcOffset.x),
-                                                            uint32_t(r.srcOffset.y) + y, uint32_t(r.srcOffset.z) + z);
+                    uint8_t* target =
+                        c.target->texel(to_box.level, to_box.layer + layer, uint32_t(r.dstOffset.x),
+                                        uint32_t(r.dstOffset.y) + y, uint32_t(r.dstOffset.z) + z);
+                    const uint8_t* source =
+                        c.source->texel(from_box.level, from_box.layer + layer, uint32_t(r.srcOffset.x),
+                                        uint32_t(r.srcOffset.y) + y, uint32_t(r.srcOffset.z) + z);
                     std::memmove(target, source, row_bytes);
                     device_wrote(*c.target, target, row_bytes);
                 }
@@ -134,9 +144,11 @@ void copy_image(const CopyImageCommand& c) {
 template <class Visit>
 void for_each_row(const Image& image, const VkImageSubresourceRange& range, Visit visit) {
     const uint32_t levels = uint32_t(image.levels.size());
-    const uint32_t last_level = range.levelCount == VK_REMAINING_MIP_LEVELS ? levels : range.baseMipLevel + range.levelCount;
-    const uint32_t last_layer =
-        range.layerCount == VK_REMAINING_ARRAY_LAYERS ? image.info.arrayLayers : range.baseArrayLayer + range.layerCount;
+    const uint32_t last_level =
+        range.levelCount == VK_REMAINING_MIP_LEVELS ? levels : range.baseMipLevel + range.levelCount;
+    const uint32_t last_layer = range.layerCount == VK_REMAINING_ARRAY_LAYERS
+                                    ? image.info.arrayLayers
+                                    : range.baseArrayLayer + range.layerCount;
     if (!image.memory || last_level > levels || last_layer > image.info.arrayLayers) {
         violation("VkImage (%s) is not bound, or a subresource range lies outside of it", label(&image));
         return;
@@ -159,18 +171,20 @@ void clear_color(const ClearCommand& c) {
     const auto* ranges = behind<ClearCommand, VkImageSubresourceRange>(&c);
     for (uint64_t i = 0; i < c.count; ++i)
         for_each_row(*c.image, ranges[i], [&](uint8_t* row, size_t bytes) {
-            for (size_t at = 0; at < bytes; at += c.image->texel_bytes) std::memcpy(row + at, texel, c.image->texel_bytes);
+            for (size_t at = 0; at < bytes; at += c.image->texel_bytes)
+                std::memcpy(row + at, texel, c.image->texel_bytes);
         });
 }
 
-// The specification leaves the contents of an image undefined after such a transition; a pattern that no test expects
-// shows whoever relies on them.
+// The specification leaves the contents of an image undefined after such a transition; a pattern that no test
+// expects shows whoever relies on them.
 void discard_images(const BarrierCommand& c) {
     const auto* at = reinterpret_cast<const uint8_t*>(&c + 1) + c.memory * sizeof(VkMemoryBarrier2) +
                      c.buffers * sizeof(VkBufferMemoryBarrier2);
     const auto* images = reinterpret_cast<const VkImageMemoryBarrier2*>(at);
     for (uint32_t i = 0; i < c.images; ++i)
-        if (images[i].oldLayout == VK_IMAGE_LAYOUT_UNDEFINED && images[i].newLayout != VK_IMAGE_LAYOUT_UNDEFINED)
+        if (images[i].oldLayout == VK_IMAGE_LAYOUT_UNDEFINED &&
+            images[i].newLayout != VK_IMAGE_LAYOUT_UNDEFINED)
             for_each_row(*from<Image>(images[i].image), images[i].subresourceRange,
                          [](uint8_t* row, size_t bytes) { std::memset(row, 0xcd, bytes); });
 }
@@ -180,16 +194,18 @@ void check_indirect(const DispatchIndirectCommand& c) {
     if (!bytes) return;
     uint32_t groups[3];
     std::memcpy(groups, bytes, 12);
-    const VkPhysicalDeviceLimits& limits = static_cast<Device*>(c.buffer->parent)->physical->properties.limits;
+    const VkPhysicalDeviceLimits& limits =
+        static_cast<Device*>(c.buffer->parent)->physical->properties.limits;
     for (int i = 0; i < 3; ++i)
         if (groups[i] > limits.maxComputeWorkGroupCount[i])
-            violation("vkCmdDispatchIndirect: %u groups on axis %d exceed maxComputeWorkGroupCount %u", groups[i], i,
-                      limits.maxComputeWorkGroupCount[i]);
+            violation("vkCmdDispatchIndirect: %u groups on axis %d exceed maxComputeWorkGroupCount %u",
+                      groups[i], i, limits.maxComputeWorkGroupCount[i]);
 }
 
 void write_timestamp(const TimestampCommand& c) {
     if (c.query >= c.pool->count) {
-        violation("vkCmdWriteTimestamp: query %u of VkQueryPool (%s) with %u", c.query, label(c.pool), c.pool->count);
+        violation("vkCmdWriteTimestamp: query %u of VkQueryPool (%s) with %u", c.query, label(c.pool),
+                  c.pool->count);
         return;
     }
     if (c.pool->states[c.query] != QueryState::Reset)
@@ -212,12 +228,13 @@ void wait_events(const WaitEventsCommand& c) {
     const auto* events = behind<WaitEventsCommand, Event*>(&c);
     for (uint64_t i = 0; i < c.count; ++i)
         if (!events[i]->set)
-            violation("vkCmdWaitEvents: VkEvent (%s) is not set when the device gets there", label(events[i]));
+            violation("vkCmdWaitEvents: VkEvent (%s) is not set when the device gets there",
+                      label(events[i]));
 }
 
 void end_query(const QueriesCommand& c) {
     if (c.first >= c.pool->count) return;
-    c.pool->values[c.first] = 0;        // nothing is ever drawn
+    c.pool->values[c.first] = 0;  // nothing is ever drawn
     c.pool->states[c.first] = QueryState::Available;
 }
 
@@ -226,43 +243,46 @@ void end_query(const QueriesCommand& c) {
 void execute(const CommandBuffer& buffer) {
     for_each_command(buffer, [](Op op, const void* p) {
         switch (op) {
-            case Op::CopyBuffer: copy_buffer(*static_cast<const CopyBufferCommand*>(p)); break;
-            case Op::FillBuffer: fill_buffer(*static_cast<const FillCommand*>(p)); break;
-            case Op::UpdateBuffer: {
-                const auto* c = static_cast<const UpdateCommand*>(p);
-                if (uint8_t* target = span(c->target, c->offset, c->size, "vkCmdUpdateBuffer")) {
-                    std::memcpy(target, c + 1, c->size);
-                    device_wrote(*c->target, target, c->size);
-                }
-                break;
+        case Op::CopyBuffer: copy_buffer(*static_cast<const CopyBufferCommand*>(p)); break;
+        case Op::FillBuffer: fill_buffer(*static_cast<const FillCommand*>(p)); break;
+        case Op::UpdateBuffer: {
+            const auto* c = static_cast<const UpdateCommand*>(p);
+            if (uint8_t* target = span(c->target, c->offset, c->size, "vkCmdUpdateBuffer")) {
+                std::memcpy(target, c + 1, c->size);
+                device_wrote(*c->target, target, c->size);
             }
-            case Op::CopyBufferToImage: copy_buffer_image(*static_cast<const BufferImageCommand*>(p), true); break;
-            case Op::CopyImageToBuffer: copy_buffer_image(*static_cast<const BufferImageCommand*>(p), false); break;
-            case Op::CopyImage: copy_image(*static_cast<const CopyImageCommand*>(p)); break;
-            case Op::ClearColor: clear_color(*static_cast<const ClearCommand*>(p)); break;
-            case Op::DispatchIndirect: check_indirect(*static_cast<const DispatchIndirectCommand*>(p)); break;
-            case Op::Barrier: discard_images(*static_cast<const BarrierCommand*>(p)); break;
-            case Op::SetEvent: static_cast<const EventCommand*>(p)->event->set = true; break;
-            case Op::ResetEvent: static_cast<const EventCommand*>(p)->event->set = false; break;
-            case Op::WaitEvents: wait_events(*static_cast<const WaitEventsCommand*>(p)); break;
-            case Op::ResetQueries: {
-                const auto* c = static_cast<const QueriesCommand*>(p);
-                reset_queries(*c->pool, c->first, c->count);
-                break;
-            }
-            case Op::WriteTimestamp: write_timestamp(*static_cast<const TimestampCommand*>(p)); break;
-            case Op::EndQuery: end_query(*static_cast<const QueriesCommand*>(p)); break;
-            case Op::CopyQueryResults: copy_queries(*static_cast<const CopyQueriesCommand*>(p)); break;
-            case Op::Execute: execute(*static_cast<const ExecuteCommand*>(p)->secondary); break;
-            case Op::BindPipeline:
-            case Op::BindSets:
-            case Op::PushConstants:
-            case Op::Dispatch:
-            case Op::BeginQuery:
-            case Op::BeginLabel:
-            case Op::EndLabel:
-            case Op::InsertLabel:
-                break;
+            break;
+        }
+        case Op::CopyBufferToImage:
+            copy_buffer_image(*static_cast<const BufferImageCommand*>(p), true);
+            break;
+        case Op::CopyImageToBuffer:
+            copy_buffer_image(*static_cast<const BufferImageCommand*>(p), false);
+            break;
+        case Op::CopyImage: copy_image(*static_cast<const CopyImageCommand*>(p)); break;
+        case Op::ClearColor: clear_color(*static_cast<const ClearCommand*>(p)); break;
+        case Op::DispatchIndirect: check_indirect(*static_cast<const DispatchIndirectCommand*>(p)); break;
+        case Op::Barrier: discard_images(*static_cast<const BarrierCommand*>(p)); break;
+        case Op::SetEvent: static_cast<const EventCommand*>(p)->event->set = true; break;
+        case Op::ResetEvent: static_cast<const EventCommand*>(p)->event->set = false; break;
+        case Op::WaitEvents: wait_events(*static_cast<const WaitEventsCommand*>(p)); break;
+        case Op::ResetQueries: {
+            const auto* c = static_cast<const QueriesCommand*>(p);
+            reset_queries(*c->pool, c->first, c->count);
+            break;
+        }
+        case Op::WriteTimestamp: write_timestamp(*static_cast<const TimestampCommand*>(p)); break;
+        case Op::EndQuery: end_query(*static_cast<const QueriesCommand*>(p)); break;
+        case Op::CopyQueryResults: copy_queries(*static_cast<const CopyQueriesCommand*>(p)); break;
+        case Op::Execute: execute(*static_cast<const ExecuteCommand*>(p)->secondary); break;
+        case Op::BindPipeline:
+        case Op::BindSets:
+        case Op::PushConstants:
+        case Op::Dispatch:
+        case Op::BeginQuery:
+        case Op::BeginLabel:
+        case Op::EndLabel:
+        case Op::InsertLabel: break;
         }
     });
 }

@@ -1,5 +1,5 @@
-// Formats: colour formats whose channels are all of one size. One- and two- and four-channel formats are storable;
-// three-channel formats are not supported for images, as on real devices.
+// Formats: colour formats whose channels are all of one size. One- and two- and four-channel formats are
+// storable; three-channel formats are not supported for images, as on real devices.
 #include "entry_points.hpp"
 
 #include <algorithm>
@@ -8,24 +8,26 @@
 namespace kpnull {
 namespace {
 
-#define KP_FAMILY(R, bits)                                                                                            \
-    {VK_FORMAT_##R##_UNORM, 0, bits, Numeric::Unorm, false}, {VK_FORMAT_##R##_SNORM, 0, bits, Numeric::Snorm, false},   \
-        {VK_FORMAT_##R##_UINT, 0, bits, Numeric::Uint, false}, {VK_FORMAT_##R##_SINT, 0, bits, Numeric::Sint, false}
-#define KP_NUMBERS(R, bits)                                                                                           \
-    {VK_FORMAT_##R##_UINT, 0, bits, Numeric::Uint, false}, {VK_FORMAT_##R##_SINT, 0, bits, Numeric::Sint, false},       \
-        {VK_FORMAT_##R##_SFLOAT, 0, bits, Numeric::Float, false}
+// clang-format off
+#define KP_ONE(R, suffix, bits, numeric) {VK_FORMAT_##R##_##suffix, 0, bits, Numeric::numeric, false}
+#define KP_FAMILY(R, bits) \
+    KP_ONE(R, UNORM, bits, Unorm), KP_ONE(R, SNORM, bits, Snorm), KP_ONE(R, UINT, bits, Uint), \
+    KP_ONE(R, SINT, bits, Sint)
+#define KP_NUMBERS(R, bits) \
+    KP_ONE(R, UINT, bits, Uint), KP_ONE(R, SINT, bits, Sint), KP_ONE(R, SFLOAT, bits, Float)
 
 uint8_t channels_of(VkFormat format) {
     switch (format) {
         case VK_FORMAT_R8_UNORM: case VK_FORMAT_R8_SNORM: case VK_FORMAT_R8_UINT: case VK_FORMAT_R8_SINT:
         case VK_FORMAT_R16_UNORM: case VK_FORMAT_R16_SNORM: case VK_FORMAT_R16_UINT: case VK_FORMAT_R16_SINT:
-        case VK_FORMAT_R16_SFLOAT: case VK_FORMAT_R32_UINT: case VK_FORMAT_R32_SINT: case VK_FORMAT_R32_SFLOAT:
-        case VK_FORMAT_R64_UINT: case VK_FORMAT_R64_SINT: case VK_FORMAT_R64_SFLOAT:
+        case VK_FORMAT_R16_SFLOAT: case VK_FORMAT_R32_UINT: case VK_FORMAT_R32_SINT:
+        case VK_FORMAT_R32_SFLOAT: case VK_FORMAT_R64_UINT: case VK_FORMAT_R64_SINT:
+        case VK_FORMAT_R64_SFLOAT:
             return 1;
-        case VK_FORMAT_R8G8_UNORM: case VK_FORMAT_R8G8_SNORM: case VK_FORMAT_R8G8_UINT: case VK_FORMAT_R8G8_SINT:
-        case VK_FORMAT_R16G16_UNORM: case VK_FORMAT_R16G16_SNORM: case VK_FORMAT_R16G16_UINT:
-        case VK_FORMAT_R16G16_SINT: case VK_FORMAT_R16G16_SFLOAT: case VK_FORMAT_R32G32_UINT:
-        case VK_FORMAT_R32G32_SINT: case VK_FORMAT_R32G32_SFLOAT:
+        case VK_FORMAT_R8G8_UNORM: case VK_FORMAT_R8G8_SNORM: case VK_FORMAT_R8G8_UINT:
+        case VK_FORMAT_R8G8_SINT: case VK_FORMAT_R16G16_UNORM: case VK_FORMAT_R16G16_SNORM:
+        case VK_FORMAT_R16G16_UINT: case VK_FORMAT_R16G16_SINT: case VK_FORMAT_R16G16_SFLOAT:
+        case VK_FORMAT_R32G32_UINT: case VK_FORMAT_R32G32_SINT: case VK_FORMAT_R32G32_SFLOAT:
             return 2;
         default:
             return 4;
@@ -35,8 +37,9 @@ uint8_t channels_of(VkFormat format) {
 const std::vector<FormatInfo>& formats() {
     static const auto* list = [] {
         auto* all = new std::vector<FormatInfo>{
-            KP_FAMILY(R8, 8), KP_FAMILY(R8G8, 8), KP_FAMILY(R8G8B8A8, 8), KP_FAMILY(R16, 16), KP_FAMILY(R16G16, 16),
-            KP_FAMILY(R16G16B16A16, 16), KP_NUMBERS(R32, 32), KP_NUMBERS(R32G32, 32), KP_NUMBERS(R32G32B32A32, 32),
+            KP_FAMILY(R8, 8), KP_FAMILY(R8G8, 8), KP_FAMILY(R8G8B8A8, 8),
+            KP_FAMILY(R16, 16), KP_FAMILY(R16G16, 16), KP_FAMILY(R16G16B16A16, 16),
+            KP_NUMBERS(R32, 32), KP_NUMBERS(R32G32, 32), KP_NUMBERS(R32G32B32A32, 32),
             {VK_FORMAT_R16_SFLOAT, 0, 16, Numeric::Float, false},
             {VK_FORMAT_R16G16_SFLOAT, 0, 16, Numeric::Float, false},
             {VK_FORMAT_R16G16B16A16_SFLOAT, 0, 16, Numeric::Float, false},
@@ -50,6 +53,7 @@ const std::vector<FormatInfo>& formats() {
     }();
     return *list;
 }
+// clang-format on
 
 uint16_t to_half(float value) {
     uint32_t bits;
@@ -63,7 +67,8 @@ uint16_t to_half(float value) {
         if (exponent < -10) return uint16_t(sign);
         mantissa |= 0x800000;
         const int shift = 14 - exponent;
-        const uint32_t half = mantissa >> shift, rest = mantissa & ((1u << shift) - 1), middle = 1u << (shift - 1);
+        const uint32_t half = mantissa >> shift, rest = mantissa & ((1u << shift) - 1),
+                       middle = 1u << (shift - 1);
         return uint16_t(sign | (half + (rest > middle || (rest == middle && (half & 1)))));
     }
     const uint32_t half = uint32_t(exponent << 10) | (mantissa >> 13), rest = mantissa & 0x1fff;
@@ -75,13 +80,14 @@ void store(uint8_t* to_bytes, T value) {
     std::memcpy(to_bytes, &value, sizeof value);
 }
 void store_integer(uint8_t* to_bytes, uint8_t bits, uint64_t value) {
-    std::memcpy(to_bytes, &value, bits / 8);    // little-endian: the low bytes come first
+    std::memcpy(to_bytes, &value, bits / 8);  // little-endian: the low bytes come first
 }
 float encode_srgb(float linear) {
     return linear <= 0.0031308f ? linear * 12.92f : 1.055f * std::pow(linear, 1 / 2.4f) - 0.055f;
 }
 
-constexpr VkFormatFeatureFlags kTransfer = VK_FORMAT_FEATURE_TRANSFER_SRC_BIT | VK_FORMAT_FEATURE_TRANSFER_DST_BIT;
+constexpr VkFormatFeatureFlags kTransfer =
+    VK_FORMAT_FEATURE_TRANSFER_SRC_BIT | VK_FORMAT_FEATURE_TRANSFER_DST_BIT;
 
 }  // namespace
 
@@ -106,37 +112,48 @@ VkFormatFeatureFlags format_features(VkFormat format, VkImageTiling tiling) {
 VkFormatFeatureFlags format_buffer_features(VkFormat format) {
     const FormatInfo* f = find_format(format);
     if (!f || f->numeric == Numeric::Srgb) return 0;
-    VkFormatFeatureFlags flags = VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT;
+    VkFormatFeatureFlags flags =
+        VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT;
     if (f->channels == 1 && f->bits == 32) flags |= VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_ATOMIC_BIT;
     return flags;
 }
 
 void pack_texel(const FormatInfo& format, const VkClearColorValue& color, uint8_t* texel) {
     const uint32_t step = format.bits / 8;
+    const auto largest = [](uint32_t bits) {
+        return double((1ull << bits) - 1);
+    };  // normalised: 16 bits at most
     for (uint32_t c = 0; c < format.channels; ++c) {
         uint8_t* out = texel + c * step;
         const uint32_t from_channel = format.bgra && c < 3 ? 2 - c : c;
         const float value = color.float32[from_channel];
-        const double unorm_max = double((1ull << format.bits) - 1), snorm_max = double((1ull << (format.bits - 1)) - 1);
         switch (format.numeric) {
-            case Numeric::Uint: store_integer(out, format.bits, color.uint32[from_channel]); break;
-            case Numeric::Sint: store_integer(out, format.bits, uint64_t(int64_t(color.int32[from_channel]))); break;
-            case Numeric::Unorm:
-                store_integer(out, format.bits, uint64_t(std::lround(std::clamp(value, 0.f, 1.f) * unorm_max)));
-                break;
-            case Numeric::Srgb: {
-                const float v = std::clamp(value, 0.f, 1.f);
-                store_integer(out, format.bits, uint64_t(std::lround((c == 3 ? v : encode_srgb(v)) * unorm_max)));
-                break;
-            }
-            case Numeric::Snorm:
-                store_integer(out, format.bits, uint64_t(std::lround(std::clamp(value, -1.f, 1.f) * snorm_max)));
-                break;
-            case Numeric::Float:
-                if (format.bits == 16) store(out, to_half(value));
-                else if (format.bits == 32) store(out, value);
-                else store(out, double(value));
-                break;
+        case Numeric::Uint: store_integer(out, format.bits, color.uint32[from_channel]); break;
+        case Numeric::Sint:
+            store_integer(out, format.bits, uint64_t(int64_t(color.int32[from_channel])));
+            break;
+        case Numeric::Unorm:
+            store_integer(out, format.bits,
+                          uint64_t(std::lround(std::clamp(value, 0.f, 1.f) * largest(format.bits))));
+            break;
+        case Numeric::Srgb: {
+            const float v = std::clamp(value, 0.f, 1.f);
+            store_integer(out, format.bits,
+                          uint64_t(std::lround((c == 3 ? v : encode_srgb(v)) * largest(format.bits))));
+            break;
+        }
+        case Numeric::Snorm:
+            store_integer(out, format.bits,
+                          uint64_t(std::lround(std::clamp(value, -1.f, 1.f) * largest(format.bits - 1u))));
+            break;
+        case Numeric::Float:
+            if (format.bits == 16)
+                store(out, to_half(value));
+            else if (format.bits == 32)
+                store(out, value);
+            else
+                store(out, double(value));
+            break;
         }
     }
 }
@@ -170,8 +187,9 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice
 }
 
 namespace {
-VkResult image_format_properties(VkFormat format, VkImageType type, VkImageTiling tiling, VkImageUsageFlags usage,
-                                 VkImageCreateFlags flags, VkImageFormatProperties* out) {
+VkResult image_format_properties(VkFormat format, VkImageType type, VkImageTiling tiling,
+                                 VkImageUsageFlags usage, VkImageCreateFlags flags,
+                                 VkImageFormatProperties* out) {
     *out = {};
     const VkFormatFeatureFlags features =
         tiling <= VK_IMAGE_TILING_LINEAR ? format_features(format, tiling) : 0;
@@ -180,15 +198,18 @@ VkResult image_format_properties(VkFormat format, VkImageType type, VkImageTilin
         {VK_IMAGE_USAGE_SAMPLED_BIT, VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT},
         {VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT},
         {VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT, VK_FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT}};
-    constexpr VkImageCreateFlags kSparse = VK_IMAGE_CREATE_SPARSE_BINDING_BIT | VK_IMAGE_CREATE_SPARSE_RESIDENCY_BIT |
+    constexpr VkImageCreateFlags kSparse = VK_IMAGE_CREATE_SPARSE_BINDING_BIT |
+                                           VK_IMAGE_CREATE_SPARSE_RESIDENCY_BIT |
                                            VK_IMAGE_CREATE_SPARSE_ALIASED_BIT | VK_IMAGE_CREATE_PROTECTED_BIT;
     if (!features || (flags & kSparse)) return VK_ERROR_FORMAT_NOT_SUPPORTED;
     for (const auto& [use, feature] : kNeeds)
         if ((usage & use) && !(features & feature)) return VK_ERROR_FORMAT_NOT_SUPPORTED;
     const bool linear = tiling == VK_IMAGE_TILING_LINEAR;
     if (linear && type == VK_IMAGE_TYPE_3D) return VK_ERROR_FORMAT_NOT_SUPPORTED;
-    if (type == VK_IMAGE_TYPE_3D) out->maxExtent = {2048, 2048, 2048};
-    else out->maxExtent = {16384, type == VK_IMAGE_TYPE_2D ? 16384u : 1u, 1};
+    if (type == VK_IMAGE_TYPE_3D)
+        out->maxExtent = {2048, 2048, 2048};
+    else
+        out->maxExtent = {16384, type == VK_IMAGE_TYPE_2D ? 16384u : 1u, 1};
     out->maxMipLevels = linear ? 1 : type == VK_IMAGE_TYPE_3D ? 12 : 15;
     out->maxArrayLayers = linear || type == VK_IMAGE_TYPE_3D ? 1 : 2048;
     out->sampleCounts = VK_SAMPLE_COUNT_1_BIT;
@@ -197,16 +218,14 @@ VkResult image_format_properties(VkFormat format, VkImageType type, VkImageTilin
 }
 }  // namespace
 
-VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice, VkFormat format,
-                                                                        VkImageType type, VkImageTiling tiling,
-                                                                        VkImageUsageFlags usage, VkImageCreateFlags flags,
-                                                                        VkImageFormatProperties* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties(
+    VkPhysicalDevice, VkFormat format, VkImageType type, VkImageTiling tiling, VkImageUsageFlags usage,
+    VkImageCreateFlags flags, VkImageFormatProperties* out) {
     KP_FAILABLE("vkGetPhysicalDeviceImageFormatProperties");
     return image_format_properties(format, type, tiling, usage, flags, out);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
-                                                                         const VkPhysicalDeviceImageFormatInfo2* info,
-                                                                         VkImageFormatProperties2* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties2(
+    VkPhysicalDevice, const VkPhysicalDeviceImageFormatInfo2* info, VkImageFormatProperties2* out) {
     KP_FAILABLE("vkGetPhysicalDeviceImageFormatProperties2");
     if (const auto* external = find_in_chain<VkPhysicalDeviceExternalImageFormatInfo>(
             info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO);
@@ -215,15 +234,17 @@ VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties2(VkPhysi
     return image_format_properties(info->format, info->type, info->tiling, info->usage, info->flags,
                                    &out->imageFormatProperties);
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceSparseImageFormatProperties(VkPhysicalDevice, VkFormat, VkImageType,
-                                                                          VkSampleCountFlagBits, VkImageUsageFlags,
-                                                                          VkImageTiling, uint32_t* count,
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceSparseImageFormatProperties(VkPhysicalDevice, VkFormat,
+                                                                          VkImageType, VkSampleCountFlagBits,
+                                                                          VkImageUsageFlags, VkImageTiling,
+                                                                          uint32_t* count,
                                                                           VkSparseImageFormatProperties*) {
     KP_COUNTED("vkGetPhysicalDeviceSparseImageFormatProperties");
     *count = 0;
 }
 VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceSparseImageFormatProperties2(
-    VkPhysicalDevice, const VkPhysicalDeviceSparseImageFormatInfo2*, uint32_t* count, VkSparseImageFormatProperties2*) {
+    VkPhysicalDevice, const VkPhysicalDeviceSparseImageFormatInfo2*, uint32_t* count,
+    VkSparseImageFormatProperties2*) {
     KP_COUNTED("vkGetPhysicalDeviceSparseImageFormatProperties2");
     *count = 0;
 }

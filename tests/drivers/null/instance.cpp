@@ -21,13 +21,13 @@ void copy_chain(void* next, const std::vector<PropertyStruct>& known) {
 }  // namespace
 
 const std::vector<VkExtensionProperties>& instance_extensions() {
-    static const auto* list = new std::vector<VkExtensionProperties>{
-        extension("VK_EXT_debug_utils", 2),
-        extension("VK_KHR_device_group_creation", 1),
-        extension("VK_KHR_external_fence_capabilities", 1),
-        extension("VK_KHR_external_memory_capabilities", 1),
-        extension("VK_KHR_external_semaphore_capabilities", 1),
-        extension("VK_KHR_get_physical_device_properties2", 2)};
+    static const auto* list =
+        new std::vector<VkExtensionProperties>{extension("VK_EXT_debug_utils", 2),
+                                               extension("VK_KHR_device_group_creation", 1),
+                                               extension("VK_KHR_external_fence_capabilities", 1),
+                                               extension("VK_KHR_external_memory_capabilities", 1),
+                                               extension("VK_KHR_external_semaphore_capabilities", 1),
+                                               extension("VK_KHR_get_physical_device_properties2", 2)};
     return *list;
 }
 
@@ -58,8 +58,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateInstanceLayerProperties(uint32_t* coun
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
-                                                VkInstance* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateInstance(const VkInstanceCreateInfo* info,
+                                                const VkAllocationCallbacks*, VkInstance* out) {
     KP_FAILABLE("vkCreateInstance");
     Config config;
     if (!Config::read(config)) return VK_ERROR_INITIALIZATION_FAILED;
@@ -95,8 +95,10 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyInstance(VkInstance handle, const VkAllocati
     retire(instance);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkEnumeratePhysicalDevices(VkInstance instance, uint32_t* count, VkPhysicalDevice* out) {
-    // The loader (1.3.239) goes on with the count when the call fails; what it had there was never initialised.
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumeratePhysicalDevices(VkInstance instance, uint32_t* count,
+                                                          VkPhysicalDevice* out) {
+    // The loader (1.3.239) goes on with the count when the call fails; what it had there was never
+    // initialised.
     const uint32_t capacity = out ? *count : 0;
     *count = 0;
     KP_FAILABLE("vkEnumeratePhysicalDevices");
@@ -123,7 +125,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vkEnumeratePhysicalDeviceGroups(VkInstance instan
     return n < devices.size() ? VK_INCOMPLETE : VK_SUCCESS;
 }
 
-// ---------------------------------------------------------------------------------------------- debug_utils
+// ----------------------------------------------------------------------------------------- debug_utils
 
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateDebugUtilsMessengerEXT(VkInstance instance,
                                                               const VkDebugUtilsMessengerCreateInfoEXT*,
@@ -141,9 +143,11 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyDebugUtilsMessengerEXT(VkInstance, VkDebugUt
 VKAPI_ATTR void VKAPI_CALL vkSubmitDebugUtilsMessageEXT(VkInstance, VkDebugUtilsMessageSeverityFlagBitsEXT,
                                                         VkDebugUtilsMessageTypeFlagsEXT,
                                                         const VkDebugUtilsMessengerCallbackDataEXT*) {
-    KP_COUNTED("vkSubmitDebugUtilsMessageEXT");     // the loader calls the messengers; a driver has nothing to add
+    KP_COUNTED(
+        "vkSubmitDebugUtilsMessageEXT");  // the loader calls the messengers; a driver has nothing to add
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectNameEXT(VkDevice, const VkDebugUtilsObjectNameInfoEXT* info) {
+VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectNameEXT(VkDevice,
+                                                            const VkDebugUtilsObjectNameInfoEXT* info) {
     KP_FAILABLE("vkSetDebugUtilsObjectNameEXT");
     auto* object = reinterpret_cast<Object*>(info->objectHandle);
     if (!object || info->objectType == VK_OBJECT_TYPE_UNKNOWN) return VK_SUCCESS;
@@ -161,25 +165,30 @@ VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectTagEXT(VkDevice, const VkDeb
     return VK_SUCCESS;
 }
 
-// ---------------------------------------------------------------------------------------------- physical device queries
+// ----------------------------------------------------------------------------- physical device queries
 
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFeatures(VkPhysicalDevice device, VkPhysicalDeviceFeatures* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFeatures(VkPhysicalDevice device,
+                                                       VkPhysicalDeviceFeatures* out) {
     KP_COUNTED("vkGetPhysicalDeviceFeatures");
     *out = from<PhysicalDevice>(device)->features;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFeatures2(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFeatures2(VkPhysicalDevice device,
+                                                        VkPhysicalDeviceFeatures2* out) {
     KP_COUNTED("vkGetPhysicalDeviceFeatures2");
     const PhysicalDevice& d = *from<PhysicalDevice>(device);
     out->features = d.features;
     for (auto* node = static_cast<VkBaseOutStructure*>(out->pNext); node; node = node->pNext)
         for (const FeatureStruct& f : d.feature_structs)
-            if (f.type == node->sType) std::memcpy(node + 1, f.values.data(), f.values.size() * sizeof(VkBool32));
+            if (f.type == node->sType)
+                std::memcpy(node + 1, f.values.data(), f.values.size() * sizeof(VkBool32));
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceProperties(VkPhysicalDevice device, VkPhysicalDeviceProperties* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceProperties(VkPhysicalDevice device,
+                                                         VkPhysicalDeviceProperties* out) {
     KP_COUNTED("vkGetPhysicalDeviceProperties");
     *out = from<PhysicalDevice>(device)->properties;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceProperties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceProperties2(VkPhysicalDevice device,
+                                                          VkPhysicalDeviceProperties2* out) {
     KP_COUNTED("vkGetPhysicalDeviceProperties2");
     const PhysicalDevice& d = *from<PhysicalDevice>(device);
     out->properties = d.properties;
@@ -220,9 +229,10 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalD
     *count = std::min(*count, uint32_t(families.size()));
     for (uint32_t i = 0; i < *count; ++i) out[i].queueFamilyProperties = families[i];
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceExtensionProperties(VkPhysicalDevice device, const char* layer,
-                                                                    uint32_t* count, VkExtensionProperties* out) {
-    const uint32_t capacity = out ? *count : 0;     // as in vkEnumeratePhysicalDevices
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceExtensionProperties(VkPhysicalDevice device,
+                                                                    const char* layer, uint32_t* count,
+                                                                    VkExtensionProperties* out) {
+    const uint32_t capacity = out ? *count : 0;  // as in vkEnumeratePhysicalDevices
     *count = 0;
     KP_FAILABLE("vkEnumerateDeviceExtensionProperties");
     *count = capacity;
@@ -230,7 +240,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceExtensionProperties(VkPhysicalDe
     const auto& list = from<PhysicalDevice>(device)->extensions;
     return fill_array(list.data(), list.size(), count, out);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceLayerProperties(VkPhysicalDevice, uint32_t* count, VkLayerProperties*) {
+VKAPI_ATTR VkResult VKAPI_CALL vkEnumerateDeviceLayerProperties(VkPhysicalDevice, uint32_t* count,
+                                                                VkLayerProperties*) {
     KP_COUNTED("vkEnumerateDeviceLayerProperties");
     *count = 0;
     return VK_SUCCESS;
@@ -241,9 +252,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceToolProperties(VkPhysicalDevic
     *count = 0;
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
-                                                                       const VkPhysicalDeviceExternalBufferInfo* info,
-                                                                       VkExternalBufferProperties* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalBufferProperties(
+    VkPhysicalDevice, const VkPhysicalDeviceExternalBufferInfo* info, VkExternalBufferProperties* out) {
     KP_COUNTED("vkGetPhysicalDeviceExternalBufferProperties");
     auto& p = out->externalMemoryProperties;
     p = {};
@@ -252,21 +262,20 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalBufferProperties(VkPhysica
         p.compatibleHandleTypes = info->handleType;
     }
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
-                                                                      const VkPhysicalDeviceExternalFenceInfo*,
-                                                                      VkExternalFenceProperties* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalFenceProperties(
+    VkPhysicalDevice, const VkPhysicalDeviceExternalFenceInfo*, VkExternalFenceProperties* out) {
     KP_COUNTED("vkGetPhysicalDeviceExternalFenceProperties");
     out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
     out->externalFenceFeatures = 0;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
-                                                                          const VkPhysicalDeviceExternalSemaphoreInfo*,
-                                                                          VkExternalSemaphoreProperties* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalSemaphoreProperties(
+    VkPhysicalDevice, const VkPhysicalDeviceExternalSemaphoreInfo*, VkExternalSemaphoreProperties* out) {
     KP_COUNTED("vkGetPhysicalDeviceExternalSemaphoreProperties");
     out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
     out->externalSemaphoreFeatures = 0;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(VkPhysicalDevice, uint32_t* count,
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(VkPhysicalDevice,
+                                                                              uint32_t* count,
                                                                               VkTimeDomainEXT* out) {
     KP_FAILABLE("vkGetPhysicalDeviceCalibrateableTimeDomainsEXT");
     static const VkTimeDomainEXT domains[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT,

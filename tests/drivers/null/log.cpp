@@ -1,5 +1,5 @@
-// The log of executed commands, as JSON objects: enough for an independent model of hazards (who reads and writes which
-// bytes, with which barriers between).
+// The log of executed commands, as JSON objects: enough for an independent model of hazards (who reads and
+// writes which bytes, with which barriers between).
 #include "commands.hpp"
 
 #include <cstdio>
@@ -11,9 +11,12 @@ std::string quote(const char* text, size_t length) {
     std::string out = "\"";
     for (size_t i = 0; i < length; ++i) {
         const char c = text[i];
-        if (c == '"' || c == '\\') out += '\\', out += c;
-        else if (static_cast<unsigned char>(c) < 0x20) out += ' ';
-        else out += c;
+        if (c == '"' || c == '\\')
+            out += '\\', out += c;
+        else if (static_cast<unsigned char>(c) < 0x20)
+            out += ' ';
+        else
+            out += c;
     }
     return out + "\"";
 }
@@ -49,7 +52,11 @@ std::string triple(uint64_t x, uint64_t y, uint64_t z) {
 std::string extent(const VkExtent3D& e) { return triple(e.width, e.height, e.depth); }
 std::string offset(const VkOffset3D& o) { return triple(uint64_t(o.x), uint64_t(o.y), uint64_t(o.z)); }
 std::string layers(const VkImageSubresourceLayers& l) {
-    return Json().number("level", l.mipLevel).number("layer", l.baseArrayLayer).number("layers", l.layerCount).end();
+    return Json()
+        .number("level", l.mipLevel)
+        .number("layer", l.baseArrayLayer)
+        .number("layers", l.layerCount)
+        .end();
 }
 template <class Barrier>
 Json scopes(const Barrier& b) {
@@ -66,16 +73,24 @@ std::string barrier(const BarrierCommand& c) {
     Json j("barrier");
     j.raw("memory", list(memory, c.memory, [](const auto& b) { return scopes(b).end(); }));
     j.raw("buffers", list(buffers, c.buffers, [](const auto& b) {
-        const auto* buffer = from<Buffer>(b.buffer);
-        return scopes(b).object("buffer", buffer).number("offset", b.offset)
-            .number("size", b.size == VK_WHOLE_SIZE ? buffer->size - b.offset : b.size)
-            .number("src_family", b.srcQueueFamilyIndex).number("dst_family", b.dstQueueFamilyIndex).end();
-    }));
+              const auto* buffer = from<Buffer>(b.buffer);
+              return scopes(b)
+                  .object("buffer", buffer)
+                  .number("offset", b.offset)
+                  .number("size", b.size == VK_WHOLE_SIZE ? buffer->size - b.offset : b.size)
+                  .number("src_family", b.srcQueueFamilyIndex)
+                  .number("dst_family", b.dstQueueFamilyIndex)
+                  .end();
+          }));
     j.raw("images", list(images, c.images, [](const auto& b) {
-        return scopes(b).object("image", from<Image>(b.image)).number("old_layout", b.oldLayout)
-            .number("new_layout", b.newLayout).number("src_family", b.srcQueueFamilyIndex)
-            .number("dst_family", b.dstQueueFamilyIndex).end();
-    }));
+              return scopes(b)
+                  .object("image", from<Image>(b.image))
+                  .number("old_layout", b.oldLayout)
+                  .number("new_layout", b.newLayout)
+                  .number("src_family", b.srcQueueFamilyIndex)
+                  .number("dst_family", b.dstQueueFamilyIndex)
+                  .end();
+          }));
     return j.end();
 }
 
@@ -98,7 +113,8 @@ void bind(Bound& bound, const BindSetsCommand& c) {
         target = {sets[i], {}};
         if (!sets[i]) continue;
         for (const auto& b : sets[i]->bindings)
-            if (b.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC || b.type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC)
+            if (b.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC ||
+                b.type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC)
                 for (uint32_t k = 0; k < b.count && offsets < end; ++k) target.offsets.push_back(*offsets++);
     }
 }
@@ -110,12 +126,13 @@ std::string bindings(const Bound& bound) {
         const DescriptorSet& set = *bound.sets[s].set;
         size_t next_offset = 0;
         for (const auto& b : set.bindings) {
-            const bool is_dynamic =
-                b.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC || b.type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
+            const bool is_dynamic = b.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC ||
+                                    b.type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
             for (uint32_t e = 0; e < b.count && b.first + e < set.descriptors.size(); ++e) {
                 const Descriptor& d = set.descriptors[b.first + e];
                 VkDeviceSize shift = 0;
-                if (is_dynamic && next_offset < bound.sets[s].offsets.size()) shift = bound.sets[s].offsets[next_offset++];
+                if (is_dynamic && next_offset < bound.sets[s].offsets.size())
+                    shift = bound.sets[s].offsets[next_offset++];
                 if (!d.object) continue;
                 Json j;
                 j.number("set", s).number("binding", b.binding).number("element", e).number("type", d.type);
@@ -123,7 +140,9 @@ std::string bindings(const Bound& bound) {
                     j.object("buffer", d.object).number("offset", d.offset + shift).number("range", d.range);
                 } else if (d.object->kind == Kind::BufferView) {
                     const auto* view = static_cast<const BufferView*>(d.object);
-                    j.object("buffer", view->buffer).number("offset", view->offset).number("range", view->range);
+                    j.object("buffer", view->buffer)
+                        .number("offset", view->offset)
+                        .number("range", view->range);
                 } else if (d.object->kind == Kind::ImageView) {
                     j.object("image", static_cast<const ImageView*>(d.object)->image);
                 }
@@ -142,7 +161,10 @@ void dispatch(Bound& bound, const char* op, const std::string& groups, Json extr
         push += hex;
     }
     Json j(op);
-    j.object("pipeline", bound.pipeline).raw("groups", groups).raw("bindings", bindings(bound)).raw("push", quote(push.c_str()));
+    j.object("pipeline", bound.pipeline)
+        .raw("groups", groups)
+        .raw("bindings", bindings(bound))
+        .raw("push", quote(push.c_str()));
     if (extra.text.size() > 1) j.text += "," + extra.text.substr(1);
     append_log(j.end());
 }
@@ -150,11 +172,17 @@ void dispatch(Bound& bound, const char* op, const std::string& groups, Json extr
 std::string buffer_image(const char* op, const BufferImageCommand& c) {
     Json j(op);
     j.object("buffer", c.buffer).object("image", c.image);
-    j.raw("regions", list(behind<BufferImageCommand, VkBufferImageCopy>(&c), c.count, [](const VkBufferImageCopy& r) {
-        return Json().number("offset", r.bufferOffset).number("row_length", r.bufferRowLength)
-            .number("image_height", r.bufferImageHeight).raw("subresource", layers(r.imageSubresource))
-            .raw("image_offset", offset(r.imageOffset)).raw("extent", extent(r.imageExtent)).end();
-    }));
+    j.raw("regions",
+          list(behind<BufferImageCommand, VkBufferImageCopy>(&c), c.count, [](const VkBufferImageCopy& r) {
+              return Json()
+                  .number("offset", r.bufferOffset)
+                  .number("row_length", r.bufferRowLength)
+                  .number("image_height", r.bufferImageHeight)
+                  .raw("subresource", layers(r.imageSubresource))
+                  .raw("image_offset", offset(r.imageOffset))
+                  .raw("extent", extent(r.imageExtent))
+                  .end();
+          }));
     return j.end();
 }
 
@@ -167,98 +195,140 @@ std::string text_command(const char* op, const LabelCommand& c) {
 
 void log_one(Bound& bound, Op op, const void* p) {
     switch (op) {
-        case Op::CopyBuffer: {
-            const auto& c = *static_cast<const CopyBufferCommand*>(p);
-            append_log(Json("copy_buffer").object("src", c.source).object("dst", c.target)
-                .raw("regions", list(behind<CopyBufferCommand, VkBufferCopy>(&c), c.count, [](const VkBufferCopy& r) {
-                    return Json().number("src_offset", r.srcOffset).number("dst_offset", r.dstOffset)
-                        .number("size", r.size).end();
-                })).end());
-            break;
-        }
-        case Op::FillBuffer: {
-            const auto& c = *static_cast<const FillCommand*>(p);
-            append_log(Json("fill_buffer").object("dst", c.target).number("offset", c.offset).number("size", c.size)
-                .number("value", c.value).end());
-            break;
-        }
-        case Op::UpdateBuffer: {
-            const auto& c = *static_cast<const UpdateCommand*>(p);
-            append_log(Json("update_buffer").object("dst", c.target).number("offset", c.offset).number("size", c.size).end());
-            break;
-        }
-        case Op::CopyBufferToImage:
-            append_log(buffer_image("copy_buffer_to_image", *static_cast<const BufferImageCommand*>(p)));
-            break;
-        case Op::CopyImageToBuffer:
-            append_log(buffer_image("copy_image_to_buffer", *static_cast<const BufferImageCommand*>(p)));
-            break;
-        case Op::CopyImage: {
-            const auto& c = *static_cast<const CopyImageCommand*>(p);
-            append_log(Json("copy_image").object("src", c.source).object("dst", c.target).number("count", c.count).end());
-            break;
-        }
-        case Op::ClearColor:
-            append_log(Json("clear_color").object("image", static_cast<const ClearCommand*>(p)->image).end());
-            break;
-        case Op::BindPipeline: bound.pipeline = static_cast<const BindPipelineCommand*>(p)->pipeline; break;
-        case Op::BindSets: bind(bound, *static_cast<const BindSetsCommand*>(p)); break;
-        case Op::PushConstants: {
-            const auto& c = *static_cast<const PushCommand*>(p);
-            if (bound.push.size() < size_t(c.offset) + c.size) bound.push.resize(size_t(c.offset) + c.size);
-            std::memcpy(bound.push.data() + c.offset, &c + 1, c.size);
-            break;
-        }
-        case Op::Dispatch: {
-            const auto& c = *static_cast<const DispatchCommand*>(p);
-            Json extra;
-            if (c.base[0] || c.base[1] || c.base[2]) extra.raw("base", triple(c.base[0], c.base[1], c.base[2]));
-            dispatch(bound, "dispatch", triple(c.groups[0], c.groups[1], c.groups[2]), extra);
-            break;
-        }
-        case Op::DispatchIndirect: {
-            const auto& c = *static_cast<const DispatchIndirectCommand*>(p);
-            uint32_t groups[3] = {};
-            if (c.buffer->memory && c.offset + 12 <= c.buffer->size) std::memcpy(groups, c.buffer->bytes() + c.offset, 12);
-            dispatch(bound, "dispatch_indirect", triple(groups[0], groups[1], groups[2]),
-                     Json().object("indirect", c.buffer).number("indirect_offset", c.offset));
-            break;
-        }
-        case Op::Barrier: append_log(barrier(*static_cast<const BarrierCommand*>(p))); break;
-        case Op::SetEvent: append_log(Json("set_event").object("event", static_cast<const EventCommand*>(p)->event).end()); break;
-        case Op::ResetEvent:
-            append_log(Json("reset_event").object("event", static_cast<const EventCommand*>(p)->event).end());
-            break;
-        case Op::WaitEvents: {
-            const auto& c = *static_cast<const WaitEventsCommand*>(p);
-            append_log(Json("wait_events").number("count", c.count).end());
-            break;
-        }
-        case Op::ResetQueries: append_log(query_command("reset_queries", *static_cast<const QueriesCommand*>(p))); break;
-        case Op::BeginQuery: append_log(query_command("begin_query", *static_cast<const QueriesCommand*>(p))); break;
-        case Op::EndQuery: append_log(query_command("end_query", *static_cast<const QueriesCommand*>(p))); break;
-        case Op::WriteTimestamp: {
-            const auto& c = *static_cast<const TimestampCommand*>(p);
-            append_log(Json("write_timestamp").object("pool", c.pool).number("query", c.query).number("stage", c.stage).end());
-            break;
-        }
-        case Op::CopyQueryResults: {
-            const auto& c = *static_cast<const CopyQueriesCommand*>(p);
-            append_log(Json("copy_query_results").object("pool", c.pool).object("dst", c.target).number("first", c.first)
-                .number("count", c.count).number("offset", c.offset).number("stride", c.stride).end());
-            break;
-        }
-        case Op::Execute: log_commands(*static_cast<const ExecuteCommand*>(p)->secondary); break;
-        case Op::BeginLabel: append_log(text_command("begin_label", *static_cast<const LabelCommand*>(p))); break;
-        case Op::EndLabel: append_log(Json("end_label").end()); break;
-        case Op::InsertLabel: append_log(text_command("insert_label", *static_cast<const LabelCommand*>(p))); break;
+    case Op::CopyBuffer: {
+        const auto& c = *static_cast<const CopyBufferCommand*>(p);
+        append_log(Json("copy_buffer")
+                       .object("src", c.source)
+                       .object("dst", c.target)
+                       .raw("regions", list(behind<CopyBufferCommand, VkBufferCopy>(&c), c.count,
+                                            [](const VkBufferCopy& r) {
+                                                return Json()
+                                                    .number("src_offset", r.srcOffset)
+                                                    .number("dst_offset", r.dstOffset)
+                                                    .number("size", r.size)
+                                                    .end();
+                                            }))
+                       .end());
+        break;
+    }
+    case Op::FillBuffer: {
+        const auto& c = *static_cast<const FillCommand*>(p);
+        append_log(Json("fill_buffer")
+                       .object("dst", c.target)
+                       .number("offset", c.offset)
+                       .number("size", c.size)
+                       .number("value", c.value)
+                       .end());
+        break;
+    }
+    case Op::UpdateBuffer: {
+        const auto& c = *static_cast<const UpdateCommand*>(p);
+        append_log(Json("update_buffer")
+                       .object("dst", c.target)
+                       .number("offset", c.offset)
+                       .number("size", c.size)
+                       .end());
+        break;
+    }
+    case Op::CopyBufferToImage:
+        append_log(buffer_image("copy_buffer_to_image", *static_cast<const BufferImageCommand*>(p)));
+        break;
+    case Op::CopyImageToBuffer:
+        append_log(buffer_image("copy_image_to_buffer", *static_cast<const BufferImageCommand*>(p)));
+        break;
+    case Op::CopyImage: {
+        const auto& c = *static_cast<const CopyImageCommand*>(p);
+        append_log(Json("copy_image")
+                       .object("src", c.source)
+                       .object("dst", c.target)
+                       .number("count", c.count)
+                       .end());
+        break;
+    }
+    case Op::ClearColor:
+        append_log(Json("clear_color").object("image", static_cast<const ClearCommand*>(p)->image).end());
+        break;
+    case Op::BindPipeline: bound.pipeline = static_cast<const BindPipelineCommand*>(p)->pipeline; break;
+    case Op::BindSets: bind(bound, *static_cast<const BindSetsCommand*>(p)); break;
+    case Op::PushConstants: {
+        const auto& c = *static_cast<const PushCommand*>(p);
+        if (bound.push.size() < size_t(c.offset) + c.size) bound.push.resize(size_t(c.offset) + c.size);
+        std::memcpy(bound.push.data() + c.offset, &c + 1, c.size);
+        break;
+    }
+    case Op::Dispatch: {
+        const auto& c = *static_cast<const DispatchCommand*>(p);
+        Json extra;
+        if (c.base[0] || c.base[1] || c.base[2]) extra.raw("base", triple(c.base[0], c.base[1], c.base[2]));
+        dispatch(bound, "dispatch", triple(c.groups[0], c.groups[1], c.groups[2]), extra);
+        break;
+    }
+    case Op::DispatchIndirect: {
+        const auto& c = *static_cast<const DispatchIndirectCommand*>(p);
+        uint32_t groups[3] = {};
+        if (c.buffer->memory && c.offset + 12 <= c.buffer->size)
+            std::memcpy(groups, c.buffer->bytes() + c.offset, 12);
+        dispatch(bound, "dispatch_indirect", triple(groups[0], groups[1], groups[2]),
+                 Json().object("indirect", c.buffer).number("indirect_offset", c.offset));
+        break;
+    }
+    case Op::Barrier: append_log(barrier(*static_cast<const BarrierCommand*>(p))); break;
+    case Op::SetEvent:
+        append_log(Json("set_event").object("event", static_cast<const EventCommand*>(p)->event).end());
+        break;
+    case Op::ResetEvent:
+        append_log(Json("reset_event").object("event", static_cast<const EventCommand*>(p)->event).end());
+        break;
+    case Op::WaitEvents: {
+        const auto& c = *static_cast<const WaitEventsCommand*>(p);
+        append_log(Json("wait_events").number("count", c.count).end());
+        break;
+    }
+    case Op::ResetQueries:
+        append_log(query_command("reset_queries", *static_cast<const QueriesCommand*>(p)));
+        break;
+    case Op::BeginQuery:
+        append_log(query_command("begin_query", *static_cast<const QueriesCommand*>(p)));
+        break;
+    case Op::EndQuery: append_log(query_command("end_query", *static_cast<const QueriesCommand*>(p))); break;
+    case Op::WriteTimestamp: {
+        const auto& c = *static_cast<const TimestampCommand*>(p);
+        append_log(Json("write_timestamp")
+                       .object("pool", c.pool)
+                       .number("query", c.query)
+                       .number("stage", c.stage)
+                       .end());
+        break;
+    }
+    case Op::CopyQueryResults: {
+        const auto& c = *static_cast<const CopyQueriesCommand*>(p);
+        append_log(Json("copy_query_results")
+                       .object("pool", c.pool)
+                       .object("dst", c.target)
+                       .number("first", c.first)
+                       .number("count", c.count)
+                       .number("offset", c.offset)
+                       .number("stride", c.stride)
+                       .end());
+        break;
+    }
+    case Op::Execute: log_commands(*static_cast<const ExecuteCommand*>(p)->secondary); break;
+    case Op::BeginLabel: append_log(text_command("begin_label", *static_cast<const LabelCommand*>(p))); break;
+    case Op::EndLabel: append_log(Json("end_label").end()); break;
+    case Op::InsertLabel:
+        append_log(text_command("insert_label", *static_cast<const LabelCommand*>(p)));
+        break;
     }
 }
 
 }  // namespace
 
 void log_submission(const Queue& queue, uint64_t number) {
-    append_log(Json("submit").number("submission", number).number("family", queue.family).number("queue", queue.index).end());
+    append_log(Json("submit")
+                   .number("submission", number)
+                   .number("family", queue.family)
+                   .number("queue", queue.index)
+                   .end());
 }
 
 void log_commands(const CommandBuffer& buffer) {

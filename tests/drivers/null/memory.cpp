@@ -1,11 +1,12 @@
-// Device memory. Coherent memory is one piece of storage. Non-coherent memory is two, what the host sees and what the
-// device sees, with a snapshot of what the host saw at the last flush or invalidation. A line (an atom of nonCoherentAtomSize
-// bytes) that the host has changed since is dirty, and a flush carries only dirty lines over, as a cache does: flushing
-// what nobody wrote can not destroy newer results of the device.
+// Device memory. Coherent memory is one piece of storage. Non-coherent memory is two, what the host sees and
+// what the device sees, with a snapshot of what the host saw at the last flush or invalidation. A line (an
+// atom of nonCoherentAtomSize bytes) that the host has changed since is dirty, and a flush carries only dirty
+// lines over, as a cache does: flushing what nobody wrote can not destroy newer results of the device.
 //
-// Comparing contents would miss a host that writes the very bytes which the snapshot has, after the device has written
-// others. So what the device writes is replaced by noise on the host's side, in memory and snapshot, where it is clean:
-// any later write of the host differs from it, and reading without an invalidation shows neither the old nor the new data.
+// Comparing contents would miss a host that writes the very bytes which the snapshot has, after the device
+// has written others. So what the device writes is replaced by noise on the host's side, in memory and
+// snapshot, where it is clean: any later write of the host differs from it, and reading without an
+// invalidation shows neither the old nor the new data.
 #include "entry_points.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace kpnull {
 namespace {
 
-constexpr VkDeviceSize kMapped = 64 << 10;  // from this size on, storage is mapped: committed page by page on first use
+constexpr VkDeviceSize kMapped =
+    64 << 10;  // from this size on, storage is mapped: committed page by page on first use
 
 uint8_t* allocate(VkDeviceSize size) {
     if (size < kMapped) {
@@ -27,8 +29,10 @@ uint8_t* allocate(VkDeviceSize size) {
 }
 void release(uint8_t* bytes, VkDeviceSize size) {
     if (!bytes) return;
-    if (size < kMapped) std::free(bytes);
-    else munmap(bytes, size);
+    if (size < kMapped)
+        std::free(bytes);
+    else
+        munmap(bytes, size);
 }
 
 unsigned long long ull(VkDeviceSize value) { return value; }
@@ -44,9 +48,11 @@ std::pair<VkDeviceSize, VkDeviceSize> checked_range(const char* call, const VkMa
     const VkDeviceSize begin = range.offset;
     const VkDeviceSize end = range.size == VK_WHOLE_SIZE ? map_end : range.offset + range.size;
     if (begin % kAtomSize)
-        violation("%s: offset %llu is not a multiple of nonCoherentAtomSize %llu", call, ull(begin), ull(kAtomSize));
+        violation("%s: offset %llu is not a multiple of nonCoherentAtomSize %llu", call, ull(begin),
+                  ull(kAtomSize));
     if (end % kAtomSize && end != m.size)
-        violation("%s: the range ends at %llu, neither a multiple of nonCoherentAtomSize %llu nor the memory's size %llu",
+        violation("%s: the range ends at %llu, neither a multiple of nonCoherentAtomSize %llu nor the "
+                  "memory's size %llu",
                   call, ull(end), ull(kAtomSize), ull(m.size));
     if (begin < m.map_offset || end > map_end || begin > end) {
         violation("%s: range %llu..%llu lies outside the mapped range %llu..%llu", call, ull(begin), ull(end),
@@ -79,8 +85,10 @@ void invalidate(DeviceMemory& m, VkDeviceSize begin, VkDeviceSize end) {
     // Comparing first keeps untouched pages of a lazily committed allocation uncommitted.
     for (VkDeviceSize at = begin; at < end; at += kChunk) {
         const VkDeviceSize n = std::min(kChunk, end - at);
-        if (std::memcmp(m.host_bytes + at, m.device_bytes + at, n)) std::memcpy(m.host_bytes + at, m.device_bytes + at, n);
-        if (std::memcmp(m.snapshot + at, m.device_bytes + at, n)) std::memcpy(m.snapshot + at, m.device_bytes + at, n);
+        if (std::memcmp(m.host_bytes + at, m.device_bytes + at, n))
+            std::memcpy(m.host_bytes + at, m.device_bytes + at, n);
+        if (std::memcmp(m.snapshot + at, m.device_bytes + at, n))
+            std::memcpy(m.snapshot + at, m.device_bytes + at, n);
     }
 }
 
@@ -93,21 +101,24 @@ bool take_heap(PhysicalDevice& physical, uint32_t heap, VkDeviceSize size) {
     return true;
 }
 
-void check_overlap(DeviceMemory& memory, const Resource& resource, VkDeviceSize offset, VkDeviceSize end, bool linear) {
+void check_overlap(DeviceMemory& memory, const Resource& resource, VkDeviceSize offset, VkDeviceSize end,
+                   bool linear) {
     // Ranges do not overlap as a rule, so the one before this page is the farthest that can reach into it.
     auto at = memory.ranges.lower_bound(offset / kImageGranularity * kImageGranularity);
     if (at != memory.ranges.begin()) --at;
     for (; at != memory.ranges.end() && at->first < align_up(end, kImageGranularity); ++at) {
         const auto& [start, other] = *at;
         if (start < end && offset < other.end)
-            violation("%s (%s) at %llu..%llu overlaps live %s (%s) at %llu..%llu in one memory", kind_name(resource.kind),
-                      label(&resource), ull(offset), ull(end), kind_name(other.object->kind), label(other.object),
-                      ull(start), ull(other.end));
-        else if (linear != other.linear && (start < end ? (other.end - 1) / kImageGranularity == offset / kImageGranularity
-                                                        : start / kImageGranularity == (end - 1) / kImageGranularity))
-            violation("%s (%s) and %s (%s), one linear and one optimal, share a page of bufferImageGranularity %llu",
-                      kind_name(resource.kind), label(&resource), kind_name(other.object->kind), label(other.object),
-                      ull(kImageGranularity));
+            violation("%s (%s) at %llu..%llu overlaps live %s (%s) at %llu..%llu in one memory",
+                      kind_name(resource.kind), label(&resource), ull(offset), ull(end),
+                      kind_name(other.object->kind), label(other.object), ull(start), ull(other.end));
+        else if (linear != other.linear &&
+                 (start < end ? (other.end - 1) / kImageGranularity == offset / kImageGranularity
+                              : start / kImageGranularity == (end - 1) / kImageGranularity))
+            violation("%s (%s) and %s (%s), one linear and one optimal, share a page of "
+                      "bufferImageGranularity %llu",
+                      kind_name(resource.kind), label(&resource), kind_name(other.object->kind),
+                      label(other.object), ull(kImageGranularity));
     }
 }
 
@@ -137,19 +148,22 @@ void device_wrote(const Resource& resource, const uint8_t* bytes, VkDeviceSize s
     }
 }
 
-void bind(Resource& resource, DeviceMemory* memory, VkDeviceSize offset, const VkMemoryRequirements& needs, bool linear) {
-    if (resource.memory) violation("%s (%s) is bound to memory twice", kind_name(resource.kind), label(&resource));
+void bind(Resource& resource, DeviceMemory* memory, VkDeviceSize offset, const VkMemoryRequirements& needs,
+          bool linear) {
+    if (resource.memory)
+        violation("%s (%s) is bound to memory twice", kind_name(resource.kind), label(&resource));
     if (offset % needs.alignment)
         violation("%s (%s) is bound at %llu, not a multiple of its alignment %llu", kind_name(resource.kind),
                   label(&resource), ull(offset), ull(needs.alignment));
     if (!(needs.memoryTypeBits >> memory->type & 1))
-        violation("%s (%s) is bound to memory type %u, which its memoryTypeBits exclude", kind_name(resource.kind),
-                  label(&resource), memory->type);
+        violation("%s (%s) is bound to memory type %u, which its memoryTypeBits exclude",
+                  kind_name(resource.kind), label(&resource), memory->type);
     if (memory->dedicated && memory->dedicated != &resource)
-        violation("%s (%s) is bound to memory dedicated to another resource", kind_name(resource.kind), label(&resource));
+        violation("%s (%s) is bound to memory dedicated to another resource", kind_name(resource.kind),
+                  label(&resource));
     if (offset > memory->size || needs.size > memory->size - offset) {
-        violation("%s (%s) needs %llu bytes at %llu of memory with %llu", kind_name(resource.kind), label(&resource),
-                  ull(needs.size), ull(offset), ull(memory->size));
+        violation("%s (%s) needs %llu bytes at %llu of memory with %llu", kind_name(resource.kind),
+                  label(&resource), ull(needs.size), ull(offset), ull(memory->size));
         return;
     }
     resource.memory = memory;
@@ -197,9 +211,10 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateMemory(VkDevice handle, const VkMemoryA
     const auto* host_import = find_in_chain<VkImportMemoryHostPointerInfoEXT>(
         info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
     VkResult failure = VK_SUCCESS;
-    if (host_import && (reinterpret_cast<uintptr_t>(host_import->pHostPointer) % kImportAlignment || size % kImportAlignment)) {
-        violation("vkAllocateMemory: an imported pointer %p of %llu bytes is not aligned to %llu", host_import->pHostPointer,
-                  ull(size), ull(kImportAlignment));
+    if (host_import && (reinterpret_cast<uintptr_t>(host_import->pHostPointer) % kImportAlignment ||
+                        size % kImportAlignment)) {
+        violation("vkAllocateMemory: an imported pointer %p of %llu bytes is not aligned to %llu",
+                  host_import->pHostPointer, ull(size), ull(kImportAlignment));
         failure = VK_ERROR_INVALID_EXTERNAL_HANDLE;
     } else if (size > kMaxAllocation || (!host_import && !take_heap(physical, type.heapIndex, size))) {
         failure = VK_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -216,11 +231,11 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateMemory(VkDevice handle, const VkMemoryA
     m->host_visible = type.propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
     m->coherent = !m->host_visible || (type.propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
     m->imported = host_import != nullptr;
-    if (const auto* flags =
-            find_in_chain<VkMemoryAllocateFlagsInfo>(info->pNext, VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO))
+    if (const auto* flags = find_in_chain<VkMemoryAllocateFlagsInfo>(
+            info->pNext, VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO))
         m->address = flags->flags & VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
-    if (const auto* dedicated =
-            find_in_chain<VkMemoryDedicatedAllocateInfo>(info->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO)) {
+    if (const auto* dedicated = find_in_chain<VkMemoryDedicatedAllocateInfo>(
+            info->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO)) {
         if (dedicated->buffer) m->dedicated = from<Buffer>(dedicated->buffer);
         if (dedicated->image) m->dedicated = from<Image>(dedicated->image);
     }
@@ -251,17 +266,18 @@ VKAPI_ATTR void VKAPI_CALL vkFreeMemory(VkDevice, VkDeviceMemory handle, const V
     if (!handle) return;
     auto* m = from<DeviceMemory>(handle);
     if (const uint32_t bound = m->bound.load())
-        violation("VkDeviceMemory (%s) of %llu bytes is freed with %u live resource(s) bound to it", label(m), ull(m->size),
-                  bound);
+        violation("VkDeviceMemory (%s) of %llu bytes is freed with %u live resource(s) bound to it", label(m),
+                  ull(m->size), bound);
     if (!m->imported) m->device->physical->heap_used[m->heap].fetch_sub(m->size);
     m->device->allocations.fetch_sub(1);
-    // A resource that is still bound would touch freed storage when it is destroyed or copied: keep the struct then.
+    // A resource that is still bound would touch freed storage when it is destroyed or copied: keep the
+    // struct then.
     if (m->bound.load()) m->recorded = true;
     retire(m);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkMapMemory(VkDevice, VkDeviceMemory handle, VkDeviceSize offset, VkDeviceSize size,
-                                           VkMemoryMapFlags, void** out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkMapMemory(VkDevice, VkDeviceMemory handle, VkDeviceSize offset,
+                                           VkDeviceSize size, VkMemoryMapFlags, void** out) {
     KP_FAILABLE("vkMapMemory");
     auto* m = from<DeviceMemory>(handle);
     if (!m->host_visible) return VK_ERROR_MEMORY_MAP_FAILED;
@@ -270,7 +286,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkMapMemory(VkDevice, VkDeviceMemory handle, VkDe
         return VK_ERROR_MEMORY_MAP_FAILED;
     }
     if (offset >= m->size || (size != VK_WHOLE_SIZE && size > m->size - offset)) {
-        violation("vkMapMemory: %llu bytes at %llu of memory with %llu", ull(size), ull(offset), ull(m->size));
+        violation("vkMapMemory: %llu bytes at %llu of memory with %llu", ull(size), ull(offset),
+                  ull(m->size));
         return VK_ERROR_MEMORY_MAP_FAILED;
     }
     m->mapped = true;
@@ -285,7 +302,8 @@ VKAPI_ATTR void VKAPI_CALL vkUnmapMemory(VkDevice, VkDeviceMemory handle) {
     if (!m->mapped) violation("vkUnmapMemory: %s is not mapped", label(m));
     m->mapped = false;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkFlushMappedMemoryRanges(VkDevice, uint32_t count, const VkMappedMemoryRange* ranges) {
+VKAPI_ATTR VkResult VKAPI_CALL vkFlushMappedMemoryRanges(VkDevice, uint32_t count,
+                                                         const VkMappedMemoryRange* ranges) {
     KP_FAILABLE("vkFlushMappedMemoryRanges");
     for (uint32_t i = 0; i < count; ++i) {
         const auto [begin, end] = checked_range("vkFlushMappedMemoryRanges", ranges[i]);
@@ -294,7 +312,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkFlushMappedMemoryRanges(VkDevice, uint32_t coun
     }
     return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkInvalidateMappedMemoryRanges(VkDevice, uint32_t count, const VkMappedMemoryRange* ranges) {
+VKAPI_ATTR VkResult VKAPI_CALL vkInvalidateMappedMemoryRanges(VkDevice, uint32_t count,
+                                                              const VkMappedMemoryRange* ranges) {
     KP_FAILABLE("vkInvalidateMappedMemoryRanges");
     for (uint32_t i = 0; i < count; ++i) {
         const auto [begin, end] = checked_range("vkInvalidateMappedMemoryRanges", ranges[i]);
@@ -307,12 +326,13 @@ VKAPI_ATTR void VKAPI_CALL vkGetDeviceMemoryCommitment(VkDevice, VkDeviceMemory 
     KP_COUNTED("vkGetDeviceMemoryCommitment");
     *out = from<DeviceMemory>(handle)->size;
 }
-VKAPI_ATTR uint64_t VKAPI_CALL vkGetDeviceMemoryOpaqueCaptureAddress(VkDevice,
-                                                                     const VkDeviceMemoryOpaqueCaptureAddressInfo* info) {
+VKAPI_ATTR uint64_t VKAPI_CALL
+vkGetDeviceMemoryOpaqueCaptureAddress(VkDevice, const VkDeviceMemoryOpaqueCaptureAddressInfo* info) {
     KP_COUNTED("vkGetDeviceMemoryOpaqueCaptureAddress");
     return reinterpret_cast<uint64_t>(from<DeviceMemory>(info->memory)->device_bytes);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetMemoryHostPointerPropertiesEXT(VkDevice device, VkExternalMemoryHandleTypeFlagBits type,
+VKAPI_ATTR VkResult VKAPI_CALL vkGetMemoryHostPointerPropertiesEXT(VkDevice device,
+                                                                   VkExternalMemoryHandleTypeFlagBits type,
                                                                    const void* pointer,
                                                                    VkMemoryHostPointerPropertiesEXT* out) {
     KP_FAILABLE("vkGetMemoryHostPointerPropertiesEXT");
@@ -324,11 +344,13 @@ VKAPI_ATTR VkResult VKAPI_CALL vkGetMemoryHostPointerPropertiesEXT(VkDevice devi
     const auto bits = [&](VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags unwanted) {
         uint32_t found = 0;
         for (uint32_t i = 0; i < memory.memoryTypeCount; ++i)
-            if ((memory.memoryTypes[i].propertyFlags & wanted) == wanted && !(memory.memoryTypes[i].propertyFlags & unwanted))
+            if ((memory.memoryTypes[i].propertyFlags & wanted) == wanted &&
+                !(memory.memoryTypes[i].propertyFlags & unwanted))
                 found |= 1u << i;
         return found;
     };
-    // A discrete device reads host memory over the bus; an integrated one has nothing but memory that is local too.
+    // A discrete device reads host memory over the bus; an integrated one has nothing but memory that is
+    // local too.
     constexpr VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
     constexpr VkMemoryPropertyFlags coherent = visible | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     out->memoryTypeBits = bits(coherent, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);

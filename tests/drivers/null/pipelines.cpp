@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kSpirvMagic = 0x07230203;
 constexpr uint32_t kOpEntryPoint = 15;
 constexpr uint32_t kModelGlCompute = 5;
-constexpr size_t kCacheHeader = 32;     // VkPipelineCacheHeaderVersionOne
+constexpr size_t kCacheHeader = 32;  // VkPipelineCacheHeaderVersionOne
 
 // Whether the instruction stream is well-formed as far as lengths go.
 bool is_spirv(const uint32_t* words, size_t count) {
@@ -42,26 +42,28 @@ uint64_t hash_stage(const VkPipelineShaderStageCreateInfo& stage, const std::vec
     if (const VkSpecializationInfo* s = stage.pSpecializationInfo) {
         for (uint32_t i = 0; i < s->mapEntryCount; ++i) {
             hash = hash_bytes(&s->pMapEntries[i].constantID, 4, hash);
-            hash = hash_bytes(static_cast<const uint8_t*>(s->pData) + s->pMapEntries[i].offset, s->pMapEntries[i].size, hash);
+            hash = hash_bytes(static_cast<const uint8_t*>(s->pData) + s->pMapEntries[i].offset,
+                              s->pMapEntries[i].size, hash);
         }
     }
     return hash;
 }
 
 void cache_header(const PhysicalDevice& physical, uint8_t* out) {
-    const uint32_t words[4] = {kCacheHeader, VK_PIPELINE_CACHE_HEADER_VERSION_ONE, physical.properties.vendorID,
-                               physical.properties.deviceID};
+    const uint32_t words[4] = {kCacheHeader, VK_PIPELINE_CACHE_HEADER_VERSION_ONE,
+                               physical.properties.vendorID, physical.properties.deviceID};
     std::memcpy(out, words, sizeof words);
     std::memcpy(out + sizeof words, physical.properties.pipelineCacheUUID, VK_UUID_SIZE);
 }
 
-VkResult create_pipeline(Device* device, PipelineCache* cache, const VkComputePipelineCreateInfo& info, VkPipeline* out) {
+VkResult create_pipeline(Device* device, PipelineCache* cache, const VkComputePipelineCreateInfo& info,
+                         VkPipeline* out) {
     std::vector<uint32_t> inline_code;
     const std::vector<uint32_t>* code = nullptr;
     if (info.stage.module) {
         code = &from<ShaderModule>(info.stage.module)->code;
-    } else if (const auto* module = find_in_chain<VkShaderModuleCreateInfo>(info.stage.pNext,
-                                                                            VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)) {
+    } else if (const auto* module = find_in_chain<VkShaderModuleCreateInfo>(
+                   info.stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)) {
         inline_code.assign(module->pCode, module->pCode + module->codeSize / 4);
         code = &inline_code;
     }
@@ -75,9 +77,11 @@ VkResult create_pipeline(Device* device, PipelineCache* cache, const VkComputePi
     if (cache) {
         std::lock_guard lock(cache->mutex);
         hit = cache->hashes.contains(hash);
-        if (!hit && !(info.flags & VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT)) cache->hashes.insert(hash);
+        if (!hit && !(info.flags & VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT))
+            cache->hashes.insert(hash);
     }
-    if (!hit && (info.flags & VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT)) return VK_PIPELINE_COMPILE_REQUIRED;
+    if (!hit && (info.flags & VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT))
+        return VK_PIPELINE_COMPILE_REQUIRED;
     if (const auto* feedback = find_in_chain<VkPipelineCreationFeedbackCreateInfo>(
             info.pNext, VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO)) {
         const VkPipelineCreationFeedbackFlags flags =
@@ -108,7 +112,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateShaderModule(VkDevice device, const VkSha
     *out = to(module);
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkDestroyShaderModule(VkDevice, VkShaderModule module, const VkAllocationCallbacks*) {
+VKAPI_ATTR void VKAPI_CALL vkDestroyShaderModule(VkDevice, VkShaderModule module,
+                                                 const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyShaderModule");
     destroy<ShaderModule>(module);
 }
@@ -119,35 +124,40 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreatePipelineLayout(VkDevice handle, const VkP
     auto* device = from<Device>(handle);
     auto* layout = create<PipelineLayout>(device);
     for (uint32_t i = 0; i < info->setLayoutCount; ++i)
-        layout->sets.push_back(info->pSetLayouts[i] ? from<DescriptorSetLayout>(info->pSetLayouts[i])->bindings
-                                                    : std::vector<DescriptorSetLayout::Binding>{});
+        layout->sets.push_back(info->pSetLayouts[i]
+                                   ? from<DescriptorSetLayout>(info->pSetLayouts[i])->bindings
+                                   : std::vector<DescriptorSetLayout::Binding>{});
     for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i)
-        layout->push_bytes =
-            std::max(layout->push_bytes, info->pPushConstantRanges[i].offset + info->pPushConstantRanges[i].size);
+        layout->push_bytes = std::max(layout->push_bytes, info->pPushConstantRanges[i].offset +
+                                                              info->pPushConstantRanges[i].size);
     const VkPhysicalDeviceLimits& limits = device->physical->properties.limits;
     if (layout->push_bytes > limits.maxPushConstantsSize)
-        violation("vkCreatePipelineLayout: %u bytes of push constants exceed maxPushConstantsSize %u", layout->push_bytes,
-                  limits.maxPushConstantsSize);
+        violation("vkCreatePipelineLayout: %u bytes of push constants exceed maxPushConstantsSize %u",
+                  layout->push_bytes, limits.maxPushConstantsSize);
     if (info->setLayoutCount > limits.maxBoundDescriptorSets)
         violation("vkCreatePipelineLayout: %u sets exceed maxBoundDescriptorSets %u", info->setLayoutCount,
                   limits.maxBoundDescriptorSets);
     *out = to(layout);
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkDestroyPipelineLayout(VkDevice, VkPipelineLayout layout, const VkAllocationCallbacks*) {
+VKAPI_ATTR void VKAPI_CALL vkDestroyPipelineLayout(VkDevice, VkPipelineLayout layout,
+                                                   const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyPipelineLayout");
     destroy<PipelineLayout>(layout);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateComputePipelines(VkDevice device, VkPipelineCache cache,
+                                                        uint32_t count,
                                                         const VkComputePipelineCreateInfo* infos,
                                                         const VkAllocationCallbacks*, VkPipeline* out) {
     KP_FAILABLE("vkCreateComputePipelines");
     VkResult result = VK_SUCCESS;
     for (uint32_t i = 0; i < count; ++i) {
         out[i] = VK_NULL_HANDLE;
-        if (result != VK_SUCCESS && (infos[i - 1].flags & VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT)) continue;
-        const VkResult one = create_pipeline(from<Device>(device), from<PipelineCache>(cache), infos[i], &out[i]);
+        if (result != VK_SUCCESS && (infos[i - 1].flags & VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT))
+            continue;
+        const VkResult one =
+            create_pipeline(from<Device>(device), from<PipelineCache>(cache), infos[i], &out[i]);
         if (result == VK_SUCCESS || one < 0) result = one == VK_SUCCESS ? result : one;
     }
     return result;
@@ -176,11 +186,13 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreatePipelineCache(VkDevice handle, const VkPi
     *out = to(cache);
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkDestroyPipelineCache(VkDevice, VkPipelineCache cache, const VkAllocationCallbacks*) {
+VKAPI_ATTR void VKAPI_CALL vkDestroyPipelineCache(VkDevice, VkPipelineCache cache,
+                                                  const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyPipelineCache");
     destroy<PipelineCache>(cache);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetPipelineCacheData(VkDevice device, VkPipelineCache handle, size_t* size, void* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPipelineCacheData(VkDevice device, VkPipelineCache handle, size_t* size,
+                                                      void* out) {
     KP_FAILABLE("vkGetPipelineCacheData");
     PipelineCache& cache = *from<PipelineCache>(handle);
     std::lock_guard lock(cache.mutex);
@@ -225,12 +237,13 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreatePrivateDataSlot(VkDevice device, const Vk
     *out = to(create<PrivateDataSlot>(from<Device>(device)));
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot slot, const VkAllocationCallbacks*) {
+VKAPI_ATTR void VKAPI_CALL vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot slot,
+                                                    const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyPrivateDataSlot");
     destroy<PrivateDataSlot>(slot);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkSetPrivateData(VkDevice, VkObjectType, uint64_t object, VkPrivateDataSlot handle,
-                                                uint64_t data) {
+VKAPI_ATTR VkResult VKAPI_CALL vkSetPrivateData(VkDevice, VkObjectType, uint64_t object,
+                                                VkPrivateDataSlot handle, uint64_t data) {
     KP_FAILABLE("vkSetPrivateData");
     PrivateDataSlot& slot = *from<PrivateDataSlot>(handle);
     std::lock_guard lock(slot.mutex);

@@ -84,13 +84,15 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyQueryPool(VkDevice, VkQueryPool pool, const 
     KP_COUNTED("vkDestroyQueryPool");
     destroy<QueryPool>(pool);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetQueryPoolResults(VkDevice handle, VkQueryPool pool_handle, uint32_t first, uint32_t count,
-                                                     size_t size, void* out, VkDeviceSize stride, VkQueryResultFlags flags) {
+VKAPI_ATTR VkResult VKAPI_CALL vkGetQueryPoolResults(VkDevice handle, VkQueryPool pool_handle, uint32_t first,
+                                                     uint32_t count, size_t size, void* out,
+                                                     VkDeviceSize stride, VkQueryResultFlags flags) {
     KP_FAILABLE("vkGetQueryPoolResults");
     Device& device = *from<Device>(handle);
     QueryPool& pool = *from<QueryPool>(pool_handle);
     if (!in_range(pool, first, count, "vkGetQueryPoolResults")) return VK_ERROR_OUT_OF_HOST_MEMORY;
-    const size_t element = (flags & VK_QUERY_RESULT_64_BIT ? 8 : 4) * (flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT ? 2 : 1);
+    const size_t element =
+        (flags & VK_QUERY_RESULT_64_BIT ? 8 : 4) * (flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT ? 2 : 1);
     if (count && (count - 1) * stride + element > size) {
         violation("vkGetQueryPoolResults: %u results do not fit into %zu bytes", count, size);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -101,24 +103,29 @@ VKAPI_ATTR VkResult VKAPI_CALL vkGetQueryPoolResults(VkDevice handle, VkQueryPoo
     } else if (device.lost) {
         return VK_ERROR_DEVICE_LOST;
     }
-    return write_query_results(pool, first, count, static_cast<uint8_t*>(out), stride, flags) ? VK_SUCCESS : VK_NOT_READY;
+    return write_query_results(pool, first, count, static_cast<uint8_t*>(out), stride, flags) ? VK_SUCCESS
+                                                                                              : VK_NOT_READY;
 }
 VKAPI_ATTR void VKAPI_CALL vkResetQueryPool(VkDevice, VkQueryPool pool, uint32_t first, uint32_t count) {
     KP_COUNTED("vkResetQueryPool");
     if (from<QueryPool>(pool)->pending)
-        violation("vkResetQueryPool: VkQueryPool (%s) is in use by a pending submission", label(from<QueryPool>(pool)));
+        violation("vkResetQueryPool: VkQueryPool (%s) is in use by a pending submission",
+                  label(from<QueryPool>(pool)));
     reset_queries(*from<QueryPool>(pool), first, count);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetCalibratedTimestampsEXT(VkDevice, uint32_t count, const VkCalibratedTimestampInfoEXT* infos,
+VKAPI_ATTR VkResult VKAPI_CALL vkGetCalibratedTimestampsEXT(VkDevice, uint32_t count,
+                                                            const VkCalibratedTimestampInfoEXT* infos,
                                                             uint64_t* timestamps, uint64_t* deviation) {
     KP_FAILABLE("vkGetCalibratedTimestampsEXT");
     const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
     for (uint32_t i = 0; i < count; ++i) {
         switch (infos[i].timeDomain) {
-            case VK_TIME_DOMAIN_DEVICE_EXT: timestamps[i] = device_time_ns(); break;
-            case VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT: timestamps[i] = clock_ns(CLOCK_MONOTONIC); break;
-            case VK_TIME_DOMAIN_CLOCK_MONOTONIC_RAW_EXT: timestamps[i] = clock_ns(CLOCK_MONOTONIC_RAW); break;
-            default: violation("vkGetCalibratedTimestampsEXT: time domain %d", int(infos[i].timeDomain)); timestamps[i] = 0;
+        case VK_TIME_DOMAIN_DEVICE_EXT: timestamps[i] = device_time_ns(); break;
+        case VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT: timestamps[i] = clock_ns(CLOCK_MONOTONIC); break;
+        case VK_TIME_DOMAIN_CLOCK_MONOTONIC_RAW_EXT: timestamps[i] = clock_ns(CLOCK_MONOTONIC_RAW); break;
+        default:
+            violation("vkGetCalibratedTimestampsEXT: time domain %d", int(infos[i].timeDomain));
+            timestamps[i] = 0;
         }
     }
     *deviation = clock_ns(CLOCK_MONOTONIC) - begin + 1;

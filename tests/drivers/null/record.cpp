@@ -11,7 +11,8 @@ std::atomic<uint64_t> g_serial{0};
 
 CommandBuffer& recording(VkCommandBuffer handle, const char* call) {
     CommandBuffer& cb = *from<CommandBuffer>(handle);
-    if (cb.state != RecordState::Recording) violation("%s: VkCommandBuffer (%s) is not recording", call, label(&cb));
+    if (cb.state != RecordState::Recording)
+        violation("%s: VkCommandBuffer (%s) is not recording", call, label(&cb));
     return cb;
 }
 // Changing what the device executes would be a race: note it, then let the device finish.
@@ -33,12 +34,13 @@ std::vector<Old> strip(uint32_t count, const New* regions) {
     static_assert(sizeof(New) == sizeof(Old) + sizeof(VkBaseInStructure));
     std::vector<Old> out(count);
     for (uint32_t i = 0; i < count; ++i)
-        std::memcpy(&out[i], reinterpret_cast<const uint8_t*>(&regions[i]) + sizeof(VkBaseInStructure), sizeof(Old));
+        std::memcpy(&out[i], reinterpret_cast<const uint8_t*>(&regions[i]) + sizeof(VkBaseInStructure),
+                    sizeof(Old));
     return out;
 }
 
-void record_copy(VkCommandBuffer handle, VkBuffer source, VkBuffer target, uint32_t count, const VkBufferCopy* regions,
-                 const char* call) {
+void record_copy(VkCommandBuffer handle, VkBuffer source, VkBuffer target, uint32_t count,
+                 const VkBufferCopy* regions, const char* call) {
     CommandBuffer& cb = recording(handle, call);
     auto* c = cb.emit<CopyBufferCommand>(Op::CopyBuffer, count * sizeof *regions);
     *c = {from<Buffer>(source), from<Buffer>(target), count};
@@ -56,13 +58,15 @@ void record_buffer_image(VkCommandBuffer handle, Op op, VkBuffer buffer, VkImage
     *c = {from<Buffer>(buffer), from<Image>(image), count};
     std::memcpy(tail<BufferImageCommand, VkBufferImageCopy>(c), regions, count * sizeof *regions);
     need_usage(c->buffer,
-               op == Op::CopyBufferToImage ? VK_BUFFER_USAGE_TRANSFER_SRC_BIT : VK_BUFFER_USAGE_TRANSFER_DST_BIT, call);
+               op == Op::CopyBufferToImage ? VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+                                           : VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+               call);
     cb.refer(c->buffer);
     cb.refer(c->image);
     cb.effects = true;
 }
-void record_copy_image(VkCommandBuffer handle, VkImage source, VkImage target, uint32_t count, const VkImageCopy* regions,
-                       const char* call) {
+void record_copy_image(VkCommandBuffer handle, VkImage source, VkImage target, uint32_t count,
+                       const VkImageCopy* regions, const char* call) {
     CommandBuffer& cb = recording(handle, call);
     auto* c = cb.emit<CopyImageCommand>(Op::CopyImage, count * sizeof *regions);
     *c = {from<Image>(source), from<Image>(target), count};
@@ -72,9 +76,10 @@ void record_copy_image(VkCommandBuffer handle, VkImage source, VkImage target, u
     cb.effects = true;
 }
 
-void bind_sets(CommandBuffer& cb, PipelineLayout* layout, uint32_t first, uint32_t count, DescriptorSet* const* sets,
-               uint32_t offset_count, const uint32_t* offsets) {
-    auto* c = cb.emit<BindSetsCommand>(Op::BindSets, count * sizeof(DescriptorSet*) + offset_count * sizeof(uint32_t));
+void bind_sets(CommandBuffer& cb, PipelineLayout* layout, uint32_t first, uint32_t count,
+               DescriptorSet* const* sets, uint32_t offset_count, const uint32_t* offsets) {
+    auto* c = cb.emit<BindSetsCommand>(Op::BindSets,
+                                       count * sizeof(DescriptorSet*) + offset_count * sizeof(uint32_t));
     *c = {layout, first, count, offset_count, 0};
     auto* items = tail<BindSetsCommand, DescriptorSet*>(c);
     for (uint32_t i = 0; i < count; ++i) {
@@ -101,14 +106,16 @@ void refer_to_bound(CommandBuffer& cb, const char* call) {
     if (!(families[cb.pool->family].queueFlags & VK_QUEUE_COMPUTE_BIT))
         violation("%s: queue family %u has no compute", call, cb.pool->family);
 }
-void record_dispatch(CommandBuffer& cb, const uint32_t (&base)[3], const uint32_t (&groups)[3], const char* call) {
+void record_dispatch(CommandBuffer& cb, const uint32_t (&base)[3], const uint32_t (&groups)[3],
+                     const char* call) {
     const VkPhysicalDeviceLimits& limits = cb.device->physical->properties.limits;
     for (int i = 0; i < 3; ++i)
         if (uint64_t(base[i]) + groups[i] > limits.maxComputeWorkGroupCount[i])
             violation("%s: %u groups on axis %d exceed maxComputeWorkGroupCount %u", call, groups[i], i,
                       limits.maxComputeWorkGroupCount[i]);
     refer_to_bound(cb, call);
-    *cb.emit<DispatchCommand>(Op::Dispatch) = {{base[0], base[1], base[2]}, {groups[0], groups[1], groups[2]}};
+    *cb.emit<DispatchCommand>(Op::Dispatch) = {{base[0], base[1], base[2]},
+                                               {groups[0], groups[1], groups[2]}};
     ++cb.dispatches;
 }
 void record_label(VkCommandBuffer handle, Op op, const char* text, const char* call) {
@@ -141,13 +148,14 @@ bool references_alive(CommandBuffer& cb) {
             cb.state = RecordState::Invalid;
             return false;
         }
-        if (object->kind == Kind::CommandBuffer && !references_alive(*static_cast<CommandBuffer*>(object))) return false;
+        if (object->kind == Kind::CommandBuffer && !references_alive(*static_cast<CommandBuffer*>(object)))
+            return false;
     }
     cb.checked_epoch = epoch;
     return true;
 }
 
-// ---------------------------------------------------------------------------------------------- pools and buffers
+// ----------------------------------------------------------------------------------- pools and buffers
 
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo* info,
                                                    const VkAllocationCallbacks*, VkCommandPool* out) {
@@ -159,7 +167,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateCommandPool(VkDevice device, const VkComm
     *out = to(pool);
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkDestroyCommandPool(VkDevice, VkCommandPool handle, const VkAllocationCallbacks*) {
+VKAPI_ATTR void VKAPI_CALL vkDestroyCommandPool(VkDevice, VkCommandPool handle,
+                                                const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyCommandPool");
     if (!handle) return;
     auto* pool = from<CommandPool>(handle);
@@ -178,7 +187,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkResetCommandPool(VkDevice, VkCommandPool handle
 VKAPI_ATTR void VKAPI_CALL vkTrimCommandPool(VkDevice, VkCommandPool, VkCommandPoolTrimFlags) {
     KP_COUNTED("vkTrimCommandPool");
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
+VKAPI_ATTR VkResult VKAPI_CALL vkAllocateCommandBuffers(VkDevice device,
+                                                        const VkCommandBufferAllocateInfo* info,
                                                         VkCommandBuffer* out) {
     KP_FAILABLE("vkAllocateCommandBuffers");
     auto* pool = from<CommandPool>(info->commandPool);
@@ -192,7 +202,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateCommandBuffers(VkDevice device, const V
     }
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkFreeCommandBuffers(VkDevice, VkCommandPool pool, uint32_t count, const VkCommandBuffer* all) {
+VKAPI_ATTR void VKAPI_CALL vkFreeCommandBuffers(VkDevice, VkCommandPool pool, uint32_t count,
+                                                const VkCommandBuffer* all) {
     KP_COUNTED("vkFreeCommandBuffers");
     for (uint32_t i = 0; i < count; ++i) {
         if (!all[i]) continue;
@@ -200,13 +211,16 @@ VKAPI_ATTR void VKAPI_CALL vkFreeCommandBuffers(VkDevice, VkCommandPool pool, ui
         retire(from<CommandBuffer>(all[i]));
     }
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkBeginCommandBuffer(VkCommandBuffer handle, const VkCommandBufferBeginInfo* info) {
+VKAPI_ATTR VkResult VKAPI_CALL vkBeginCommandBuffer(VkCommandBuffer handle,
+                                                    const VkCommandBufferBeginInfo* info) {
     KP_FAILABLE("vkBeginCommandBuffer");
     CommandBuffer& cb = *from<CommandBuffer>(handle);
     wait_if_pending(cb, "vkBeginCommandBuffer");
-    if (cb.state != RecordState::Initial && !(cb.pool->flags & VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT))
+    if (cb.state != RecordState::Initial &&
+        !(cb.pool->flags & VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT))
         violation("vkBeginCommandBuffer: VkCommandBuffer (%s) is not in the initial state and its pool lacks "
-                  "RESET_COMMAND_BUFFER", label(&cb));
+                  "RESET_COMMAND_BUFFER",
+                  label(&cb));
     cb.reset();
     cb.serial = g_serial.fetch_add(1) + 1;
     cb.checked_epoch = cb.device->destroy_epoch.load();
@@ -227,32 +241,36 @@ VKAPI_ATTR VkResult VKAPI_CALL vkResetCommandBuffer(VkCommandBuffer handle, VkCo
     return VK_SUCCESS;
 }
 
-// ---------------------------------------------------------------------------------------------- state and dispatches
+// -------------------------------------------------------------------------------- state and dispatches
 
-VKAPI_ATTR void VKAPI_CALL vkCmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint, VkPipeline pipeline) {
+VKAPI_ATTR void VKAPI_CALL vkCmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint,
+                                             VkPipeline pipeline) {
     KP_COUNTED("vkCmdBindPipeline");
     CommandBuffer& cb = recording(handle, "vkCmdBindPipeline");
     cb.pipeline = from<Pipeline>(pipeline);
     cb.refer(cb.pipeline);
     cb.emit<BindPipelineCommand>(Op::BindPipeline)->pipeline = cb.pipeline;
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdBindDescriptorSets(VkCommandBuffer handle, VkPipelineBindPoint, VkPipelineLayout layout,
-                                                   uint32_t first, uint32_t count, const VkDescriptorSet* sets,
-                                                   uint32_t offset_count, const uint32_t* offsets) {
+VKAPI_ATTR void VKAPI_CALL vkCmdBindDescriptorSets(VkCommandBuffer handle, VkPipelineBindPoint,
+                                                   VkPipelineLayout layout, uint32_t first, uint32_t count,
+                                                   const VkDescriptorSet* sets, uint32_t offset_count,
+                                                   const uint32_t* offsets) {
     KP_COUNTED("vkCmdBindDescriptorSets");
     static_assert(sizeof(VkDescriptorSet) == sizeof(DescriptorSet*));
     bind_sets(recording(handle, "vkCmdBindDescriptorSets"), from<PipelineLayout>(layout), first, count,
               reinterpret_cast<DescriptorSet* const*>(sets), offset_count, offsets);
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdPushConstants(VkCommandBuffer handle, VkPipelineLayout layout, VkShaderStageFlags,
-                                              uint32_t offset, uint32_t size, const void* values) {
+VKAPI_ATTR void VKAPI_CALL vkCmdPushConstants(VkCommandBuffer handle, VkPipelineLayout layout,
+                                              VkShaderStageFlags, uint32_t offset, uint32_t size,
+                                              const void* values) {
     KP_COUNTED("vkCmdPushConstants");
     CommandBuffer& cb = recording(handle, "vkCmdPushConstants");
     auto* c = cb.emit<PushCommand>(Op::PushConstants, size);
     *c = {from<PipelineLayout>(layout), offset, size};
     std::memcpy(c + 1, values, size);
     if (offset + size > c->layout->push_bytes)
-        violation("vkCmdPushConstants: bytes %u..%u of a layout with %u", offset, offset + size, c->layout->push_bytes);
+        violation("vkCmdPushConstants: bytes %u..%u of a layout with %u", offset, offset + size,
+                  c->layout->push_bytes);
 }
 namespace {
 DescriptorSet* push_set(CommandBuffer& cb, PipelineLayout* layout, uint32_t set_index) {
@@ -269,15 +287,17 @@ DescriptorSet* push_set(CommandBuffer& cb, PipelineLayout* layout, uint32_t set_
     return cb.pushed.back().get();
 }
 }  // namespace
-VKAPI_ATTR void VKAPI_CALL vkCmdPushDescriptorSetKHR(VkCommandBuffer handle, VkPipelineBindPoint, VkPipelineLayout layout,
-                                                     uint32_t set_index, uint32_t count, const VkWriteDescriptorSet* writes) {
+VKAPI_ATTR void VKAPI_CALL vkCmdPushDescriptorSetKHR(VkCommandBuffer handle, VkPipelineBindPoint,
+                                                     VkPipelineLayout layout, uint32_t set_index,
+                                                     uint32_t count, const VkWriteDescriptorSet* writes) {
     KP_COUNTED("vkCmdPushDescriptorSetKHR");
     CommandBuffer& cb = recording(handle, "vkCmdPushDescriptorSetKHR");
     DescriptorSet* set = push_set(cb, from<PipelineLayout>(layout), set_index);
     for (uint32_t i = 0; i < count; ++i) write_descriptors(*set, writes[i]);
     bind_sets(cb, from<PipelineLayout>(layout), set_index, 1, &set, 0, nullptr);
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdPushDescriptorSetWithTemplateKHR(VkCommandBuffer handle, VkDescriptorUpdateTemplate update,
+VKAPI_ATTR void VKAPI_CALL vkCmdPushDescriptorSetWithTemplateKHR(VkCommandBuffer handle,
+                                                                 VkDescriptorUpdateTemplate update,
                                                                  VkPipelineLayout layout, uint32_t set_index,
                                                                  const void* data) {
     KP_COUNTED("vkCmdPushDescriptorSetWithTemplateKHR");
@@ -290,12 +310,14 @@ VKAPI_ATTR void VKAPI_CALL vkCmdDispatch(VkCommandBuffer handle, uint32_t x, uin
     KP_COUNTED("vkCmdDispatch");
     record_dispatch(recording(handle, "vkCmdDispatch"), {0, 0, 0}, {x, y, z}, "vkCmdDispatch");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdDispatchBase(VkCommandBuffer handle, uint32_t base_x, uint32_t base_y, uint32_t base_z,
-                                             uint32_t x, uint32_t y, uint32_t z) {
+VKAPI_ATTR void VKAPI_CALL vkCmdDispatchBase(VkCommandBuffer handle, uint32_t base_x, uint32_t base_y,
+                                             uint32_t base_z, uint32_t x, uint32_t y, uint32_t z) {
     KP_COUNTED("vkCmdDispatchBase");
-    record_dispatch(recording(handle, "vkCmdDispatchBase"), {base_x, base_y, base_z}, {x, y, z}, "vkCmdDispatchBase");
+    record_dispatch(recording(handle, "vkCmdDispatchBase"), {base_x, base_y, base_z}, {x, y, z},
+                    "vkCmdDispatchBase");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdDispatchIndirect(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset) {
+VKAPI_ATTR void VKAPI_CALL vkCmdDispatchIndirect(VkCommandBuffer handle, VkBuffer buffer,
+                                                 VkDeviceSize offset) {
     KP_COUNTED("vkCmdDispatchIndirect");
     CommandBuffer& cb = recording(handle, "vkCmdDispatchIndirect");
     refer_to_bound(cb, "vkCmdDispatchIndirect");
@@ -303,14 +325,14 @@ VKAPI_ATTR void VKAPI_CALL vkCmdDispatchIndirect(VkCommandBuffer handle, VkBuffe
     need_usage(from<Buffer>(buffer), VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT, "vkCmdDispatchIndirect");
     *cb.emit<DispatchIndirectCommand>(Op::DispatchIndirect) = {from<Buffer>(buffer), offset};
     ++cb.dispatches;
-    cb.effects = true;      // the group counts are read, and checked, when it executes
+    cb.effects = true;  // the group counts are read, and checked, when it executes
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdSetDeviceMask(VkCommandBuffer, uint32_t) { KP_COUNTED("vkCmdSetDeviceMask"); }
 
-// ---------------------------------------------------------------------------------------------- transfers
+// ------------------------------------------------------------------------------------------- transfers
 
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyBuffer(VkCommandBuffer cb, VkBuffer source, VkBuffer target, uint32_t count,
-                                           const VkBufferCopy* regions) {
+VKAPI_ATTR void VKAPI_CALL vkCmdCopyBuffer(VkCommandBuffer cb, VkBuffer source, VkBuffer target,
+                                           uint32_t count, const VkBufferCopy* regions) {
     KP_COUNTED("vkCmdCopyBuffer");
     record_copy(cb, source, target, count, regions, "vkCmdCopyBuffer");
 }
@@ -319,16 +341,17 @@ VKAPI_ATTR void VKAPI_CALL vkCmdCopyBuffer2(VkCommandBuffer cb, const VkCopyBuff
     const auto regions = strip<VkBufferCopy>(info->regionCount, info->pRegions);
     record_copy(cb, info->srcBuffer, info->dstBuffer, info->regionCount, regions.data(), "vkCmdCopyBuffer2");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdFillBuffer(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset, VkDeviceSize size,
-                                           uint32_t value) {
+VKAPI_ATTR void VKAPI_CALL vkCmdFillBuffer(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset,
+                                           VkDeviceSize size, uint32_t value) {
     KP_COUNTED("vkCmdFillBuffer");
     CommandBuffer& cb = recording(handle, "vkCmdFillBuffer");
     auto* target = from<Buffer>(buffer);
     need_usage(target, VK_BUFFER_USAGE_TRANSFER_DST_BIT, "vkCmdFillBuffer");
     if (offset % 4 || (size != VK_WHOLE_SIZE && size % 4))
-        violation("vkCmdFillBuffer: offset %llu, size %llu are not multiples of 4", (unsigned long long)offset,
-                  (unsigned long long)size);
-    const VkDeviceSize bytes = size == VK_WHOLE_SIZE ? (target->size - std::min(offset, target->size)) / 4 * 4 : size;
+        violation("vkCmdFillBuffer: offset %llu, size %llu are not multiples of 4",
+                  (unsigned long long)offset, (unsigned long long)size);
+    const VkDeviceSize bytes =
+        size == VK_WHOLE_SIZE ? (target->size - std::min(offset, target->size)) / 4 * 4 : size;
     *cb.emit<FillCommand>(Op::FillBuffer) = {target, offset, bytes, value, 0};
     cb.refer(target);
     cb.effects = true;
@@ -350,30 +373,32 @@ VKAPI_ATTR void VKAPI_CALL vkCmdUpdateBuffer(VkCommandBuffer handle, VkBuffer bu
     cb.refer(target);
     cb.effects = true;
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyBufferToImage(VkCommandBuffer cb, VkBuffer buffer, VkImage image, VkImageLayout,
-                                                  uint32_t count, const VkBufferImageCopy* regions) {
+VKAPI_ATTR void VKAPI_CALL vkCmdCopyBufferToImage(VkCommandBuffer cb, VkBuffer buffer, VkImage image,
+                                                  VkImageLayout, uint32_t count,
+                                                  const VkBufferImageCopy* regions) {
     KP_COUNTED("vkCmdCopyBufferToImage");
     record_buffer_image(cb, Op::CopyBufferToImage, buffer, image, count, regions, "vkCmdCopyBufferToImage");
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdCopyBufferToImage2(VkCommandBuffer cb, const VkCopyBufferToImageInfo2* info) {
     KP_COUNTED("vkCmdCopyBufferToImage2");
     const auto regions = strip<VkBufferImageCopy>(info->regionCount, info->pRegions);
-    record_buffer_image(cb, Op::CopyBufferToImage, info->srcBuffer, info->dstImage, info->regionCount, regions.data(),
-                        "vkCmdCopyBufferToImage2");
+    record_buffer_image(cb, Op::CopyBufferToImage, info->srcBuffer, info->dstImage, info->regionCount,
+                        regions.data(), "vkCmdCopyBufferToImage2");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyImageToBuffer(VkCommandBuffer cb, VkImage image, VkImageLayout, VkBuffer buffer,
-                                                  uint32_t count, const VkBufferImageCopy* regions) {
+VKAPI_ATTR void VKAPI_CALL vkCmdCopyImageToBuffer(VkCommandBuffer cb, VkImage image, VkImageLayout,
+                                                  VkBuffer buffer, uint32_t count,
+                                                  const VkBufferImageCopy* regions) {
     KP_COUNTED("vkCmdCopyImageToBuffer");
     record_buffer_image(cb, Op::CopyImageToBuffer, buffer, image, count, regions, "vkCmdCopyImageToBuffer");
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdCopyImageToBuffer2(VkCommandBuffer cb, const VkCopyImageToBufferInfo2* info) {
     KP_COUNTED("vkCmdCopyImageToBuffer2");
     const auto regions = strip<VkBufferImageCopy>(info->regionCount, info->pRegions);
-    record_buffer_image(cb, Op::CopyImageToBuffer, info->dstBuffer, info->srcImage, info->regionCount, regions.data(),
-                        "vkCmdCopyImageToBuffer2");
+    record_buffer_image(cb, Op::CopyImageToBuffer, info->dstBuffer, info->srcImage, info->regionCount,
+                        regions.data(), "vkCmdCopyImageToBuffer2");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyImage(VkCommandBuffer cb, VkImage source, VkImageLayout, VkImage target, VkImageLayout,
-                                          uint32_t count, const VkImageCopy* regions) {
+VKAPI_ATTR void VKAPI_CALL vkCmdCopyImage(VkCommandBuffer cb, VkImage source, VkImageLayout, VkImage target,
+                                          VkImageLayout, uint32_t count, const VkImageCopy* regions) {
     KP_COUNTED("vkCmdCopyImage");
     record_copy_image(cb, source, target, count, regions, "vkCmdCopyImage");
 }
@@ -384,7 +409,8 @@ VKAPI_ATTR void VKAPI_CALL vkCmdCopyImage2(VkCommandBuffer cb, const VkCopyImage
         const VkImageCopy2& r = info->pRegions[i];
         regions[i] = {r.srcSubresource, r.srcOffset, r.dstSubresource, r.dstOffset, r.extent};
     }
-    record_copy_image(cb, info->srcImage, info->dstImage, info->regionCount, regions.data(), "vkCmdCopyImage2");
+    record_copy_image(cb, info->srcImage, info->dstImage, info->regionCount, regions.data(),
+                      "vkCmdCopyImage2");
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdClearColorImage(VkCommandBuffer handle, VkImage image, VkImageLayout,
                                                 const VkClearColorValue* color, uint32_t count,
@@ -398,9 +424,10 @@ VKAPI_ATTR void VKAPI_CALL vkCmdClearColorImage(VkCommandBuffer handle, VkImage 
     cb.effects = true;
 }
 
-// ---------------------------------------------------------------------------------------------- queries, the rest
+// ----------------------------------------------------------------------------------- queries, the rest
 
-VKAPI_ATTR void VKAPI_CALL vkCmdResetQueryPool(VkCommandBuffer handle, VkQueryPool pool, uint32_t first, uint32_t count) {
+VKAPI_ATTR void VKAPI_CALL vkCmdResetQueryPool(VkCommandBuffer handle, VkQueryPool pool, uint32_t first,
+                                               uint32_t count) {
     KP_COUNTED("vkCmdResetQueryPool");
     CommandBuffer& cb = recording(handle, "vkCmdResetQueryPool");
     *cb.emit<QueriesCommand>(Op::ResetQueries) = {from<QueryPool>(pool), first, count};
@@ -422,17 +449,18 @@ void record_query(VkCommandBuffer handle, Op op, VkQueryPool pool, uint32_t quer
     cb.effects = true;
 }
 }  // namespace
-VKAPI_ATTR void VKAPI_CALL vkCmdWriteTimestamp(VkCommandBuffer handle, VkPipelineStageFlagBits stage, VkQueryPool pool,
-                                               uint32_t query) {
+VKAPI_ATTR void VKAPI_CALL vkCmdWriteTimestamp(VkCommandBuffer handle, VkPipelineStageFlagBits stage,
+                                               VkQueryPool pool, uint32_t query) {
     KP_COUNTED("vkCmdWriteTimestamp");
     record_timestamp(recording(handle, "vkCmdWriteTimestamp"), from<QueryPool>(pool), query, stage);
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdWriteTimestamp2(VkCommandBuffer handle, VkPipelineStageFlags2 stage, VkQueryPool pool,
-                                                uint32_t query) {
+VKAPI_ATTR void VKAPI_CALL vkCmdWriteTimestamp2(VkCommandBuffer handle, VkPipelineStageFlags2 stage,
+                                                VkQueryPool pool, uint32_t query) {
     KP_COUNTED("vkCmdWriteTimestamp2");
     record_timestamp(recording(handle, "vkCmdWriteTimestamp2"), from<QueryPool>(pool), query, stage);
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query, VkQueryControlFlags) {
+VKAPI_ATTR void VKAPI_CALL vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query,
+                                           VkQueryControlFlags) {
     KP_COUNTED("vkCmdBeginQuery");
     record_query(handle, Op::BeginQuery, pool, query, "vkCmdBeginQuery");
 }
@@ -452,13 +480,15 @@ VKAPI_ATTR void VKAPI_CALL vkCmdCopyQueryPoolResults(VkCommandBuffer handle, VkQ
     cb.refer(from<Buffer>(target));
     cb.effects = true;
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdExecuteCommands(VkCommandBuffer handle, uint32_t count, const VkCommandBuffer* secondaries) {
+VKAPI_ATTR void VKAPI_CALL vkCmdExecuteCommands(VkCommandBuffer handle, uint32_t count,
+                                                const VkCommandBuffer* secondaries) {
     KP_COUNTED("vkCmdExecuteCommands");
     CommandBuffer& cb = recording(handle, "vkCmdExecuteCommands");
     for (uint32_t i = 0; i < count; ++i) {
         auto* secondary = from<CommandBuffer>(secondaries[i]);
         if (!secondary->secondary || secondary->state != RecordState::Executable)
-            violation("vkCmdExecuteCommands: VkCommandBuffer (%s) is not an executable secondary one", label(secondary));
+            violation("vkCmdExecuteCommands: VkCommandBuffer (%s) is not an executable secondary one",
+                      label(secondary));
         cb.emit<ExecuteCommand>(Op::Execute)->secondary = secondary;
         cb.refer(secondary);
         cb.effects |= secondary->effects;
@@ -467,7 +497,8 @@ VKAPI_ATTR void VKAPI_CALL vkCmdExecuteCommands(VkCommandBuffer handle, uint32_t
     cb.pipeline = nullptr;
     std::fill(std::begin(cb.sets), std::end(cb.sets), nullptr);
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer cb, const VkDebugUtilsLabelEXT* info) {
+VKAPI_ATTR void VKAPI_CALL vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer cb,
+                                                        const VkDebugUtilsLabelEXT* info) {
     KP_COUNTED("vkCmdBeginDebugUtilsLabelEXT");
     record_label(cb, Op::BeginLabel, info->pLabelName, "vkCmdBeginDebugUtilsLabelEXT");
 }
@@ -475,7 +506,8 @@ VKAPI_ATTR void VKAPI_CALL vkCmdEndDebugUtilsLabelEXT(VkCommandBuffer cb) {
     KP_COUNTED("vkCmdEndDebugUtilsLabelEXT");
     record_label(cb, Op::EndLabel, nullptr, "vkCmdEndDebugUtilsLabelEXT");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdInsertDebugUtilsLabelEXT(VkCommandBuffer cb, const VkDebugUtilsLabelEXT* info) {
+VKAPI_ATTR void VKAPI_CALL vkCmdInsertDebugUtilsLabelEXT(VkCommandBuffer cb,
+                                                         const VkDebugUtilsLabelEXT* info) {
     KP_COUNTED("vkCmdInsertDebugUtilsLabelEXT");
     record_label(cb, Op::InsertLabel, info->pLabelName, "vkCmdInsertDebugUtilsLabelEXT");
 }

@@ -14,8 +14,8 @@ VkMemoryRequirements image_requirements(const Device& device, const Image& image
     return {align_up(image.total, 256), 256, device.physical->usable_types};
 }
 void fill_dedicated(void* next) {
-    if (auto* dedicated =
-            find_in_chain<VkMemoryDedicatedRequirements>(next, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS))
+    if (auto* dedicated = find_in_chain<VkMemoryDedicatedRequirements>(
+            next, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS))
         dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = VK_FALSE;
 }
 const Device& device_of(VkDevice device) { return *from<Device>(device); }
@@ -23,10 +23,12 @@ const Device& device_of(VkDevice device) { return *from<Device>(device); }
 void bind_buffer(VkDevice device, Buffer& buffer, DeviceMemory* memory, VkDeviceSize offset) {
     bind(buffer, memory, offset, buffer_requirements(device_of(device), buffer.size, buffer.usage), true);
     if ((buffer.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) && !memory->address)
-        violation("VkBuffer (%s) with SHADER_DEVICE_ADDRESS is bound to memory without VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT",
+        violation("VkBuffer (%s) with SHADER_DEVICE_ADDRESS is bound to memory without "
+                  "VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT",
                   label(&buffer));
     if (memory->imported && !buffer.external)
-        violation("VkBuffer (%s) is bound to imported memory but was created without VkExternalMemoryBufferCreateInfo",
+        violation("VkBuffer (%s) is bound to imported memory but was created without "
+                  "VkExternalMemoryBufferCreateInfo",
                   label(&buffer));
 }
 void bind_image(VkDevice device, Image& image, DeviceMemory* memory, VkDeviceSize offset) {
@@ -36,19 +38,20 @@ void bind_image(VkDevice device, Image& image, DeviceMemory* memory, VkDeviceSiz
 
 bool acceptable(const VkImageCreateInfo& info) {
     const FormatInfo* format = find_format(info.format);
-    return format && info.extent.width && info.extent.height && info.extent.depth && info.mipLevels && info.arrayLayers &&
-           info.samples == VK_SAMPLE_COUNT_1_BIT && info.tiling <= VK_IMAGE_TILING_LINEAR;
+    return format && info.extent.width && info.extent.height && info.extent.depth && info.mipLevels &&
+           info.arrayLayers && info.samples == VK_SAMPLE_COUNT_1_BIT && info.tiling <= VK_IMAGE_TILING_LINEAR;
 }
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------- buffers
+// --------------------------------------------------------------------------------------------- buffers
 
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateBuffer(VkDevice device, const VkBufferCreateInfo* info,
                                               const VkAllocationCallbacks*, VkBuffer* out) {
     KP_FAILABLE("vkCreateBuffer");
     if (info->size == 0 || info->size > 1ull << 40 || info->usage == 0) {
-        violation("vkCreateBuffer: size %llu, usage %#x", static_cast<unsigned long long>(info->size), info->usage);
+        violation("vkCreateBuffer: size %llu, usage %#x", static_cast<unsigned long long>(info->size),
+                  info->usage);
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     auto* buffer = create<Buffer>(from<Device>(device));
@@ -65,12 +68,14 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyBuffer(VkDevice, VkBuffer handle, const VkAl
     unbind(*from<Buffer>(handle));
     retire(from<Buffer>(handle));
 }
-VKAPI_ATTR void VKAPI_CALL vkGetBufferMemoryRequirements(VkDevice device, VkBuffer handle, VkMemoryRequirements* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetBufferMemoryRequirements(VkDevice device, VkBuffer handle,
+                                                         VkMemoryRequirements* out) {
     KP_COUNTED("vkGetBufferMemoryRequirements");
     const Buffer& buffer = *from<Buffer>(handle);
     *out = buffer_requirements(device_of(device), buffer.size, buffer.usage);
 }
-VKAPI_ATTR void VKAPI_CALL vkGetBufferMemoryRequirements2(VkDevice device, const VkBufferMemoryRequirementsInfo2* info,
+VKAPI_ATTR void VKAPI_CALL vkGetBufferMemoryRequirements2(VkDevice device,
+                                                          const VkBufferMemoryRequirementsInfo2* info,
                                                           VkMemoryRequirements2* out) {
     KP_COUNTED("vkGetBufferMemoryRequirements2");
     const Buffer& buffer = *from<Buffer>(info->buffer);
@@ -81,7 +86,8 @@ VKAPI_ATTR void VKAPI_CALL vkGetDeviceBufferMemoryRequirements(VkDevice device,
                                                                const VkDeviceBufferMemoryRequirements* info,
                                                                VkMemoryRequirements2* out) {
     KP_COUNTED("vkGetDeviceBufferMemoryRequirements");
-    out->memoryRequirements = buffer_requirements(device_of(device), info->pCreateInfo->size, info->pCreateInfo->usage);
+    out->memoryRequirements =
+        buffer_requirements(device_of(device), info->pCreateInfo->size, info->pCreateInfo->usage);
     fill_dedicated(out->pNext);
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkBindBufferMemory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
@@ -90,22 +96,27 @@ VKAPI_ATTR VkResult VKAPI_CALL vkBindBufferMemory(VkDevice device, VkBuffer buff
     bind_buffer(device, *from<Buffer>(buffer), from<DeviceMemory>(memory), offset);
     return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkBindBufferMemory2(VkDevice device, uint32_t count, const VkBindBufferMemoryInfo* infos) {
+VKAPI_ATTR VkResult VKAPI_CALL vkBindBufferMemory2(VkDevice device, uint32_t count,
+                                                   const VkBindBufferMemoryInfo* infos) {
     KP_FAILABLE("vkBindBufferMemory2");
     for (uint32_t i = 0; i < count; ++i)
-        bind_buffer(device, *from<Buffer>(infos[i].buffer), from<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
+        bind_buffer(device, *from<Buffer>(infos[i].buffer), from<DeviceMemory>(infos[i].memory),
+                    infos[i].memoryOffset);
     return VK_SUCCESS;
 }
-VKAPI_ATTR VkDeviceAddress VKAPI_CALL vkGetBufferDeviceAddress(VkDevice, const VkBufferDeviceAddressInfo* info) {
+VKAPI_ATTR VkDeviceAddress VKAPI_CALL vkGetBufferDeviceAddress(VkDevice,
+                                                               const VkBufferDeviceAddressInfo* info) {
     KP_COUNTED("vkGetBufferDeviceAddress");
     const Buffer& buffer = *from<Buffer>(info->buffer);
     if (!buffer.memory || !(buffer.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT)) {
-        violation("vkGetBufferDeviceAddress: VkBuffer (%s) is not bound or lacks SHADER_DEVICE_ADDRESS usage", label(&buffer));
+        violation("vkGetBufferDeviceAddress: VkBuffer (%s) is not bound or lacks SHADER_DEVICE_ADDRESS usage",
+                  label(&buffer));
         return 0;
     }
     return reinterpret_cast<VkDeviceAddress>(buffer.bytes());
 }
-VKAPI_ATTR uint64_t VKAPI_CALL vkGetBufferOpaqueCaptureAddress(VkDevice, const VkBufferDeviceAddressInfo* info) {
+VKAPI_ATTR uint64_t VKAPI_CALL vkGetBufferOpaqueCaptureAddress(VkDevice,
+                                                               const VkBufferDeviceAddressInfo* info) {
     KP_COUNTED("vkGetBufferOpaqueCaptureAddress");
     return reinterpret_cast<uint64_t>(from<Buffer>(info->buffer));
 }
@@ -133,7 +144,8 @@ void Image::lay_out() {
     const VkDeviceSize row_alignment = info.tiling == VK_IMAGE_TILING_LINEAR ? 256 : texel_bytes;
     VkDeviceSize at = 0;
     for (uint32_t level = 0; level < info.mipLevels; ++level) {
-        const VkExtent3D extent = {std::max(1u, info.extent.width >> level), std::max(1u, info.extent.height >> level),
+        const VkExtent3D extent = {std::max(1u, info.extent.width >> level),
+                                   std::max(1u, info.extent.height >> level),
                                    std::max(1u, info.extent.depth >> level)};
         const VkDeviceSize row = align_up(VkDeviceSize(extent.width) * texel_bytes, row_alignment);
         const VkDeviceSize slice = row * extent.height;
@@ -148,9 +160,10 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateImage(VkDevice device, const VkImageCreat
                                              const VkAllocationCallbacks*, VkImage* out) {
     KP_FAILABLE("vkCreateImage");
     if (!acceptable(*info)) {
-        violation("vkCreateImage: format %d, extent %ux%ux%u, %u levels, %u layers, samples %d are not supported",
-                  int(info->format), info->extent.width, info->extent.height, info->extent.depth, info->mipLevels,
-                  info->arrayLayers, int(info->samples));
+        violation(
+            "vkCreateImage: format %d, extent %ux%ux%u, %u levels, %u layers, samples %d are not supported",
+            int(info->format), info->extent.width, info->extent.height, info->extent.depth, info->mipLevels,
+            info->arrayLayers, int(info->samples));
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     auto* image = create<Image>(from<Device>(device));
@@ -167,7 +180,8 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyImage(VkDevice, VkImage handle, const VkAllo
     unbind(*from<Image>(handle));
     retire(from<Image>(handle));
 }
-VKAPI_ATTR void VKAPI_CALL vkGetImageSubresourceLayout(VkDevice, VkImage handle, const VkImageSubresource* subresource,
+VKAPI_ATTR void VKAPI_CALL vkGetImageSubresourceLayout(VkDevice, VkImage handle,
+                                                       const VkImageSubresource* subresource,
                                                        VkSubresourceLayout* out) {
     KP_COUNTED("vkGetImageSubresourceLayout");
     const Image& image = *from<Image>(handle);
@@ -178,14 +192,16 @@ VKAPI_ATTR void VKAPI_CALL vkGetImageSubresourceLayout(VkDevice, VkImage handle,
         return;
     }
     const Image::Level& level = image.levels[subresource->mipLevel];
-    *out = {level.offset + subresource->arrayLayer * image.layer_pitch, level.slice_pitch * level.extent.depth,
-            level.row_pitch, image.layer_pitch, level.slice_pitch};
+    *out = {level.offset + subresource->arrayLayer * image.layer_pitch,
+            level.slice_pitch * level.extent.depth, level.row_pitch, image.layer_pitch, level.slice_pitch};
 }
-VKAPI_ATTR void VKAPI_CALL vkGetImageMemoryRequirements(VkDevice device, VkImage image, VkMemoryRequirements* out) {
+VKAPI_ATTR void VKAPI_CALL vkGetImageMemoryRequirements(VkDevice device, VkImage image,
+                                                        VkMemoryRequirements* out) {
     KP_COUNTED("vkGetImageMemoryRequirements");
     *out = image_requirements(device_of(device), *from<Image>(image));
 }
-VKAPI_ATTR void VKAPI_CALL vkGetImageMemoryRequirements2(VkDevice device, const VkImageMemoryRequirementsInfo2* info,
+VKAPI_ATTR void VKAPI_CALL vkGetImageMemoryRequirements2(VkDevice device,
+                                                         const VkImageMemoryRequirementsInfo2* info,
                                                          VkMemoryRequirements2* out) {
     KP_COUNTED("vkGetImageMemoryRequirements2");
     out->memoryRequirements = image_requirements(device_of(device), *from<Image>(info->image));
@@ -208,13 +224,17 @@ VKAPI_ATTR void VKAPI_CALL vkGetImageSparseMemoryRequirements(VkDevice, VkImage,
     KP_COUNTED("vkGetImageSparseMemoryRequirements");
     *count = 0;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetImageSparseMemoryRequirements2(VkDevice, const VkImageSparseMemoryRequirementsInfo2*,
-                                                               uint32_t* count, VkSparseImageMemoryRequirements2*) {
+VKAPI_ATTR void VKAPI_CALL vkGetImageSparseMemoryRequirements2(VkDevice,
+                                                               const VkImageSparseMemoryRequirementsInfo2*,
+                                                               uint32_t* count,
+                                                               VkSparseImageMemoryRequirements2*) {
     KP_COUNTED("vkGetImageSparseMemoryRequirements2");
     *count = 0;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceImageSparseMemoryRequirements(VkDevice, const VkDeviceImageMemoryRequirements*,
-                                                                    uint32_t* count, VkSparseImageMemoryRequirements2*) {
+VKAPI_ATTR void VKAPI_CALL vkGetDeviceImageSparseMemoryRequirements(VkDevice,
+                                                                    const VkDeviceImageMemoryRequirements*,
+                                                                    uint32_t* count,
+                                                                    VkSparseImageMemoryRequirements2*) {
     KP_COUNTED("vkGetDeviceImageSparseMemoryRequirements");
     *count = 0;
 }
@@ -224,10 +244,12 @@ VKAPI_ATTR VkResult VKAPI_CALL vkBindImageMemory(VkDevice device, VkImage image,
     bind_image(device, *from<Image>(image), from<DeviceMemory>(memory), offset);
     return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkBindImageMemory2(VkDevice device, uint32_t count, const VkBindImageMemoryInfo* infos) {
+VKAPI_ATTR VkResult VKAPI_CALL vkBindImageMemory2(VkDevice device, uint32_t count,
+                                                  const VkBindImageMemoryInfo* infos) {
     KP_FAILABLE("vkBindImageMemory2");
     for (uint32_t i = 0; i < count; ++i)
-        bind_image(device, *from<Image>(infos[i].image), from<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
+        bind_image(device, *from<Image>(infos[i].image), from<DeviceMemory>(infos[i].memory),
+                   infos[i].memoryOffset);
     return VK_SUCCESS;
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateImageView(VkDevice device, const VkImageViewCreateInfo* info,
@@ -237,7 +259,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateImageView(VkDevice device, const VkImageV
     view->image = from<Image>(info->image);
     view->format = info->format;
     view->range = info->subresourceRange;
-    if (!view->image->memory) violation("vkCreateImageView: VkImage (%s) is not bound to memory", label(view->image));
+    if (!view->image->memory)
+        violation("vkCreateImageView: VkImage (%s) is not bound to memory", label(view->image));
     *out = to(view);
     return VK_SUCCESS;
 }
@@ -245,8 +268,8 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyImageView(VkDevice, VkImageView view, const 
     KP_COUNTED("vkDestroyImageView");
     destroy<ImageView>(view);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateSampler(VkDevice device, const VkSamplerCreateInfo*, const VkAllocationCallbacks*,
-                                               VkSampler* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateSampler(VkDevice device, const VkSamplerCreateInfo*,
+                                               const VkAllocationCallbacks*, VkSampler* out) {
     KP_FAILABLE("vkCreateSampler");
     *out = to(create<Sampler>(from<Device>(device)));
     return VK_SUCCESS;

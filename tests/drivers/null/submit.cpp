@@ -1,8 +1,9 @@
 // Submission and execution order.
 //
-// A submission whose waits are satisfied, on a queue with nothing before it, executes within vkQueueSubmit: no copy, no
-// allocation, no other thread. Otherwise it is held in its queue's list and executes, in order, on whichever thread
-// signals what it waits for. With gpu_us set, every submission is held and the queue's worker executes it that much later.
+// A submission whose waits are satisfied, on a queue with nothing before it, executes within vkQueueSubmit:
+// no copy, no allocation, no other thread. Otherwise it is held in its queue's list and executes, in order,
+// on whichever thread signals what it waits for. With gpu_us set, every submission is held and the queue's
+// worker executes it that much later.
 #include "commands.hpp"
 #include "entry_points.hpp"
 
@@ -17,9 +18,10 @@ struct Submit1 {
     const VkSubmitInfo& info;
     const VkTimelineSemaphoreSubmitInfo* timeline;
     explicit Submit1(const VkSubmitInfo& i)
-        : info(i), timeline(i.pNext ? find_in_chain<VkTimelineSemaphoreSubmitInfo>(
-                                          i.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO)
-                                    : nullptr) {}
+        : info(i),
+          timeline(i.pNext ? find_in_chain<VkTimelineSemaphoreSubmitInfo>(
+                                 i.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO)
+                           : nullptr) {}
     uint32_t waits() const { return info.waitSemaphoreCount; }
     uint32_t signals() const { return info.signalSemaphoreCount; }
     uint32_t buffers() const { return info.commandBufferCount; }
@@ -29,7 +31,8 @@ struct Submit1 {
     }
     SemaphoreUse signal(uint32_t i) const {
         return {from<Semaphore>(info.pSignalSemaphores[i]),
-                timeline && i < timeline->signalSemaphoreValueCount ? timeline->pSignalSemaphoreValues[i] : 0};
+                timeline && i < timeline->signalSemaphoreValueCount ? timeline->pSignalSemaphoreValues[i]
+                                                                    : 0};
     }
     CommandBuffer* buffer(uint32_t i) const { return from<CommandBuffer>(info.pCommandBuffers[i]); }
 };
@@ -43,9 +46,12 @@ struct Submit2 {
         return {from<Semaphore>(info.pWaitSemaphoreInfos[i].semaphore), info.pWaitSemaphoreInfos[i].value};
     }
     SemaphoreUse signal(uint32_t i) const {
-        return {from<Semaphore>(info.pSignalSemaphoreInfos[i].semaphore), info.pSignalSemaphoreInfos[i].value};
+        return {from<Semaphore>(info.pSignalSemaphoreInfos[i].semaphore),
+                info.pSignalSemaphoreInfos[i].value};
     }
-    CommandBuffer* buffer(uint32_t i) const { return from<CommandBuffer>(info.pCommandBufferInfos[i].commandBuffer); }
+    CommandBuffer* buffer(uint32_t i) const {
+        return from<CommandBuffer>(info.pCommandBufferInfos[i].commandBuffer);
+    }
 };
 
 bool satisfied(const SemaphoreUse& use) {
@@ -65,7 +71,7 @@ void signal(const SemaphoreUse& use) {
     if (use.value <= current) {
         violation("VkSemaphore (%s) is signalled with %llu, not above its value %llu", label(&s),
                   (unsigned long long)use.value, (unsigned long long)current);
-        return;     // a counter never goes back
+        return;  // a counter never goes back
     }
     s.value.store(use.value);
 }
@@ -77,8 +83,8 @@ bool usable(Queue& queue, CommandBuffer& cb) {
         return false;
     }
     if (cb.pool->family != queue.family) [[unlikely]]
-        violation("VkCommandBuffer (%s) of queue family %u is submitted to family %u", label(&cb), cb.pool->family,
-                  queue.family);
+        violation("VkCommandBuffer (%s) of queue family %u is submitted to family %u", label(&cb),
+                  cb.pool->family, queue.family);
     if (cb.checked_epoch != queue.device->destroy_epoch.load(std::memory_order_relaxed)) [[unlikely]]
         return references_alive(cb);
     return true;
@@ -112,8 +118,10 @@ void retain(Submission& s, Object* object) {
 void retain_buffer(Submission& s, CommandBuffer* cb) {
     retain(s, cb);
     for (Object* object : cb->references) {
-        if (object->kind == Kind::CommandBuffer) retain_buffer(s, static_cast<CommandBuffer*>(object));
-        else retain(s, object);
+        if (object->kind == Kind::CommandBuffer)
+            retain_buffer(s, static_cast<CommandBuffer*>(object));
+        else
+            retain(s, object);
     }
 }
 void release(Submission& s) {
@@ -136,7 +144,8 @@ void hold(Queue& queue, const View& view) {
         CommandBuffer* cb = view.buffer(i);
         if (!usable(queue, *cb)) continue;
         if (cb->pending && !(cb->usage & VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT))
-            violation("VkCommandBuffer (%s) is submitted again while pending, without SIMULTANEOUS_USE", label(cb));
+            violation("VkCommandBuffer (%s) is submitted again while pending, without SIMULTANEOUS_USE",
+                      label(cb));
         s.command_buffers.push_back(cb);
         retain_buffer(s, cb);
     }
@@ -156,7 +165,8 @@ void execute_held(Queue& queue, Submission& s) {
         if (cb->usage & VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT) cb->state = RecordState::Invalid;
     }
 }
-// Releases before it signals, because who sees the signal may destroy the objects at once; the queue is idle only after.
+// Releases before it signals, because who sees the signal may destroy the objects at once; the queue is idle
+// only after.
 void finish(Queue& queue, Submission& s) {
     release(s);
     for (const SemaphoreUse& use : s.signals) signal(use);
@@ -196,9 +206,11 @@ void lose_locked(Device& device) {
 
 // Whether the device survives this submission (see kpnull_lose_device).
 bool survives(Device& device) {
-    if (device.lost.load(std::memory_order_relaxed)) [[unlikely]] return false;
+    if (device.lost.load(std::memory_order_relaxed)) [[unlikely]]
+        return false;
     const int64_t left = device.submits_until_lost.load(std::memory_order_relaxed);
-    if (left < 0) [[likely]] return true;
+    if (left < 0) [[likely]]
+        return true;
     device.submits_until_lost = left - 1;
     if (left > 0) return true;
     lose_locked(device);
@@ -218,8 +230,10 @@ VkResult submit(Queue& queue, uint32_t count, const Info* infos, VkFence fence_h
             const View view(infos[i]);
             bool now = !device.asynchronous && queue.pending.empty();
             for (uint32_t w = 0; now && w < view.waits(); ++w) now = satisfied(view.wait(w));
-            if (now) run_now(queue, view);
-            else hold(queue, view);
+            if (now)
+                run_now(queue, view);
+            else
+                hold(queue, view);
         }
         if (fence_handle) {
             auto* fence = from<Fence>(fence_handle);
@@ -227,7 +241,8 @@ VkResult submit(Queue& queue, uint32_t count, const Info* infos, VkFence fence_h
             if (queue.outstanding.load() == 0) {
                 fence->signaled.store(true);
             } else {
-                Submission& s = queue.pending.emplace_back();   // in order: it is reached when all before are done
+                Submission& s =
+                    queue.pending.emplace_back();  // in order: it is reached when all before are done
                 s.fence = fence;
                 retain(s, fence);
                 queue.outstanding.fetch_add(1);
@@ -235,8 +250,10 @@ VkResult submit(Queue& queue, uint32_t count, const Info* infos, VkFence fence_h
             }
         }
         if (device.held.load(std::memory_order_relaxed) != 0) {
-            if (device.asynchronous) device.work.notify_all();
-            else pump(device);
+            if (device.asynchronous)
+                device.work.notify_all();
+            else
+                pump(device);
         }
     }
     device.wake();
@@ -248,9 +265,8 @@ void work(Queue& queue) {
     const auto duration = std::chrono::microseconds(device.physical->instance->config.gpu_us);
     std::unique_lock lock(device.mutex);
     for (;;) {
-        device.work.wait(lock, [&] {
-            return device.stop || (!queue.pending.empty() && ready(queue.pending.front()));
-        });
+        device.work.wait(
+            lock, [&] { return device.stop || (!queue.pending.empty() && ready(queue.pending.front())); });
         if (device.stop) return;
         const bool timed = !queue.pending.front().command_buffers.empty();
         if (timed) {
@@ -340,17 +356,21 @@ void signal_from_host(Device& device, Semaphore& semaphore, uint64_t value) {
     {
         std::lock_guard lock(device.mutex);
         signal({&semaphore, value});
-        if (device.asynchronous) device.work.notify_all();
-        else pump(device);
+        if (device.asynchronous)
+            device.work.notify_all();
+        else
+            pump(device);
     }
     device.wake();
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
+VKAPI_ATTR VkResult VKAPI_CALL vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos,
+                                             VkFence fence) {
     KP_FAILABLE("vkQueueSubmit");
     return submit<Submit1>(*from<Queue>(queue), count, infos, fence);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkQueueSubmit2(VkQueue queue, uint32_t count, const VkSubmitInfo2* infos, VkFence fence) {
+VKAPI_ATTR VkResult VKAPI_CALL vkQueueSubmit2(VkQueue queue, uint32_t count, const VkSubmitInfo2* infos,
+                                              VkFence fence) {
     KP_FAILABLE("vkQueueSubmit2");
     return submit<Submit2>(*from<Queue>(queue), count, infos, fence);
 }
@@ -374,7 +394,9 @@ VKAPI_ATTR VkResult VKAPI_CALL vkDeviceWaitIdle(VkDevice handle) {
 VKAPI_ATTR void VKAPI_CALL vkQueueBeginDebugUtilsLabelEXT(VkQueue, const VkDebugUtilsLabelEXT*) {
     KP_COUNTED("vkQueueBeginDebugUtilsLabelEXT");
 }
-VKAPI_ATTR void VKAPI_CALL vkQueueEndDebugUtilsLabelEXT(VkQueue) { KP_COUNTED("vkQueueEndDebugUtilsLabelEXT"); }
+VKAPI_ATTR void VKAPI_CALL vkQueueEndDebugUtilsLabelEXT(VkQueue) {
+    KP_COUNTED("vkQueueEndDebugUtilsLabelEXT");
+}
 VKAPI_ATTR void VKAPI_CALL vkQueueInsertDebugUtilsLabelEXT(VkQueue, const VkDebugUtilsLabelEXT*) {
     KP_COUNTED("vkQueueInsertDebugUtilsLabelEXT");
 }

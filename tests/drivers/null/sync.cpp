@@ -7,8 +7,8 @@ namespace kpnull {
 
 void signal_from_host(Device& device, Semaphore& semaphore, uint64_t value);
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateFence(VkDevice device, const VkFenceCreateInfo* info, const VkAllocationCallbacks*,
-                                             VkFence* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateFence(VkDevice device, const VkFenceCreateInfo* info,
+                                             const VkAllocationCallbacks*, VkFence* out) {
     KP_FAILABLE("vkCreateFence");
     auto* fence = create<Fence>(from<Device>(device));
     fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
@@ -23,7 +23,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkResetFences(VkDevice, uint32_t count, const VkF
     KP_FAILABLE("vkResetFences");
     for (uint32_t i = 0; i < count; ++i) {
         Fence& fence = *from<Fence>(fences[i]);
-        if (fence.pending) violation("VkFence (%s) is reset while a pending submission uses it", label(&fence));
+        if (fence.pending)
+            violation("VkFence (%s) is reset while a pending submission uses it", label(&fence));
         fence.signaled = false;
     }
     return VK_SUCCESS;
@@ -33,8 +34,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkGetFenceStatus(VkDevice device, VkFence fence) 
     if (from<Fence>(fence)->signaled.load()) return VK_SUCCESS;
     return from<Device>(device)->lost ? VK_ERROR_DEVICE_LOST : VK_NOT_READY;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkWaitForFences(VkDevice device, uint32_t count, const VkFence* fences, VkBool32 all,
-                                               uint64_t timeout) {
+VKAPI_ATTR VkResult VKAPI_CALL vkWaitForFences(VkDevice device, uint32_t count, const VkFence* fences,
+                                               VkBool32 all, uint64_t timeout) {
     KP_FAILABLE("vkWaitForFences");
     return from<Device>(device)->wait(timeout, [=] {
         uint32_t done = 0;
@@ -47,7 +48,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateSemaphore(VkDevice device, const VkSemaph
                                                  const VkAllocationCallbacks*, VkSemaphore* out) {
     KP_FAILABLE("vkCreateSemaphore");
     auto* semaphore = create<Semaphore>(from<Device>(device));
-    if (const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO)) {
+    if (const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
+            info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO)) {
         semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
         if (semaphore->timeline) semaphore->value = type->initialValue;
     }
@@ -58,19 +60,23 @@ VKAPI_ATTR void VKAPI_CALL vkDestroySemaphore(VkDevice, VkSemaphore semaphore, c
     KP_COUNTED("vkDestroySemaphore");
     destroy<Semaphore>(semaphore);
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkGetSemaphoreCounterValue(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkGetSemaphoreCounterValue(VkDevice device, VkSemaphore semaphore,
+                                                          uint64_t* out) {
     KP_FAILABLE("vkGetSemaphoreCounterValue");
-    if (from<Device>(device)->lost.load(std::memory_order_relaxed)) [[unlikely]] return VK_ERROR_DEVICE_LOST;
+    if (from<Device>(device)->lost.load(std::memory_order_relaxed)) [[unlikely]]
+        return VK_ERROR_DEVICE_LOST;
     *out = from<Semaphore>(semaphore)->value.load(std::memory_order_acquire);
     return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+VKAPI_ATTR VkResult VKAPI_CALL vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info,
+                                                uint64_t timeout) {
     KP_FAILABLE("vkWaitSemaphores");
     const bool any = info->flags & VK_SEMAPHORE_WAIT_ANY_BIT;
     return from<Device>(device)->wait(timeout, [=] {
         for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
             const bool reached =
-                from<Semaphore>(info->pSemaphores[i])->value.load(std::memory_order_seq_cst) >= info->pValues[i];
+                from<Semaphore>(info->pSemaphores[i])->value.load(std::memory_order_seq_cst) >=
+                info->pValues[i];
             if (reached == any) return any;
         }
         return !any;
@@ -84,8 +90,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vkSignalSemaphore(VkDevice device, const VkSemaph
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreateEvent(VkDevice device, const VkEventCreateInfo*, const VkAllocationCallbacks*,
-                                             VkEvent* out) {
+VKAPI_ATTR VkResult VKAPI_CALL vkCreateEvent(VkDevice device, const VkEventCreateInfo*,
+                                             const VkAllocationCallbacks*, VkEvent* out) {
     KP_FAILABLE("vkCreateEvent");
     *out = to(create<Event>(from<Device>(device)));
     return VK_SUCCESS;
