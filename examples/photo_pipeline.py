@@ -46,10 +46,10 @@ def main(argv: list[str] | None = None) -> int:
         # Groups are counted in what one group of the shader makes; see each shader's head.
         size, kernel = [width, height], [int(4 * options.sigma + 0.5), options.sigma]
         along_rows = mgr.algorithm(
-            [source, rows], blur, (-(-width // 64), -(-height // 16)), [0, *kernel], size
+            [source, rows], blur, (-(-width // 64), -(-height // 8)), [0, *kernel], size
         )
         along_columns = mgr.algorithm(
-            [rows, blurred], blur, (-(-width // 16), -(-height // 64)), [1, *kernel], size
+            [rows, blurred], blur, (-(-width // 8), -(-height // 64)), [1, *kernel], size
         )
         find_edges = mgr.algorithm([blurred, edges], sobel, (-(-width // 16), -(-height // 16)), [], size)
         pixels = width * height

@@ -16,7 +16,7 @@ BYTES_PER_PIXEL = 8
 
 BINS = 256
 _LARGEST_RADIUS = 31  # blur.comp's strip fits the 16 KiB of shared memory that every device has
-_STRIP_LENGTH, _STRIP_LINES = 64, 16  # what one group of blur.comp makes
+_STRIP_LENGTH, _STRIP_LINES = 64, 8  # what one group of blur.comp makes
 _HISTOGRAM_PIXELS = 4096  # what one group of histogram.comp counts
 
 
