@@ -87,7 +87,7 @@ class Manager:
 
     Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
     for is not there or does not fit (both say why each device was passed over), InvalidArgumentError for an unknown
-    option or a queue family that the device lacks or that does not compute.
+    option or a queue family that does not compute, OutOfRangeError for one that the device lacks.
 
     Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end.
     """
