@@ -26,6 +26,11 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
     if (device().buffer_addresses())
         create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     device().share(create);
+    // A size above it is not for vkCreateBuffer to refuse: passing it is invalid use.
+    if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
+        throw Error(ErrorKind::out_of_memory, "A tensor of " + std::to_string(nbytes) + " bytes is larger than any buffer of '" +
+                                                  device().physical().properties.deviceName + "' (maxBufferSize " +
+                                                  std::to_string(limit) + " bytes): split it into several tensors");
     if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer); result != VK_SUCCESS)
         throw_vk(result, "vkCreateBuffer", "a tensor of " + std::to_string(nbytes) + " bytes");
     VkMemoryRequirements needs{};

@@ -208,6 +208,15 @@ PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
     for (uint32_t i = 0; i < count; ++i)
         device.extensions.emplace_back(extensions[i].extensionName);
 
+    if (device.properties.apiVersion >= VK_API_VERSION_1_3 || device.has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+        VkPhysicalDeviceMaintenance4Properties sizes{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+        VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        properties.pNext = &sizes;
+        vkGetPhysicalDeviceProperties2(handle, &properties);
+        if (sizes.maxBufferSize != 0)
+            device.max_buffer_size = sizes.maxBufferSize;
+    }
+
     FeatureChain features(device.properties.apiVersion, device.extensions);
     features.query(handle);
     device.features = features.list();

@@ -57,6 +57,7 @@ struct PhysicalDevice {
     std::vector<VkQueueFamilyProperties> families;
     std::vector<std::string> extensions;
     std::vector<std::pair<std::string, bool>> features;  // the allow-list
+    uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, where the device says it
 
     [[nodiscard]] bool has_extension(const char* name) const;
     [[nodiscard]] bool timestamps() const;  // on some compute queue
