@@ -1,4 +1,12 @@
 #pragma once
+
 #include "core/shader_compile.hpp"
+
 #include <pybind11/pybind11.h>
-namespace kp { pybind11::object diagnostics_to_python(const std::vector<Diagnostic>&); }
+
+namespace kp {
+
+// A list of tuples (file, line, column, severity, message, source_line).
+[[nodiscard]] pybind11::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace kp

@@ -1,0 +1,126 @@
+// compile, validate, disassemble, assemble, decompile; the interpreter is free while they work.
+#include "bind_shader_compile.hpp"
+
+#include "bindings.hpp"
+
+#include <cstring>
+
+namespace kp {
+namespace {
+
+using namespace py::literals;
+
+py::str to_str(const std::string& text) {
+    PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+    if (!made) throw py::error_already_set();
+    return py::reinterpret_steal<py::str>(made);
+}
+
+// A path comes back as os.fsdecode would have it, so that Python can open it.
+py::str to_path(const std::string& path) {
+    PyObject* made = PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
+    if (!made) throw py::error_already_set();
+    return py::reinterpret_steal<py::str>(made);
+}
+
+py::bytes to_bytes(const std::vector<uint32_t>& words) {
+    return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint32_t)};
+}
+
+std::vector<uint32_t> words_of(const py::bytes& bytes) {
+    const std::string_view view = bytes;
+    if (view.size() % sizeof(uint32_t) != 0)
+        throw Error(ErrorKind::invalid_argument,
+                    "SPIR-V is words of 4 bytes; " + std::to_string(view.size()) + " bytes are no whole number of them");
+    std::vector<uint32_t> words(view.size() / sizeof(uint32_t));
+    if (!words.empty()) std::memcpy(words.data(), view.data(), view.size());
+    return words;
+}
+
+SourceLanguage language_named(const std::string& name) {
+    if (name == "glsl") return SourceLanguage::glsl;
+    if (name == "hlsl") return SourceLanguage::hlsl;
+    throw Error(ErrorKind::invalid_argument, "'" + name + "' is not a shading language; choose one of glsl, hlsl");
+}
+
+py::tuple compile_in_python(std::string source, std::string name, const std::string& language, std::string entry,
+                            std::vector<std::pair<std::string, std::string>> defines,
+                            std::vector<std::string> include_dirs, std::map<std::string, std::string> virtual_includes,
+                            bool optimize, bool debug_info, std::string target) {
+    CompileRequest request;
+    request.source = std::move(source);
+    request.name = std::move(name);
+    request.language = language_named(language);
+    request.entry = std::move(entry);
+    request.defines = std::move(defines);
+    request.include_dirs = std::move(include_dirs);
+    request.virtual_includes = std::move(virtual_includes);
+    request.optimize = optimize;
+    request.debug_info = debug_info;
+    request.target = std::move(target);
+    CompileOutput output;
+    {
+        const py::gil_scoped_release released;
+        output = compile(request);
+    }
+    py::list included;
+    for (const std::string& path : output.included) included.append(to_path(path));
+    return py::make_tuple(to_bytes(output.spirv), diagnostics_to_python(output.warnings), included);
+}
+
+}  // namespace
+
+py::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics) {
+    py::list list;
+    for (const Diagnostic& d : diagnostics)
+        list.append(py::make_tuple(to_str(d.file), d.line, d.column, to_str(d.severity), to_str(d.message),
+                                   to_str(d.source_line)));
+    return list;
+}
+
+void bind_shader_compile(py::module_& m) {
+    m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a, "include_dirs"_a,
+          "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a);
+    m.def(
+        "validate_spirv",
+        [](const py::bytes& spirv, uint32_t vulkan_minor, bool scalar_block_layout, bool uniform_buffer_standard_layout,
+           bool relax_block_layout, bool workgroup_scalar_block_layout) {
+            const std::vector<uint32_t> words = words_of(spirv);
+            const ValidationOptions options{vulkan_minor, scalar_block_layout, uniform_buffer_standard_layout,
+                                            relax_block_layout, workgroup_scalar_block_layout};
+            const py::gil_scoped_release released;
+            return validate_spirv(words, options);
+        },
+        "spirv"_a, "vulkan_minor"_a = 2, "scalar_block_layout"_a = false, "uniform_buffer_standard_layout"_a = true,
+        "relax_block_layout"_a = true, "workgroup_scalar_block_layout"_a = false);
+    m.def(
+        "disassemble_spirv",
+        [](const py::bytes& spirv, bool friendly_names) {
+            const std::vector<uint32_t> words = words_of(spirv);
+            const py::gil_scoped_release released;
+            return disassemble_spirv(words, friendly_names);
+        },
+        "spirv"_a, "friendly_names"_a = true);
+    m.def(
+        "assemble_spirv",
+        [](const std::string& text, uint32_t vulkan_minor, const std::string& name) {
+            std::vector<uint32_t> words;
+            {
+                const py::gil_scoped_release released;
+                words = assemble_spirv(text, vulkan_minor, name);
+            }
+            return to_bytes(words);
+        },
+        "text"_a, "vulkan_minor"_a = 2, "name"_a = "<source>");
+    m.def(
+        "decompile_spirv",
+        [](const py::bytes& spirv, const std::string& language, const std::string& entry) {
+            const std::vector<uint32_t> words = words_of(spirv);
+            const SourceLanguage chosen = language_named(language);
+            const py::gil_scoped_release released;
+            return decompile_spirv(words, chosen, entry);
+        },
+        "spirv"_a, "language"_a, "entry"_a);
+}
+
+}  // namespace kp

@@ -1,0 +1,338 @@
+// A compilation in up to two passes. The first makes the module. Only when it has something to say does a second one
+// follow, over the same texts with one token on each line, whose messages place those of the first (shader_text.hpp).
+#include "shader_compile.hpp"
+
+#include "deep_stack.hpp"
+#include "shader_diagnostics.hpp"
+#include "shader_sources.hpp"
+
+#include <shaderc/shaderc.hpp>
+#include <spirv-tools/optimizer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+namespace kp {
+namespace {
+
+constexpr int assumed_version = 450;  // of GLSL that has no #version
+
+struct Target {
+    const char* name;
+    shaderc_env_version vulkan;
+    shaderc_spirv_version spirv;
+    // glslang writes HLSL's buffers in the older form (BufferBlock), which SPIR-V has up to version 1.3.
+    shaderc_spirv_version spirv_of_hlsl;
+    spv_target_env environment;
+};
+
+constexpr std::array<Target, 4> targets{{
+    {"vulkan1.0", shaderc_env_version_vulkan_1_0, shaderc_spirv_version_1_0, shaderc_spirv_version_1_0,
+     SPV_ENV_VULKAN_1_0},
+    {"vulkan1.1", shaderc_env_version_vulkan_1_1, shaderc_spirv_version_1_3, shaderc_spirv_version_1_3,
+     SPV_ENV_VULKAN_1_1},
+    {"vulkan1.2", shaderc_env_version_vulkan_1_2, shaderc_spirv_version_1_5, shaderc_spirv_version_1_3,
+     SPV_ENV_VULKAN_1_2},
+    {"vulkan1.3", shaderc_env_version_vulkan_1_3, shaderc_spirv_version_1_6, shaderc_spirv_version_1_3,
+     SPV_ENV_VULKAN_1_3},
+}};
+
+[[noreturn]] void invalid(const std::string& message) {
+    throw Error(ErrorKind::invalid_argument, to_valid_utf8(message));
+}
+
+const Target& target_named(const std::string& name) {
+    std::string choices;
+    for (const Target& target : targets) {
+        if (name == target.name) return target;
+        choices += choices.empty() ? target.name : std::string(", ") + target.name;
+    }
+    invalid("'" + name + "' is not a target; choose one of " + choices);
+}
+
+bool is_name(std::string_view text) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
+        return letter(c) || (c >= '0' && c <= '9');
+    });
+}
+
+// A name, or a macro with parameters: "SQUARE(x)".
+bool is_macro_head(std::string_view text) {
+    const size_t open = text.find('(');
+    if (open == std::string_view::npos) return is_name(text);
+    if (!is_name(text.substr(0, open)) || text.back() != ')') return false;
+    const std::string_view parameters = text.substr(open + 1, text.size() - open - 2);
+    return parameters.find_first_of(std::string_view("()\r\n\0", 5)) == std::string_view::npos;
+}
+
+void check(const CompileRequest& request) {
+    static constexpr std::string_view line_ends("\r\n\0", 3);
+    if (request.name.empty() || request.name.find_first_of(line_ends) != std::string::npos)
+        invalid("the source's name must be one line of text");
+    if (!is_name(request.entry))
+        invalid("'" + request.entry + "' cannot be an entry point: its name is letters, digits and _");
+    for (const auto& [name, value] : request.defines) {
+        if (!is_macro_head(name))
+            invalid("cannot define '" + name + "': a macro's name is letters, digits and _");
+        if (value.find_first_of(line_ends) != std::string::npos)
+            invalid("cannot define " + name + ": a macro's value is one line of text");
+    }
+    for (const std::string& directory : request.include_dirs)
+        if (directory.empty() || directory.find('\0') != std::string::npos)
+            invalid("an include directory must not be empty or contain a NUL character; '.' is the current one");
+}
+
+[[noreturn]] void fail(std::vector<Diagnostic> diagnostics) {
+    std::string text = render_diagnostics(diagnostics);
+    throw ShaderCompileFailure(text, std::move(diagnostics));
+}
+
+[[noreturn]] void fail(const SourceFile& file, TextPosition at, const std::string& message) {
+    fail({{to_valid_utf8(file.name), at.line, at.column, "error", message,
+           to_valid_utf8(line_of_text(file.text, at.line))}});
+}
+
+// What glslang must not be given: a version below those of compute shaders makes it print thousands of lines of its
+// own declarations on the standard output.
+void check_text(const SourceFile& source, SourceLanguage language) {
+    const ShaderTextFacts& facts = source.facts;
+    if (!facts.problem.empty()) fail(source, facts.problem_at, facts.problem);
+    if (facts.blank) fail(source, {}, "the source is empty");
+    if (language != SourceLanguage::glsl || !facts.has_version) return;
+    if (facts.version < 0)
+        fail(source, facts.version_at, "#version needs a number, as in '#version 450'");
+    const bool embedded = facts.version == 310 || facts.version == 320;  // glslang asks for "es" where it lacks
+    if (facts.version < 420 && !embedded)
+        fail(source, facts.version_at,
+             "compute shaders need version 430 or later (or 310 es) of GLSL; '#version 450' is usual");
+}
+
+class Includer : public shaderc::CompileOptions::IncluderInterface {
+public:
+    Includer(ShaderSources& sources, bool split, bool real_names)
+        : sources_(sources), split_(split), real_names_(real_names) {}
+
+    shaderc_include_result* GetInclude(const char* requested, shaderc_include_type type, const char* from,
+                                       size_t depth) override {
+        auto* result = new shaderc_include_result{};
+        // No exception may pass through the compiler. An empty source name is how shaderc is told of a failure.
+        try {
+            const ShaderSources::Include& include =
+                sources_.include(requested, type == shaderc_include_type_standard, from, depth);
+            if (SourceFile* file = include.file) {
+                const std::string& name = real_names_ ? file->name : file->tag;
+                set(*result, name, split_ ? file->split().text : file->text);
+            } else {
+                set(*result, none_, include.problem);
+            }
+        } catch (const std::exception& error) {
+            failure_ = error.what();
+            set(*result, none_, failure_);
+        }
+        return result;
+    }
+
+    void ReleaseInclude(shaderc_include_result* result) override { delete result; }
+
+private:
+    static void set(shaderc_include_result& result, const std::string& name, const std::string& content) {
+        result.source_name = name.c_str();
+        result.source_name_length = name.size();
+        result.content = content.c_str();
+        result.content_length = content.size();
+    }
+
+    ShaderSources& sources_;
+    bool split_;
+    bool real_names_;
+    std::string none_;
+    std::string failure_;
+};
+
+// Making one takes as long as a hundred small compilations, and one serves any number of threads. It is not destroyed:
+// a daemon thread may still compile while the process runs its destructors.
+const shaderc::Compiler& compiler() {
+    static const shaderc::Compiler& instance = *new shaderc::Compiler;
+    return instance;
+}
+
+struct PassResult {
+    bool succeeded = false;
+    bool has_warnings = false;
+    std::vector<uint32_t> spirv;
+    std::string log;
+};
+
+class Compilation {
+public:
+    Compilation(const CompileRequest& request, const Target& target)
+        : request_(request), target_(target), hlsl_(request.language == SourceLanguage::hlsl), sources_(request) {}
+
+    CompileOutput run() {
+        check_text(sources_.main(), request_.language);
+        // Debug information holds the names of files; messages are read more safely with our own.
+        const PassResult first = pass(false, request_.debug_info);
+        CompileOutput out;
+        if (!first.succeeded || first.has_warnings) {
+            const std::string& log = request_.debug_info ? pass(false, false).log : first.log;
+            std::vector<Diagnostic> diagnostics = parse_compiler_log(log);
+            place(diagnostics);
+            if (!first.succeeded) fail_with(std::move(diagnostics));
+            out.warnings = std::move(diagnostics);
+        }
+        out.spirv = first.spirv;
+        name_entry(out.spirv);
+        if (request_.optimize) out.spirv = optimized(out.spirv);
+        out.included = sources_.included();
+        return out;
+    }
+
+private:
+    PassResult pass(bool split, bool for_debugging) {
+        shaderc::CompileOptions options;
+        options.SetSourceLanguage(hlsl_ ? shaderc_source_language_hlsl : shaderc_source_language_glsl);
+        options.SetTargetEnvironment(shaderc_target_env_vulkan, static_cast<uint32_t>(target_.vulkan));
+        options.SetTargetSpirv(hlsl_ ? target_.spirv_of_hlsl : target_.spirv);
+        // shaderc's own optimization would strip the names, which reflection shows to people.
+        options.SetOptimizationLevel(shaderc_optimization_level_zero);
+        if (for_debugging) options.SetGenerateDebugInfo();
+        if (hlsl_) options.SetAutoBindUniforms(true);
+        SourceFile& main = sources_.main();
+        if (!hlsl_ && !main.facts.has_version) options.SetForcedVersionProfile(assumed_version, shaderc_profile_core);
+        for (const auto& [name, value] : request_.defines) options.AddMacroDefinition(name, value);
+        options.SetIncluder(std::make_unique<Includer>(sources_, split, for_debugging));
+
+        const std::string& text = split ? main.split().text : main.text;
+        const std::string& name = for_debugging ? main.name : main.tag;
+        const shaderc::SpvCompilationResult result = compiler().CompileGlslToSpv(
+            text.data(), text.size(), shaderc_compute_shader, name.c_str(), hlsl_ ? request_.entry.c_str() : "main",
+            options);
+        PassResult out;
+        out.succeeded = result.GetCompilationStatus() == shaderc_compilation_status_success;
+        out.has_warnings = result.GetNumWarnings() > 0;
+        out.log = result.GetErrorMessage();
+        if (out.succeeded) out.spirv.assign(result.cbegin(), result.cend());
+        return out;
+    }
+
+    // Gives each diagnostic the file's real name, the column and the text of the line.
+    void place(std::vector<Diagnostic>& diagnostics) {
+        const std::vector<Diagnostic> exact = parse_compiler_log(pass(true, false).log);
+        const bool same = std::equal(diagnostics.begin(), diagnostics.end(), exact.begin(), exact.end(),
+                                     [](const Diagnostic& a, const Diagnostic& b) {
+                                         return a.severity == b.severity && a.message == b.message;
+                                     });
+        for (size_t i = 0; i < diagnostics.size(); ++i) {
+            Diagnostic& diagnostic = diagnostics[i];
+            SourceFile* named = sources_.find(diagnostic.file);
+            SourceFile* file = same ? sources_.find(exact[i].file) : named;
+            if (same && file && exact[i].line > 0)
+                place_at_token(diagnostic, *file, exact[i].line, file == named);
+            else if (file && diagnostic.line > 0 && !file->facts.has_line_directive)
+                place_at_word(diagnostic, *file);
+            if (named) diagnostic.file = to_valid_utf8(named->name);
+        }
+        drop_aftermath(diagnostics);
+    }
+
+    static void place_at_token(Diagnostic& diagnostic, SourceFile& file, uint32_t token_line, bool same_file) {
+        const TokenLines& lines = file.split();
+        if (token_line > lines.positions.size()) return;  // the end of the file
+        const TextPosition at = lines.positions[token_line - 1];
+        if (same_file && !file.facts.has_line_directive) diagnostic.line = at.line;
+        const std::string_view line = line_of_text(file.text, at.line);
+        diagnostic.source_line = to_valid_utf8(line);
+        diagnostic.column = at.column;
+        // A directive is one token here; the message may be about a word of it.
+        if (column_of_word(line, "#") == at.column)
+            if (const uint32_t word = column_of_word(line, quoted_token(diagnostic.message))) diagnostic.column = word;
+    }
+
+    // Where the two passes disagree: the first place on the line where the word stands that the message names.
+    static void place_at_word(Diagnostic& diagnostic, const SourceFile& file) {
+        const std::string_view line = line_of_text(file.text, diagnostic.line);
+        diagnostic.source_line = to_valid_utf8(line);
+        diagnostic.column = column_of_word(line, quoted_token(diagnostic.message));
+    }
+
+    [[nodiscard]] std::string missing_entry() const {
+        return "the source has no entry point '" + request_.entry + "'; give the name of a function with [numthreads]";
+    }
+
+    // glslang warns of a missing entry point, and then makes a module that breaks what comes after it.
+    [[noreturn]] void fail_with(std::vector<Diagnostic> diagnostics) {
+        const bool no_entry = std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) {
+            return d.message.find("Entry point not found") != std::string::npos;
+        });
+        if (no_entry) fail(sources_.main(), {}, missing_entry());
+        if (diagnostics.empty()) fail(sources_.main(), {}, "the compiler failed without saying why");
+        fail(std::move(diagnostics));
+    }
+
+    // GLSL's function is always `main`; the module's entry point gets the name that was asked for.
+    void name_entry(std::vector<uint32_t>& words) {
+        static constexpr size_t header = 5;
+        static constexpr uint32_t entry_point = 15;  // OpEntryPoint: execution model, function, name, interface
+        for (size_t at = header; at < words.size();) {
+            const size_t length = words[at] >> 16;
+            if (length == 0 || at + length > words.size()) break;
+            if ((words[at] & 0xFFFF) != entry_point || length < 4) {
+                at += length;
+                continue;
+            }
+            const char* name = reinterpret_cast<const char*>(&words[at + 3]);
+            const size_t old_length = strnlen(name, (length - 3) * 4);
+            if (std::string_view(name, old_length) == request_.entry) return;
+            const size_t old_words = old_length / 4 + 1;
+            std::vector<uint32_t> fresh(request_.entry.size() / 4 + 1, 0);
+            std::memcpy(fresh.data(), request_.entry.data(), request_.entry.size());
+            const auto first = words.begin() + static_cast<ptrdiff_t>(at) + 3;
+            words[at] = entry_point | static_cast<uint32_t>(length - old_words + fresh.size()) << 16;
+            const auto gap = words.erase(first, first + static_cast<ptrdiff_t>(old_words));
+            words.insert(gap, fresh.begin(), fresh.end());
+            return;
+        }
+        fail(sources_.main(), {}, missing_entry());
+    }
+
+    [[nodiscard]] std::vector<uint32_t> optimized(const std::vector<uint32_t>& words) const {
+        spvtools::Optimizer optimizer(target_.environment);
+        std::string messages;
+        optimizer.SetMessageConsumer([&](spv_message_level_t level, const char*, const spv_position_t&,
+                                         const char* message) {
+            if (level <= SPV_MSG_ERROR) messages += std::string(messages.empty() ? "" : "; ") + message;
+        });
+        optimizer.RegisterPerformancePasses();
+        spvtools::OptimizerOptions options;
+        options.set_run_validator(false);
+        // Tensors and constants are matched by number: one that the code does not use must not vanish.
+        options.set_preserve_bindings(true);
+        options.set_preserve_spec_constants(true);
+        std::vector<uint32_t> out;
+        if (!optimizer.Run(words.data(), words.size(), &out, options))
+            throw Error(ErrorKind::internal, "the SPIR-V optimizer failed on " + to_valid_utf8(request_.name) + ": " +
+                                                 to_valid_utf8(messages) + "; compile with optimize=False");
+        return out;
+    }
+
+    const CompileRequest& request_;
+    const Target& target_;
+    bool hlsl_;
+    ShaderSources sources_;
+};
+
+}  // namespace
+
+CompileOutput compile(const CompileRequest& request) {
+    const Target& target = target_named(request.target);
+    check(request);
+    CompileOutput out;
+    run_with_deep_stack([&] { out = Compilation(request, target).run(); });
+    return out;
+}
+
+}  // namespace kp

@@ -1,0 +1,28 @@
+// What the shader compilers print, read into Diagnostics, and Diagnostics shown to a person.
+#pragma once
+
+#include "shader_compile.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kp {
+
+// Reads shaderc's log. `file` is what the compiler was told as the name; columns and source lines are unknown yet.
+[[nodiscard]] std::vector<Diagnostic> parse_compiler_log(std::string_view log);
+
+// Takes out what only says that an earlier error ended the work.
+void drop_aftermath(std::vector<Diagnostic>& diagnostics);
+
+// The token that a message is about: `foo` of "'foo' : undeclared identifier"; "" when it names none.
+[[nodiscard]] std::string_view quoted_token(std::string_view message);
+
+// Each diagnostic as
+//   blur.comp:12:9: error: 'foo' : undeclared identifier
+//      12 |     x = foo;
+//         |         ^
+// and the number of errors at the end.
+[[nodiscard]] std::string render_diagnostics(const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace kp
