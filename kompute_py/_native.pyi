@@ -115,7 +115,7 @@ class Memory:
     def read(self, out: np.ndarray, offset: int = 0) -> None:
         """Waits for pending work on it, then copies the device's contents (out.nbytes bytes from `offset`) to `out`."""
     def write(self, data: np.ndarray, offset: int = 0) -> None:
-        """Waits for pending work on it, then copies C-contiguous `data` to the device (and to the host copy), done on return."""
+        """Waits for pending work on it, then copies C-contiguous `data` to the device (not to the host copy), done on return."""
     def wait(self) -> None:
         """Waits for pending work that uses it."""
     host_visible: bool
@@ -223,17 +223,24 @@ class Stream:
 
 def compile(
     source: str,
-    name: str,
+    name: str | bytes,
     language: str,
     entry: str,
     defines: Sequence[tuple[str, str]],
-    include_dirs: Sequence[str],
+    include_dirs: Sequence[str | bytes],
     virtual_includes: dict[str, str],
     optimize: bool,
     debug_info: bool,
     target: str,
 ) -> tuple[bytes, list[tuple[str, int, int, str, str, str]], list[str]]: ...
-def validate_spirv(spirv: bytes, vulkan_minor: int = 2, scalar_block_layout: bool = False) -> str: ...
-def disassemble_spirv(spirv: bytes) -> str: ...
-def assemble_spirv(text: str) -> bytes: ...
+def validate_spirv(
+    spirv: bytes,
+    vulkan_minor: int = 2,
+    scalar_block_layout: bool = False,
+    uniform_buffer_standard_layout: bool = True,
+    relax_block_layout: bool = True,
+    workgroup_scalar_block_layout: bool = False,
+) -> str: ...
+def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
+def assemble_spirv(text: str, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...
 def decompile_spirv(spirv: bytes, language: str, entry: str) -> str: ...

@@ -159,8 +159,10 @@ class Memory:
         return out
 
     def write(self, data: ArrayLike) -> None:
-        """Waits for pending work on this object, then copies `data` to the device (and to the host copy); done on return.
+        """Waits for pending work on this object, then copies `data` to the device; done on return.
 
+        The host copy of a `device` object stays as it is, as with `read`: `data()` is the host's side, and an OpSyncDevice
+        recorded later uploads what that holds.
         `data` has `size()` elements and any shape; it is converted to `dtype` (floats round, integers must fit).
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype that does not
         convert without loss, FailedPreconditionError when destroyed.
@@ -168,8 +170,8 @@ class Memory:
         self._require_init("be written")
         array = matching(data, self._dtype, self._count, self._describe())
         self._native.write(array)
-        if self._memory_type is DEVICE:
-            # Both hold the data then: a host copy that kept older data would win at the next OpSyncDevice.
+        if self._memory_type in _SINGLE and not self._native.host_visible:
+            # An image that was to have one memory, on a device that pads its rows: both sides hold the data all the same.
             np.copyto(self.data(), array.reshape(-1))
         self._report()
 
@@ -180,7 +182,7 @@ class Memory:
         """
         self._require_init("be read")
         wanted = self._dtype if dtype is None else np.dtype(dtype)
-        if self._memory_type in _SINGLE and copy is not True:
+        if self._memory_type in _SINGLE and self._native.host_visible and copy is not True:
             self._native.wait()
             self._report()
             array = self.numpy()

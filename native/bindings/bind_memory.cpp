@@ -119,6 +119,8 @@ void bind_memory(py::module_& m) {
                  r.require_init("wait for");
                  const py::gil_scoped_release unlocked;
                  r.wait_pending();
+                 if (r.host_visible())
+                     r.settle();
              })
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("vk_memory", [](const Resource& r) { return handle_value(r.device_memory().memory()); })

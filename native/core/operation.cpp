@@ -59,6 +59,8 @@ public:
                 plan.use(*resource, UseKind::transfer_write);
             } else {
                 plan.mention(*resource);
+                if (resource->memory_type() != MemoryType::storage)
+                    plan.bring_to_device(*resource);
             }
         }
     }
@@ -91,7 +93,8 @@ public:
                 plan.use_host(*resource, UseKind::transfer_write);
             } else {
                 plan.mention(*resource);
-                plan.bring_to_host(*resource);
+                if (resource->memory_type() != MemoryType::storage)
+                    plan.bring_to_host(*resource);
             }
         }
     }

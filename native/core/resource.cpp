@@ -94,6 +94,11 @@ void Resource::wait_pending() {
         }
 }
 
+void Resource::settle() const {
+    flush(device_memory());
+    invalidate(device_memory());
+}
+
 void Resource::check_range(uint64_t offset, uint64_t size, const char* action) const {
     require_init(action);
     if (offset > nbytes_ || size > nbytes_ - offset)
@@ -108,7 +113,7 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
         return;
     wait_pending();
     if (direct_) {
-        invalidate(device_memory());
+        settle();
         std::memcpy(out, direct_ + offset, size);
     } else {
         download(out, offset, size);

@@ -54,6 +54,9 @@ public:
     // Before and after the device uses memory that the host wrote to or will read; no-ops on coherent memory.
     void flush(const Allocation& memory) const;
     void invalidate(const Allocation& memory) const;
+    // Brings both sides of memory that the host addresses together, once no work is pending: what the host wrote goes out
+    // (a cache writes back only lines it changed), then what the device wrote comes in.
+    void settle() const;
 
 protected:
     Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace kp {
 
@@ -70,7 +71,20 @@ void Staging::submit(Slot& slot, const std::function<void(VkCommandBuffer)>& com
 void Staging::wait(Slot& slot) {
     if (slot.value == 0)
         return;
-    while (!queue().wait(slot.value, UINT64_C(1'000'000'000))) {
+    try {
+        while (!queue().wait(slot.value, UINT64_C(1'000'000'000))) {
+        }
+    } catch (...) {
+        // The wait failed, not the work: the caller is about to free what the GPU may still use, so see it through by
+        // polling. On a lost device polling fails too, and nothing is in use any more.
+        try {
+            while (!queue().reached(slot.value))
+                std::this_thread::yield();
+        } catch (const Error&) {
+            slot.value = 0;
+        }
+        slot.value = 0;
+        throw;
     }
     slot.value = 0;
 }

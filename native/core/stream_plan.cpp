@@ -77,6 +77,8 @@ void StreamPlan::use_host(Resource& resource, UseKind kind) {
 
 void StreamPlan::mention(Object& object) { object_slot(object); }
 
+void StreamPlan::bring_to_device(Resource& resource) { add_range(flushes_, resource.device_memory()); }
+
 void StreamPlan::bring_to_host(Resource& resource) { add_range(invalidates_, resource.device_memory()); }
 
 void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }

@@ -28,7 +28,8 @@ public:
     void use(Resource& resource, UseKind kind);       // the device's side
     void use_host(Resource& resource, UseKind kind);  // the host copy
     void mention(Object& object);                     // used by the recording, but no memory access of its own
-    void bring_to_host(Resource& resource);           // the host will read the one memory
+    void bring_to_device(Resource& resource);         // the host wrote to the one memory
+    void bring_to_host(Resource& resource);           // the host will read it
     void full_barrier();
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
