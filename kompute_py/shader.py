@@ -16,7 +16,8 @@ __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 _LANGUAGES = ("glsl", "hlsl")
 # A str on one line with such an end is a path. What each is written in; None: it is SPIR-V already.
 _SUFFIXES = {".comp": "glsl", ".glsl": "glsl", ".hlsl": "hlsl", ".spv": None, ".spvasm": None}
-_SPIRV_MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+_SPIRV_MAGIC = b"\x03\x02\x23\x07"
+_TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
 class ShaderCompileWarning(KomputeWarning):
@@ -44,8 +45,8 @@ def compile(
 
     Args:
         source: The text of the shader, or where it is: a path object, or a `str` on one line that ends in
-            ``.comp``, ``.glsl``, ``.hlsl``, ``.spv`` or ``.spvasm``. A ``.spv`` file is returned as it is, a
-            ``.spvasm`` file is assembled. A GLSL source without a ``#version`` counts as version 450.
+            ``.comp``, ``.glsl``, ``.hlsl``, ``.spv`` or ``.spvasm``. A ``.spv`` file is validated and
+            returned as it is, a ``.spvasm`` file is assembled and validated. A GLSL source without a ``#version`` counts as version 450.
         language: ``"glsl"`` or ``"hlsl"``; by default what the path's suffix says, else GLSL.
         entry: The name of the entry point. In HLSL it is the function to compile; in GLSL that function is
             always ``main`` and the module's entry point gets this name.
@@ -115,7 +116,7 @@ def _compile(
         if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
             if language is not None or macros:
                 raise InvalidArgumentError(f"{path} is SPIR-V already: language and defines cannot apply to it")
-            return _Compiled(_module(path, text), files)
+            return _Compiled(_module(path, text, target), files)
         language = language or _SUFFIXES.get(suffix)
     spirv, found, included = _native.compile(
         text,
@@ -158,15 +159,22 @@ def _read(path: Path) -> bytes:
         raise NotFoundError(f"Cannot read the shader file {str(path)!r}: {error}") from error
 
 
-def _module(path: Path, content: bytes) -> bytes:
+def _module(path: Path, content: bytes, target: str) -> bytes:
+    """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
     from . import _native
 
+    if target not in _TARGETS:
+        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(_TARGETS)}")
+    minor = _TARGETS.index(target)
     if path.suffix.lower() == ".spvasm":
-        return _native.assemble_spirv(content)
-    if content[:4] not in _SPIRV_MAGIC or len(content) % 4:
+        content = _native.assemble_spirv(content, minor, os.fsencode(path))
+    elif content[:4] != _SPIRV_MAGIC or len(content) % 4:
         raise InvalidArgumentError(
             f"{path} is not SPIR-V: it has {len(content)} bytes and starts with {content[:4]!r}"
         )
+    # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
+    if problem := _native.validate_spirv(content, minor, scalar_block_layout=True):
+        raise InvalidArgumentError(f"{path} is not valid SPIR-V for {target}: {problem}")
     return content
 
 

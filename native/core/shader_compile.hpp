@@ -71,7 +71,9 @@ struct ValidationOptions {
 [[nodiscard]] std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options);
 
 [[nodiscard]] std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_names = true);
-[[nodiscard]] std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor = 2);  // throws ShaderCompileFailure
+// Throws ShaderCompileFailure; `name` is the file that its messages name.
+[[nodiscard]] std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor = 2,
+                                                   const std::string& name = "<source>");
 [[nodiscard]] std::string decompile_spirv(std::span<const uint32_t> words, SourceLanguage language, const std::string& entry = "main");
 
 }  // namespace kp
