@@ -1,6 +1,6 @@
 """Types of the native module. Private: the public classes in this package hold these objects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -222,16 +222,16 @@ class Stream:
     """The timeline value that the last submission signals."""
 
 def compile(
-    source: str,
+    source: str | bytes,
     name: str | bytes,
     language: str,
-    entry: str,
-    defines: Sequence[tuple[str, str]],
+    entry: str | bytes,
+    defines: Sequence[tuple[str | bytes, str | bytes]],
     include_dirs: Sequence[str | bytes],
-    virtual_includes: dict[str, str],
+    virtual_includes: Mapping[str, str | bytes],
     optimize: bool,
     debug_info: bool,
-    target: str,
+    target: str | bytes,
 ) -> tuple[bytes, list[tuple[str, int, int, str, str, str]], list[str]]: ...
 def validate_spirv(
     spirv: bytes,
@@ -242,5 +242,5 @@ def validate_spirv(
     workgroup_scalar_block_layout: bool = False,
 ) -> str: ...
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
-def assemble_spirv(text: str, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...
+def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...
 def decompile_spirv(spirv: bytes, language: str, entry: str) -> str: ...

@@ -99,7 +99,9 @@ def _compile(
     from . import _native
 
     if language is not None and language not in _LANGUAGES:
-        raise InvalidArgumentError(f"{language!r} is not a shading language; choose one of {', '.join(_LANGUAGES)}")
+        raise InvalidArgumentError(
+            f"{language!r} is not a shading language; choose one of {', '.join(_LANGUAGES)}"
+        )
     if not isinstance(entry, str) or not isinstance(target, str):
         raise ArgumentTypeError("entry and target must each be a str")
     macros = _macros(defines or {})
@@ -115,7 +117,9 @@ def _compile(
         suffix = path.suffix.lower()
         if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
             if language is not None or macros:
-                raise InvalidArgumentError(f"{path} is SPIR-V already: language and defines cannot apply to it")
+                raise InvalidArgumentError(
+                    f"{path} is SPIR-V already: language and defines cannot apply to it"
+                )
             return _Compiled(_module(path, text, target), files)
         language = language or _SUFFIXES.get(suffix)
     spirv, found, included = _native.compile(
@@ -184,7 +188,9 @@ def _encoded(what: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"{what} contains half of a surrogate pair, which is no character") from error
+        raise InvalidArgumentError(
+            f"{what} contains half of a surrogate pair, which is no character"
+        ) from error
 
 
 def _macros(defines: Mapping[str, object]) -> list[tuple[bytes, bytes]]:
@@ -214,7 +220,9 @@ def _literal(name: str, value: Any) -> bytes:
         )
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidArgumentError(f"The macro {name} = {value}: shading languages have no literal for it")
+            raise InvalidArgumentError(
+                f"The macro {name} = {value}: shading languages have no literal for it"
+            )
         return repr(value).encode()
     raise ArgumentTypeError(
         f"The macro {name} is a {type(value).__name__}; it must be a str, int, float, bool or None"

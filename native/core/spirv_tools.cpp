@@ -119,14 +119,14 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
     tools.SetMessageConsumer([&](spv_message_level_t level, const char*, const spv_position_t& at,
                                  const char* message) {
         const auto line = static_cast<uint32_t>(at.line) + 1;
-        diagnostics.push_back({to_valid_utf8(name), line, static_cast<uint32_t>(at.column) + 1,
+        diagnostics.push_back({file, line, static_cast<uint32_t>(at.column) + 1,
                                level <= SPV_MSG_ERROR ? "error" : "warning", to_valid_utf8(trimmed(message)),
                                to_valid_utf8(line_of_text(text, line))});
     });
     std::vector<uint32_t> words;
     if (!tools.Assemble(text.data(), text.size(), &words)) {
         if (diagnostics.empty())
-            diagnostics.push_back({to_valid_utf8(name), 0, 0, "error", "the assembler rejects the text", ""});
+            diagnostics.push_back({file, 0, 0, "error", "the assembler rejects the text", ""});
         const std::string shown = render_diagnostics(diagnostics);
         throw ShaderCompileFailure(shown, std::move(diagnostics));
     }
