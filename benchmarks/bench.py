@@ -1,0 +1,79 @@
+"""What the figures share in one process: the Manager, the floor's device, the shader, three tensors of 4 KiB."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+import kompute_py as kp
+
+from .figures import Measured
+from .floor import Floor
+from .timing import FULL, QUICK, Plan, Side, alternate, ratio
+
+SHADER = """
+#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) readonly buffer Left { float left[]; };
+layout(set = 0, binding = 1) readonly buffer Right { float right[]; };
+layout(set = 0, binding = 2) writeonly buffer Product { float product[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < product.length()) product[i] = left[i] * right[i];
+}
+"""
+_LOCAL_SIZE = 64
+
+
+class Bench:
+    """One process's benchmarks on the driver that it sees. Things are made when a figure first asks for them."""
+
+    GROUPS = Floor.ELEMENTS // _LOCAL_SIZE
+
+    def __init__(self, driver: str, quick: bool) -> None:
+        self.driver = driver
+        self.quick = quick
+        self.plan: Plan = QUICK if quick else FULL
+
+    @functools.cached_property
+    def manager(self) -> kp.Manager:
+        return kp.Manager(validation=False, pipeline_cache_dir="")
+
+    @functools.cached_property
+    def spirv(self) -> bytes:
+        return kp.compile(SHADER)
+
+    @functools.cached_property
+    def floor(self) -> Floor:
+        return Floor(self.spirv, self.GROUPS)
+
+    @functools.cached_property
+    def tensors(self) -> list[kp.Tensor]:
+        """Left, right and product: 4 KiB each, with a host copy each."""
+        left = np.arange(Floor.ELEMENTS, dtype=np.float32)
+        return [self.manager.tensor(data) for data in (left, np.full_like(left, 3), np.zeros_like(left))]
+
+    @functools.cached_property
+    def algorithm(self) -> kp.Algorithm:
+        return self.manager.algorithm(self.tensors, self.spirv, (self.GROUPS, 1, 1))
+
+    def compare(
+        self, ours: Side, baseline: Side | None = None, *, scale: float = 1.0, times: int | None = None
+    ) -> Measured:
+        """Measures both sides in turns; `scale` times as many blocks as usual."""
+        plan = self.plan.scaled(scale)
+        if baseline is None:
+            return Measured(*alternate(plan, ours, times=times))
+        mine, theirs = alternate(plan, ours, baseline, times=times)
+        return Measured(mine, theirs, ratio(mine, theirs))
+
+    def close(self) -> None:
+        """Destroys what was made."""
+        made = self.__dict__
+        if "floor" in made:
+            made.pop("floor").close()
+        for name in ("algorithm", "tensors"):
+            made.pop(name, None)
+        if "manager" in made:
+            made.pop("manager").destroy()

@@ -1,0 +1,69 @@
+"""Where and when it was measured: kind of processor, system, versions. No names of machines or users."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import sys
+from pathlib import Path
+
+
+def processor() -> str:
+    """The processor's model and how many logical ones this process may use."""
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name" and value.strip():
+                model = value.strip()
+                break
+    except OSError:
+        pass
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:
+        count = os.cpu_count() or 1
+    return f"{model}, {count} logical processor{'s' if count != 1 else ''}"
+
+
+def memory() -> str:
+    """The size of main memory; empty where the system does not say."""
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
+    except (AttributeError, ValueError, OSError):
+        return ""
+
+
+def system() -> str:
+    """The distribution's name and release."""
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except (OSError, AttributeError):
+        return f"{platform.system()} {platform.release()}"
+
+
+def describe() -> dict[str, str]:
+    """All of it, by what it is."""
+    import numpy
+
+    import kompute_py
+
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
+        "memory": memory(),
+        "system": system(),
+        "python": sys.version.split()[0],
+        "numpy": numpy.__version__,
+        "kompute_py": kompute_py.__version__,
+    }
+
+
+def driver_text() -> str:
+    """The driver of the first device that the process sees, with its version."""
+    import kompute_py as kp
+
+    device = kp.list_devices()[0]
+    version = device["driver_info"] or device["driver_version"]
+    return f"{device['device_name']}; {device['driver_name']} {version}; Vulkan {device['api_version']}"

@@ -1,0 +1,13 @@
+"""Importing this registers all figures, in the order of the table."""
+
+from __future__ import annotations
+
+# isort: off
+from . import rows_sequence  # noqa: F401
+from . import rows_memory  # noqa: F401
+from . import rows_start  # noqa: F401
+
+# isort: on
+from .figures import REGISTRY
+
+__all__ = ["REGISTRY"]

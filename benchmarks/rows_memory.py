@@ -1,0 +1,128 @@
+"""Memory: making tensors and moving their contents, against memcpy and ndarray.copy()."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import kompute_py as kp
+
+from .bench import Bench
+from .figures import REGISTRY, TIMES, Measured
+from .floor import CopyPair
+from .timing import prepared, side
+
+LARGE = 64 << 20
+SMALL = 1 << 10
+_AT_A_TIME = 1000
+# The null driver keeps a second copy of memory to show a missing flush, so that its transfers are no measure.
+_CPU_DRIVERS = ("lavapipe", "swiftshader")
+
+
+def _sync(bench: Bench, operation: type[kp.OpBase]) -> Measured:
+    tensor = bench.manager.tensor(np.ones(LARGE // 4, np.float32))
+    # Both ways once: each page is there before the clock starts.
+    sequence = bench.manager.sequence()
+    sequence.eval(kp.OpSyncDevice([tensor])).eval(kp.OpSyncLocal([tensor]))
+    sequence.clear()
+    sequence.record(operation([tensor]))
+    pair = CopyPair(LARGE)
+    try:
+        return bench.compare(side(sequence.eval), pair.copy, times=1)
+    finally:
+        pair.close()
+
+
+@REGISTRY.figure(
+    "sync-device-64m",
+    "OpSyncDevice of 64 MiB",
+    TIMES,
+    drivers=_CPU_DRIVERS,
+    baseline="memcpy",
+    judged_on="lavapipe",
+    must=1.05,
+)
+def sync_device(bench: Bench) -> Measured:
+    return _sync(bench, kp.OpSyncDevice)
+
+
+@REGISTRY.figure(
+    "sync-local-64m",
+    "OpSyncLocal of 64 MiB",
+    TIMES,
+    drivers=_CPU_DRIVERS,
+    baseline="memcpy",
+    judged_on="lavapipe",
+    must=1.05,
+)
+def sync_local(bench: Bench) -> Measured:
+    return _sync(bench, kp.OpSyncLocal)
+
+
+@REGISTRY.figure(
+    "tensor-64m",
+    "make a 64 MiB tensor",
+    TIMES,
+    baseline="ndarray.copy()",
+    judged_on="lavapipe",
+    must=1.3,
+    aim=1.05,
+)
+def large_tensor(bench: Bench) -> Measured:
+    data = np.ones(LARGE // 4, np.float32)
+    manager = bench.manager
+    ours = prepared(lambda: None, lambda: manager.tensor(data))
+    return bench.compare(ours, prepared(lambda: None, data.copy), times=1)
+
+
+def _small_tensor(bench: Bench, alive: int) -> Measured:
+    data = np.ones(SMALL // 4, np.float32)
+    make = bench.manager.tensor
+    kept = [make(data) for _ in range(alive)]
+
+    def ours(times: int) -> float:
+        made = []
+        clock = time.perf_counter
+        start = clock()
+        for _ in range(times):
+            made.append(make(data))
+        return clock() - start
+
+    def copies(times: int) -> float:
+        made = []
+        clock = time.perf_counter
+        start = clock()
+        for _ in range(times):
+            made.append(data.copy())
+        return clock() - start
+
+    measured = bench.compare(ours, copies, times=_AT_A_TIME)
+    del kept
+    return measured
+
+
+@REGISTRY.figure(
+    "tensor-1k-5000",
+    "make a 1 KiB tensor with 5,000 alive",
+    "us",
+    baseline="ndarray.copy()",
+    judged_on="lavapipe",
+    must=4,
+    aim=3,
+)
+def few_tensors(bench: Bench) -> Measured:
+    return _small_tensor(bench, 5_000)
+
+
+@REGISTRY.figure(
+    "tensor-1k-100000",
+    "make a 1 KiB tensor with 100,000 alive",
+    "us",
+    baseline="ndarray.copy()",
+    judged_on="lavapipe",
+    must=4,
+    aim=3,
+)
+def many_tensors(bench: Bench) -> Measured:
+    return _small_tensor(bench, 100_000)

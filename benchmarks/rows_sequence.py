@@ -1,0 +1,103 @@
+"""Recording and evaluating: what lies between a Python statement and vkQueueSubmit."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import kompute_py as kp
+
+from .bench import Bench
+from .figures import REGISTRY, TIMES, Measured
+from .timing import side
+
+
+@REGISTRY.figure(
+    "eval",
+    "eval of a recorded one-dispatch sequence",
+    "us",
+    baseline="C submit and wait",
+    judged_on="null",
+    must=0.8,
+    aim=0.3,
+)
+def evaluate(bench: Bench) -> Measured:
+    sequence = bench.manager.sequence().record(kp.OpAlgoDispatch(bench.algorithm))
+    return bench.compare(side(sequence.eval), bench.floor.eval)
+
+
+@REGISTRY.figure(
+    "record",
+    "record one OpAlgoDispatch (object and record)",
+    "us",
+    judged_on="null",
+    must=1.2,
+    aim=0.5,
+)
+def record(bench: Bench) -> Measured:
+    sequence = bench.manager.sequence()
+    algorithm = bench.algorithm
+
+    def run(times: int) -> float:
+        sequence.clear()
+        clock = time.perf_counter
+        start = clock()
+        for _ in range(times):
+            sequence.record(kp.OpAlgoDispatch(algorithm))
+        return clock() - start
+
+    return bench.compare(run, times=1000)
+
+
+@REGISTRY.figure(
+    "clear-record-eval",
+    "clear, record 3 operations, eval",
+    "us",
+    baseline="C record, submit and wait",
+    judged_on="null",
+    must=12,
+    aim=5,
+)
+def clear_record_eval(bench: Bench) -> Measured:
+    sequence = bench.manager.sequence()
+    algorithm = bench.algorithm
+    inputs, outputs = bench.tensors[:2], bench.tensors[2:]
+
+    def work() -> None:
+        sequence.clear()
+        sequence.record(kp.OpSyncDevice(inputs))
+        sequence.record(kp.OpAlgoDispatch(algorithm))
+        sequence.record(kp.OpSyncLocal(outputs))
+        sequence.eval()
+
+    return bench.compare(side(work), bench.floor.rerecorded_roundtrip)
+
+
+@REGISTRY.figure(
+    "roundtrip",
+    "upload 2 x 4 KiB, dispatch, download",
+    TIMES,
+    baseline="the same commands in C",
+    judged_on="lavapipe",
+    must=1.10,
+    aim=1.02,
+)
+def roundtrip(bench: Bench) -> Measured:
+    left, right, product = bench.tensors
+    sequence = (
+        bench.manager.sequence()
+        .record(kp.OpSyncDevice([left, right]))
+        .record(kp.OpAlgoDispatch(bench.algorithm))
+        .record(kp.OpSyncLocal([product]))
+    )
+    floor = bench.floor
+    floor.host(0)[:], floor.host(1)[:] = left.data(), right.data()
+    # Submissions to a CPU driver wait for threads to wake up, which varies: more blocks than elsewhere.
+    measured = bench.compare(side(sequence.eval), floor.roundtrip, scale=4)
+    if bench.driver != "null":  # which runs no shaders
+        expected = left.data() * right.data()
+        for who, result in (("kompute_py", product.data()), ("the C floor", floor.host(2))):
+            if not np.array_equal(result, expected):
+                raise AssertionError(f"{who} computed a wrong product on {bench.driver}")
+    return measured

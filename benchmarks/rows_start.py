@@ -1,0 +1,99 @@
+"""Starting up: importing, opening a device, making an algorithm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from .bench import Bench
+from .figures import DRIVERS, NO_DRIVER, REGISTRY, TIMES, Measured
+from .paths import ROOT, cache_directory
+from .timing import Sample, ratio
+
+
+def _fresh(*arguments: str) -> float:
+    """Seconds that benchmarks.fresh measured in an interpreter of its own."""
+    environment = dict(os.environ)
+    # As after an installation: bytecode is on disk. A user's setting or a read-only source tree must not decide that.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(cache_directory() / "bytecode")
+    # The pipeline cache is part of what a Manager opens by default, but not the user's own one.
+    environment["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = str(cache_directory() / "pipelines")
+    environment["KOMPUTE_PY_VALIDATION"] = "0"
+    command = [sys.executable, "-m", "benchmarks.fresh", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} in a fresh interpreter failed:\n{done.stderr.strip()}")
+    return float(done.stdout)
+
+
+def _fresh_pairs(bench: Bench, ours: str, theirs: str) -> tuple[Sample, Sample]:
+    rounds = 3 if bench.quick else 25
+    order = [ours, theirs]
+    values: dict[str, list[float]] = {ours: [], theirs: []}
+    for what in order:
+        _fresh(what)  # writes bytecode, warms the system's file cache
+    for _ in range(rounds):
+        for what in order:
+            values[what].append(_fresh(what))
+        order.reverse()
+    return Sample(tuple(values[ours])), Sample(tuple(values[theirs]))
+
+
+@REGISTRY.figure(
+    "algorithm",
+    "algorithm from SPIR-V that this Manager has seen",
+    "us",
+    drivers=DRIVERS,
+    judged_on="lavapipe",
+    must=60,
+    aim=15,
+)
+def seen_algorithm(bench: Bench) -> Measured:
+    make, tensors, groups = bench.manager.algorithm, bench.tensors, (bench.GROUPS, 1, 1)
+    # A copy, so that equal bytes are found, not the same object.
+    spirv = bytes(bytearray(bench.spirv))
+    kept = [make(tensors, bench.spirv, groups)]
+
+    def run(times: int) -> float:
+        made = []
+        clock = time.perf_counter
+        start = clock()
+        for _ in range(times):
+            made.append(make(tensors, spirv, groups))
+        return clock() - start
+
+    measured = bench.compare(run, times=100)
+    del kept
+    return measured
+
+
+@REGISTRY.figure(
+    "import",
+    "import kompute_py, after NumPy",
+    "ms",
+    drivers=(NO_DRIVER,),
+    baseline="import numpy",
+    must=25,
+    aim=15,
+)
+def import_package(bench: Bench) -> Measured:
+    ours, numpy = _fresh_pairs(bench, "import", "numpy")
+    return Measured(ours, numpy, ratio(ours, numpy))
+
+
+@REGISTRY.figure(
+    "manager",
+    "make a Manager in a fresh process",
+    TIMES,
+    drivers=DRIVERS,
+    baseline="instance and device in C",
+    judged_on="lavapipe",
+    must=1.3,
+    aim=1.1,
+)
+def make_manager(bench: Bench) -> Measured:
+    ours, floor = _fresh_pairs(bench, "manager", "floor")
+    return Measured(ours, floor, ratio(ours, floor))

@@ -1,0 +1,130 @@
+"""The table: one row for each figure and driver, as aligned text or as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .figures import NO_DRIVER, TIMES, Figure, Measured
+
+HEADER = ("figure", "driver", "ours", "least", "±", "baseline", "", "ratio", "must be", "aim", "met")
+_RIGHT = {2, 3, 4, 5, 7, 8, 9}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The numbers of one figure on one driver. Times are in seconds."""
+
+    figure: str
+    driver: str
+    ours: float
+    least: float
+    spread: float
+    """Of what the figure judges: half of the middle half's width over the median."""
+    value: float
+    """What the figure judges, in its unit; the median over the blocks."""
+    baseline: float | None = None
+    ratio: float | None = None
+
+    @staticmethod
+    def of(figure: Figure, driver: str, measured: Measured) -> Row:
+        """The row of what was measured."""
+        value = figure.value(measured)
+        return Row(
+            figure.name,
+            driver,
+            measured.ours.median,
+            measured.ours.least,
+            value.spread,
+            value.median,
+            measured.baseline.median if measured.baseline is not None else None,
+            measured.ratio.median if measured.ratio is not None else None,
+        )
+
+
+def met(figure: Figure, row: Row) -> str:
+    """ "aim", "yes" or "NO" on the driver that the figure is judged on; elsewhere empty."""
+    if figure.must is None or row.driver != figure.judged_on:
+        return ""
+    if figure.aim is not None and row.value <= figure.aim:
+        return "aim"
+    return "yes" if row.value <= figure.must else "NO"
+
+
+def duration(seconds: float) -> str:
+    """Three digits with the unit that fits; below a microsecond as its fraction."""
+    unit, scale = "us", 1e6
+    if seconds >= 1:
+        unit, scale = "s", 1.0
+    elif seconds >= 1e-3:
+        unit, scale = "ms", 1e3
+    number = seconds * scale
+    digits = 0 if number >= 100 else 1 if number >= 10 else 2 if number >= 0.1 else 3
+    return f"{number:.{digits}f} {unit}"
+
+
+def _target(figure: Figure, row: Row, value: float | None) -> str:
+    if value is None or row.driver != figure.judged_on:
+        return ""
+    return f"≤ {value:.2f} x" if figure.unit == TIMES else f"≤ {value:g} {figure.unit}"
+
+
+def _cells(figure: Figure, row: Row) -> tuple[str, ...]:
+    return (
+        figure.title,
+        "" if row.driver == NO_DRIVER else row.driver,
+        duration(row.ours),
+        duration(row.least),
+        f"{row.spread * 100:.0f}%",
+        duration(row.baseline) if row.baseline is not None else "",
+        figure.baseline if row.baseline is not None else "",
+        f"{row.ratio:.2f} x" if row.ratio is not None else "",
+        _target(figure, row, figure.must),
+        _target(figure, row, figure.aim),
+        met(figure, row),
+    )
+
+
+def _lines(figures: list[Figure], rows: list[Row]) -> list[tuple[str, ...]]:
+    """The cells of all rows, in the figures' order; the title stands once."""
+    lines = []
+    for figure in figures:
+        title = True
+        for row in rows:
+            if row.figure == figure.name:
+                cells = _cells(figure, row)
+                lines.append(cells if title else ("", *cells[1:]))
+                title = False
+    return lines
+
+
+def _widths(lines: list[tuple[str, ...]]) -> list[int]:
+    return [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int], gap: str) -> str:
+    return gap.join(
+        cell.rjust(width) if i in _RIGHT else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+
+
+def text(figures: list[Figure], rows: list[Row]) -> str:
+    """The table for a terminal."""
+    lines = [HEADER, *_lines(figures, rows)]
+    widths = _widths(lines)
+    made = [_aligned(line, widths, "  ").rstrip() for line in lines]
+    return "\n".join([made[0], "-" * max(map(len, made)), *made[1:]])
+
+
+def markdown(figures: list[Figure], rows: list[Row]) -> str:
+    """The table for a document."""
+    lines = [HEADER, *_lines(figures, rows)]
+    widths = _widths(lines)
+    rule = ["-" * (width - 1) + ":" if i in _RIGHT else "-" * width for i, width in enumerate(widths)]
+    return "\n".join(f"| {_aligned(line, widths, ' | ')} |" for line in [lines[0], tuple(rule), *lines[1:]])
+
+
+LEGEND = (
+    "Medians over blocks that alternate with the baseline's in one process; `least` is the fastest block, ± half of the "
+    "middle half's width. `ratio` is ours over the baseline, block by block. Targets hold on the driver of their row."
+)
