@@ -227,6 +227,8 @@ void Device::close() {
     staging_->clear();
     retire_.drain();
     pipelines_->close();
+    // The Manager's Python object may live on for long; the memory that no view shows must not.
+    memory_->trim();
 }
 
 void Device::note(std::string text) {

@@ -342,6 +342,21 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) 
     std::erase_if(pool.blocks, [&](const auto& other) { return other.get() == block; });
 }
 
+void MemoryAllocator::trim() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (auto& pools : pools_)
+        for (auto& pool : pools)
+            std::erase_if(pool.blocks, [&](const auto& block) {
+                if (!block->ranges.empty())
+                    return false;
+                auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
+                heap.reserved -= block->size;
+                --heap.blocks;
+                destroy_block(block.get());
+                return true;
+            });
+}
+
 std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> MemoryAllocator::statistics() const {
     const std::lock_guard lock(mutex_);
     return heaps_;

@@ -88,6 +88,9 @@ public:
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
+    // Gives the blocks that hold nothing back to the driver.
+    void trim() noexcept;
+
     [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics() const;
     // Whether `device_and_host` finds memory that is both, among these type bits.
     [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
