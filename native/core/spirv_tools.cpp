@@ -115,6 +115,7 @@ std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_nam
 
 std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor, const std::string& name) {
     spvtools::SpirvTools tools(environment_of(vulkan_minor));
+    const std::string file = to_valid_utf8(name);
     std::vector<Diagnostic> diagnostics;
     tools.SetMessageConsumer([&](spv_message_level_t level, const char*, const spv_position_t& at,
                                  const char* message) {
