@@ -1,9 +1,8 @@
-"""Every example runs, is right, and notices a wrong result; so does the README's first script."""
+"""Every example runs, is right, and notices a wrong result."""
 
 from __future__ import annotations
 
 import importlib.util
-import re
 from pathlib import Path
 
 import pytest
@@ -60,14 +59,3 @@ def test_example_notices_a_wrong_result(name, tmp_path, monkeypatch, capsys):
     )
     assert example.main(arguments(name, tmp_path)) != 0
     assert "WRONG" in capsys.readouterr().out
-
-
-def test_first_script_of_the_readme(capsys):
-    text = (ROOT / "README.md").read_text()
-    script = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
-    assert len([line for line in script.splitlines() if line.strip()]) <= 20
-    names = {}
-    exec(compile(script, "README.md", "exec"), names)
-    names["mgr"].destroy()
-    shown = capsys.readouterr().out
-    assert shown.strip() == re.search(r"```text\n(.*?)```", text, re.DOTALL).group(1).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -113,6 +114,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Runs a command line; see `kompute_py.cli.main`."""
     global _wants_traceback
     _wants_traceback = False
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or pipe with an old code page shows "?" for a "×" then, where it would end the program.
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="replace")
     try:
         app(args=None if argv is None else list(argv), prog_name=_PROGRAM)
     except SystemExit as stop:

@@ -1,0 +1,106 @@
+"""The code and the links of README.md and docs/: what they show runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import kompute_py as kp
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = (ROOT / "README.md").read_text()
+
+
+def code_of(page, language="python"):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+def test_first_script_of_the_readme(mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    script = code_of("README.md")[0]
+    assert len([line for line in script.splitlines() if line.strip()]) <= 20
+    names: dict = {}
+    exec(compile(script, "README.md", "exec"), names)
+    names["mgr"].destroy()
+    assert capsys.readouterr().out == code_of("README.md", "text")[0]
+
+
+SOURCE = """
+#version 450
+#ifndef SIZE
+#define SIZE 1
+#endif
+layout(local_size_x = SIZE) in;
+layout(binding = 0) buffer A { float a[]; };
+layout(binding = 1) buffer B { float b[]; };
+layout(push_constant) uniform Constants { uint number; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < b.length()) b[i] += a[i] * float(number);
+}
+"""
+
+
+@pytest.mark.parametrize("number", range(len(code_of("docs/migrating.md")) // 2))
+def test_code_of_the_migration_guide(number, mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    needs(mgr, "timestamps")
+    before, after = code_of("docs/migrating.md")[2 * number : 2 * number + 2]
+    assert before.startswith("# Kompute") and after.startswith("# kompute_py: ")
+    a, b = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    spirv = kp.compile(SOURCE)
+    names = {
+        "kp": kp,
+        "np": np,
+        "mgr": mgr,
+        "a": a,
+        "b": b,
+        "n": 3,
+        "params": [a, b],
+        "source": SOURCE,
+        "spirv": spirv,
+        "algorithm": mgr.algorithm([a, b], spirv, (3, 1, 1), [], [1]),
+        "sequence": mgr.sequence(),
+    }
+    mgr.sequence().eval(kp.OpSyncDevice([a, b]))
+    if after.startswith("sequence.eval", after.index("\n") + 1):
+        names["sequence"].record(kp.OpAlgoDispatch(names["algorithm"]))
+    exec(compile(after, "docs/migrating.md", "exec"), names)
+    if "sequence" in after and "eval" not in after:
+        names["sequence"].eval()
+    elif "sequence" not in after and "algorithm" in after:
+        mgr.sequence().eval(kp.OpAlgoDispatch(names["algorithm"]))
+        assert b.read().tolist() == [7, 14, 21]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = page.read_text()
+    headings = {
+        re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in text.splitlines()
+        if line.startswith("#")
+    }
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings, target
+        elif "://" not in target:
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_picture_of_the_readme():
+    path = ROOT / "docs" / "images" / "contact_sheet.png"
+    assert "docs/images/contact_sheet.png" in README
+    assert path.stat().st_size < 500_000
+    with Image.open(path) as picture:
+        assert picture.width > 800
+
+
+def test_readme_lists_every_example():
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"examples/{path.name}" in README
