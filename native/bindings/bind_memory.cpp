@@ -24,6 +24,7 @@ py::array host_array(Resource& resource, const py::object& base, const py::dtype
                                                         "read(), or copy it to a device tensor with OpCopy");
     if (static_cast<uint64_t>(count) * static_cast<uint64_t>(dtype.itemsize()) > resource.nbytes())
         throw Error(ErrorKind::out_of_range, "The view is larger than the " + resource.label());
+    resource.note_view();
     return py::array(dtype, {count}, {dtype.itemsize()}, data, base);
 }
 

@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "pipeline_store.hpp"
+#include "resource.hpp"
 #include "staging.hpp"
 
 #include <algorithm>
@@ -222,6 +223,8 @@ void Device::close() {
         }
         if (!object)
             break;
+        if (auto* resource = dynamic_cast<Resource*>(object.get()))
+            resource->keep_viewed();
         object->destroy();
     }
     staging_->clear();

@@ -55,6 +55,15 @@ std::shared_ptr<void> Resource::keep_host() const {
     return kept;
 }
 
+void Resource::keep_viewed() {
+    if (!viewed_)
+        return;
+    if (host_copy_)
+        kept_for_views_ = host_copy_;
+    else
+        kept_for_views_ = device_side_;
+}
+
 void Resource::release(std::vector<Point> points) {
     struct Payload {
         std::shared_ptr<DeviceSide> side;

@@ -44,6 +44,10 @@ public:
     [[nodiscard]] const Allocation& device_memory() const noexcept;
     // Keeps the bytes behind host_data() alive beyond destroy().
     [[nodiscard]] std::shared_ptr<void> keep_host() const;
+    // A view of host_data() was handed out. Nobody tells when it dies, but it keeps this object alive for as long.
+    void note_view() noexcept { viewed_ = true; }
+    // The device closes: if there may be views, the bytes behind them stay until this object goes.
+    void keep_viewed();
 
     // The device's contents, after pending work. Blocks.
     void read(void* out, uint64_t offset, uint64_t size);
@@ -72,7 +76,9 @@ protected:
     };
     std::shared_ptr<DeviceSide> device_side_;
     std::shared_ptr<HostCopy> host_copy_;
+    std::shared_ptr<void> kept_for_views_;
     std::byte* direct_ = nullptr;
+    bool viewed_ = false;
     uint64_t nbytes_;
     MemoryType memory_type_;
 
