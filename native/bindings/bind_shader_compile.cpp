@@ -30,8 +30,9 @@ py::bytes to_bytes(const std::vector<uint32_t>& words) {
 std::vector<uint32_t> words_of(const py::bytes& bytes) {
     const std::string_view view = bytes;
     if (view.size() % sizeof(uint32_t) != 0)
-        throw Error(ErrorKind::invalid_argument,
-                    "SPIR-V is words of 4 bytes; " + std::to_string(view.size()) + " bytes are no whole number of them");
+        throw Error(ErrorKind::invalid_argument, "SPIR-V is words of 4 bytes; " +
+                                                     std::to_string(view.size()) +
+                                                     " bytes are no whole number of them");
     std::vector<uint32_t> words(view.size() / sizeof(uint32_t));
     if (!words.empty()) std::memcpy(words.data(), view.data(), view.size());
     return words;
@@ -40,13 +41,15 @@ std::vector<uint32_t> words_of(const py::bytes& bytes) {
 SourceLanguage language_named(const std::string& name) {
     if (name == "glsl") return SourceLanguage::glsl;
     if (name == "hlsl") return SourceLanguage::hlsl;
-    throw Error(ErrorKind::invalid_argument, "'" + name + "' is not a shading language; choose one of glsl, hlsl");
+    throw Error(ErrorKind::invalid_argument,
+                "'" + name + "' is not a shading language; choose one of glsl, hlsl");
 }
 
-py::tuple compile_in_python(std::string source, std::string name, const std::string& language, std::string entry,
-                            std::vector<std::pair<std::string, std::string>> defines,
-                            std::vector<std::string> include_dirs, std::map<std::string, std::string> virtual_includes,
-                            bool optimize, bool debug_info, std::string target) {
+py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
+                            std::string entry, std::vector<std::pair<std::string, std::string>> defines,
+                            std::vector<std::string> include_dirs,
+                            std::map<std::string, std::string> virtual_includes, bool optimize,
+                            bool debug_info, std::string target) {
     CompileRequest request;
     request.source = std::move(source);
     request.name = std::move(name);
@@ -79,20 +82,21 @@ py::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics) {
 }
 
 void bind_shader_compile(py::module_& m) {
-    m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a, "include_dirs"_a,
-          "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a);
+    m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a,
+          "include_dirs"_a, "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a);
     m.def(
         "validate_spirv",
-        [](const py::bytes& spirv, uint32_t vulkan_minor, bool scalar_block_layout, bool uniform_buffer_standard_layout,
-           bool relax_block_layout, bool workgroup_scalar_block_layout) {
+        [](const py::bytes& spirv, uint32_t vulkan_minor, bool scalar_block_layout,
+           bool uniform_buffer_standard_layout, bool relax_block_layout, bool workgroup_scalar_block_layout) {
             const std::vector<uint32_t> words = words_of(spirv);
             const ValidationOptions options{vulkan_minor, scalar_block_layout, uniform_buffer_standard_layout,
                                             relax_block_layout, workgroup_scalar_block_layout};
             const py::gil_scoped_release released;
             return validate_spirv(words, options);
         },
-        "spirv"_a, "vulkan_minor"_a = 2, "scalar_block_layout"_a = false, "uniform_buffer_standard_layout"_a = true,
-        "relax_block_layout"_a = true, "workgroup_scalar_block_layout"_a = false);
+        "spirv"_a, "vulkan_minor"_a = 2, "scalar_block_layout"_a = false,
+        "uniform_buffer_standard_layout"_a = true, "relax_block_layout"_a = true,
+        "workgroup_scalar_block_layout"_a = false);
     m.def(
         "disassemble_spirv",
         [](const py::bytes& spirv, bool friendly_names) {

@@ -33,8 +33,9 @@ unsigned __stdcall thread_main(void* job) {
 }
 
 bool run_on_thread(Job& job, unsigned long bytes) {
-    const auto handle = reinterpret_cast<HANDLE>(_beginthreadex(
-        nullptr, static_cast<unsigned>(bytes), thread_main, &job, STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr));
+    const auto handle =
+        reinterpret_cast<HANDLE>(_beginthreadex(nullptr, static_cast<unsigned>(bytes), thread_main, &job,
+                                                STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr));
     if (!handle) return false;
     WaitForSingleObject(handle, INFINITE);
     CloseHandle(handle);

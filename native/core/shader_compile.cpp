@@ -55,9 +55,8 @@ const Target& target_named(const std::string& name) {
 
 bool is_name(std::string_view text) {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
-        return letter(c) || (c >= '0' && c <= '9');
-    });
+    return !text.empty() && letter(text.front()) &&
+           std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 // A name, or a macro with parameters: "SQUARE(x)".
@@ -83,7 +82,8 @@ void check(const CompileRequest& request) {
     }
     for (const std::string& directory : request.include_dirs)
         if (directory.empty() || directory.find('\0') != std::string::npos)
-            invalid("an include directory must not be empty or contain a NUL character; '.' is the current one");
+            invalid(
+                "an include directory must not be empty or contain a NUL character; '.' is the current one");
 }
 
 [[noreturn]] void fail(std::vector<Diagnostic> diagnostics) {
@@ -103,9 +103,9 @@ void check_text(const SourceFile& source, SourceLanguage language) {
     if (!facts.problem.empty()) fail(source, facts.problem_at, facts.problem);
     if (facts.blank) fail(source, {}, "the source is empty");
     if (language != SourceLanguage::glsl || !facts.has_version) return;
-    if (facts.version < 0)
-        fail(source, facts.version_at, "#version needs a number, as in '#version 450'");
-    const bool embedded = facts.version == 310 || facts.version == 320;  // glslang asks for "es" where it lacks
+    if (facts.version < 0) fail(source, facts.version_at, "#version needs a number, as in '#version 450'");
+    const bool embedded =
+        facts.version == 310 || facts.version == 320;  // glslang asks for "es" where it lacks
     if (facts.version < 420 && !embedded)
         fail(source, facts.version_at,
              "compute shaders need version 430 or later (or 310 es) of GLSL; '#version 450' is usual");
@@ -170,7 +170,10 @@ struct PassResult {
 class Compilation {
 public:
     Compilation(const CompileRequest& request, const Target& target)
-        : request_(request), target_(target), hlsl_(request.language == SourceLanguage::hlsl), sources_(request) {}
+        : request_(request),
+          target_(target),
+          hlsl_(request.language == SourceLanguage::hlsl),
+          sources_(request) {}
 
     CompileOutput run() {
         check_text(sources_.main(), request_.language);
@@ -202,15 +205,16 @@ private:
         if (for_debugging) options.SetGenerateDebugInfo();
         if (hlsl_) options.SetAutoBindUniforms(true);
         SourceFile& main = sources_.main();
-        if (!hlsl_ && !main.facts.has_version) options.SetForcedVersionProfile(assumed_version, shaderc_profile_core);
+        if (!hlsl_ && !main.facts.has_version)
+            options.SetForcedVersionProfile(assumed_version, shaderc_profile_core);
         for (const auto& [name, value] : request_.defines) options.AddMacroDefinition(name, value);
         options.SetIncluder(std::make_unique<Includer>(sources_, split, for_debugging));
 
         const std::string& text = split ? main.split().text : main.text;
         const std::string& name = for_debugging ? main.name : main.tag;
-        const shaderc::SpvCompilationResult result = compiler().CompileGlslToSpv(
-            text.data(), text.size(), shaderc_compute_shader, name.c_str(), hlsl_ ? request_.entry.c_str() : "main",
-            options);
+        const shaderc::SpvCompilationResult result =
+            compiler().CompileGlslToSpv(text.data(), text.size(), shaderc_compute_shader, name.c_str(),
+                                        hlsl_ ? request_.entry.c_str() : "main", options);
         PassResult out;
         out.succeeded = result.GetCompilationStatus() == shaderc_compilation_status_success;
         out.has_warnings = result.GetNumWarnings() > 0;
@@ -239,7 +243,8 @@ private:
         drop_aftermath(diagnostics);
     }
 
-    static void place_at_token(Diagnostic& diagnostic, SourceFile& file, uint32_t token_line, bool same_file) {
+    static void place_at_token(Diagnostic& diagnostic, SourceFile& file, uint32_t token_line,
+                               bool same_file) {
         const TokenLines& lines = file.split();
         if (token_line > lines.positions.size()) return;  // the end of the file
         const TextPosition at = lines.positions[token_line - 1];
@@ -247,9 +252,15 @@ private:
         const std::string_view line = line_of_text(file.text, at.line);
         diagnostic.source_line = to_valid_utf8(line);
         diagnostic.column = at.column;
+        const std::string_view word = quoted_token(diagnostic.message);
+        if (word.empty()) return;
         // A directive is one token here; the message may be about a word of it.
-        if (column_of_word(line, "#") == at.column)
-            if (const uint32_t word = column_of_word(line, quoted_token(diagnostic.message))) diagnostic.column = word;
+        if (line.substr(std::min(line.find_first_not_of(" \t"), line.size())).starts_with("#")) {
+            if (const uint32_t column = column_of_word(line, word)) diagnostic.column = column;
+        } else if (is_name(word)) {
+            // Of a call glslang gives the closing bracket, though it names the function.
+            if (const uint32_t column = column_of_word(line, word, at.column)) diagnostic.column = column;
+        }
     }
 
     // Where the two passes disagree: the first place on the line where the word stands that the message names.
@@ -260,7 +271,8 @@ private:
     }
 
     [[nodiscard]] std::string missing_entry() const {
-        return "the source has no entry point '" + request_.entry + "'; give the name of a function with [numthreads]";
+        return "the source has no entry point '" + request_.entry +
+               "'; give the name of a function with [numthreads]";
     }
 
     // glslang warns of a missing entry point, and then makes a module that breaks what comes after it.
@@ -276,7 +288,8 @@ private:
     // GLSL's function is always `main`; the module's entry point gets the name that was asked for.
     void name_entry(std::vector<uint32_t>& words) {
         static constexpr size_t header = 5;
-        static constexpr uint32_t entry_point = 15;  // OpEntryPoint: execution model, function, name, interface
+        static constexpr uint32_t entry_point =
+            15;  // OpEntryPoint: execution model, function, name, interface
         for (size_t at = header; at < words.size();) {
             const size_t length = words[at] >> 16;
             if (length == 0 || at + length > words.size()) break;
@@ -302,10 +315,10 @@ private:
     [[nodiscard]] std::vector<uint32_t> optimized(const std::vector<uint32_t>& words) const {
         spvtools::Optimizer optimizer(target_.environment);
         std::string messages;
-        optimizer.SetMessageConsumer([&](spv_message_level_t level, const char*, const spv_position_t&,
-                                         const char* message) {
-            if (level <= SPV_MSG_ERROR) messages += std::string(messages.empty() ? "" : "; ") + message;
-        });
+        optimizer.SetMessageConsumer(
+            [&](spv_message_level_t level, const char*, const spv_position_t&, const char* message) {
+                if (level <= SPV_MSG_ERROR) messages += std::string(messages.empty() ? "" : "; ") + message;
+            });
         optimizer.RegisterPerformancePasses();
         spvtools::OptimizerOptions options;
         options.set_run_validator(false);
@@ -314,7 +327,8 @@ private:
         options.set_preserve_spec_constants(true);
         std::vector<uint32_t> out;
         if (!optimizer.Run(words.data(), words.size(), &out, options))
-            throw Error(ErrorKind::internal, "the SPIR-V optimizer failed on " + to_valid_utf8(request_.name) + ": " +
+            throw Error(ErrorKind::internal, "the SPIR-V optimizer failed on " +
+                                                 to_valid_utf8(request_.name) + ": " +
                                                  to_valid_utf8(messages) + "; compile with optimize=False");
         return out;
     }

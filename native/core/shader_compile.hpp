@@ -14,10 +14,10 @@
 namespace kp {
 
 struct Diagnostic {
-    std::string file;         // as the compiler names it; "<source>" for text without a path
-    uint32_t line = 0;        // 1-based; 0 when unknown
-    uint32_t column = 0;      // 1-based; 0 when unknown
-    std::string severity;     // "error", "warning", "note"
+    std::string file;      // as the compiler names it; "<source>" for text without a path
+    uint32_t line = 0;     // 1-based; 0 when unknown
+    uint32_t column = 0;   // 1-based; 0 when unknown
+    std::string severity;  // "error", "warning", "note"
     std::string message;
     std::string source_line;  // "" when unknown
 };
@@ -74,6 +74,7 @@ struct ValidationOptions {
 // Throws ShaderCompileFailure; `name` is the file that its messages name.
 [[nodiscard]] std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor = 2,
                                                    const std::string& name = "<source>");
-[[nodiscard]] std::string decompile_spirv(std::span<const uint32_t> words, SourceLanguage language, const std::string& entry = "main");
+[[nodiscard]] std::string decompile_spirv(std::span<const uint32_t> words, SourceLanguage language,
+                                          const std::string& entry = "main");
 
 }  // namespace kp

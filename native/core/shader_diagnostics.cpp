@@ -11,6 +11,7 @@ namespace kp {
 namespace {
 
 constexpr size_t excerpt_length = 160;  // characters of a source line that are shown
+constexpr size_t most_shown = 100;      // messages; the list has them all
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -22,7 +23,8 @@ std::string_view trimmed(std::string_view text) {
 
 uint32_t number_of(std::string_view digits) {
     uint64_t value = 0;
-    for (const char c : digits) value = std::min<uint64_t>(value * 10 + static_cast<uint64_t>(c - '0'), UINT32_MAX);
+    for (const char c : digits)
+        value = std::min<uint64_t>(value * 10 + static_cast<uint64_t>(c - '0'), UINT32_MAX);
     return static_cast<uint32_t>(value);
 }
 
@@ -35,18 +37,57 @@ bool strip_prefix(std::string_view& text, std::string_view prefix) {
 // glslang's names of tokens, as its grammar has them, in "syntax error, unexpected SEMICOLON".
 std::string_view spelled(std::string_view name) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 52> spellings{{
-        {"SEMICOLON", "';'"}, {"COMMA", "','"}, {"COLON", "':'"}, {"DOT", "'.'"}, {"EQUAL", "'='"},
-        {"LEFT_PAREN", "'('"}, {"RIGHT_PAREN", "')'"}, {"LEFT_BRACKET", "'['"}, {"RIGHT_BRACKET", "']'"},
-        {"LEFT_BRACE", "'{'"}, {"RIGHT_BRACE", "'}'"}, {"LEFT_ANGLE", "'<'"}, {"RIGHT_ANGLE", "'>'"},
-        {"LEFT_OP", "'<<'"}, {"RIGHT_OP", "'>>'"}, {"INC_OP", "'++'"}, {"DEC_OP", "'--'"}, {"LE_OP", "'<='"},
-        {"GE_OP", "'>='"}, {"EQ_OP", "'=='"}, {"NE_OP", "'!='"}, {"AND_OP", "'&&'"}, {"OR_OP", "'||'"},
-        {"XOR_OP", "'^^'"}, {"MUL_ASSIGN", "'*='"}, {"DIV_ASSIGN", "'/='"}, {"ADD_ASSIGN", "'+='"},
-        {"SUB_ASSIGN", "'-='"}, {"MOD_ASSIGN", "'%='"}, {"LEFT_ASSIGN", "'<<='"}, {"RIGHT_ASSIGN", "'>>='"},
-        {"AND_ASSIGN", "'&='"}, {"XOR_ASSIGN", "'^='"}, {"OR_ASSIGN", "'|='"}, {"BANG", "'!'"}, {"DASH", "'-'"},
-        {"TILDE", "'~'"}, {"PLUS", "'+'"}, {"STAR", "'*'"}, {"SLASH", "'/'"}, {"PERCENT", "'%'"},
-        {"VERTICAL_BAR", "'|'"}, {"CARET", "'^'"}, {"AMPERSAND", "'&'"}, {"QUESTION", "'?'"},
-        {"IDENTIFIER", "a name"}, {"TYPE_NAME", "the name of a type"}, {"FLOATCONSTANT", "a float"},
-        {"INTCONSTANT", "an integer"}, {"UINTCONSTANT", "an unsigned integer"}, {"BOOLCONSTANT", "a bool"},
+        {"SEMICOLON", "';'"},
+        {"COMMA", "','"},
+        {"COLON", "':'"},
+        {"DOT", "'.'"},
+        {"EQUAL", "'='"},
+        {"LEFT_PAREN", "'('"},
+        {"RIGHT_PAREN", "')'"},
+        {"LEFT_BRACKET", "'['"},
+        {"RIGHT_BRACKET", "']'"},
+        {"LEFT_BRACE", "'{'"},
+        {"RIGHT_BRACE", "'}'"},
+        {"LEFT_ANGLE", "'<'"},
+        {"RIGHT_ANGLE", "'>'"},
+        {"LEFT_OP", "'<<'"},
+        {"RIGHT_OP", "'>>'"},
+        {"INC_OP", "'++'"},
+        {"DEC_OP", "'--'"},
+        {"LE_OP", "'<='"},
+        {"GE_OP", "'>='"},
+        {"EQ_OP", "'=='"},
+        {"NE_OP", "'!='"},
+        {"AND_OP", "'&&'"},
+        {"OR_OP", "'||'"},
+        {"XOR_OP", "'^^'"},
+        {"MUL_ASSIGN", "'*='"},
+        {"DIV_ASSIGN", "'/='"},
+        {"ADD_ASSIGN", "'+='"},
+        {"SUB_ASSIGN", "'-='"},
+        {"MOD_ASSIGN", "'%='"},
+        {"LEFT_ASSIGN", "'<<='"},
+        {"RIGHT_ASSIGN", "'>>='"},
+        {"AND_ASSIGN", "'&='"},
+        {"XOR_ASSIGN", "'^='"},
+        {"OR_ASSIGN", "'|='"},
+        {"BANG", "'!'"},
+        {"DASH", "'-'"},
+        {"TILDE", "'~'"},
+        {"PLUS", "'+'"},
+        {"STAR", "'*'"},
+        {"SLASH", "'/'"},
+        {"PERCENT", "'%'"},
+        {"VERTICAL_BAR", "'|'"},
+        {"CARET", "'^'"},
+        {"AMPERSAND", "'&'"},
+        {"QUESTION", "'?'"},
+        {"IDENTIFIER", "a name"},
+        {"TYPE_NAME", "the name of a type"},
+        {"FLOATCONSTANT", "a float"},
+        {"INTCONSTANT", "an integer"},
+        {"UINTCONSTANT", "an unsigned integer"},
+        {"BOOLCONSTANT", "a bool"},
         {"STRING_LITERAL", "a string"},
     }};
     const auto found = std::find_if(spellings.begin(), spellings.end(),
@@ -87,12 +128,14 @@ std::string tidied(std::string_view raw) {
     static constexpr std::string_view expected = "' : Expected";
     if (message.starts_with("'") && message.ends_with(expected)) {
         const std::string_view what = message.substr(1, message.size() - 1 - expected.size());
-        const bool word = !what.empty() && ((what.front() >= 'a' && what.front() <= 'z') || what.front() == '_');
+        const bool word =
+            !what.empty() && ((what.front() >= 'a' && what.front() <= 'z') || what.front() == '_');
         return word ? "expected " + std::string(what) : "expected '" + std::string(what) + "'";
     }
     static constexpr std::string_view header = " for header name: ";
     if (message.starts_with("'#include'"))
-        if (const size_t at = message.rfind(header); at != std::string_view::npos) message = message.substr(0, at);
+        if (const size_t at = message.rfind(header); at != std::string_view::npos)
+            message = message.substr(0, at);
     return to_valid_utf8(single_spaced(message));
 }
 
@@ -190,7 +233,8 @@ Excerpt excerpt_of(const Diagnostic& diagnostic) {
     out.caret = diagnostic.column;
     if (out.characters.size() <= excerpt_length) return out;
     const size_t middle = std::min<size_t>(out.caret, out.characters.size());
-    const size_t begin = std::min(middle - std::min(middle, excerpt_length / 2), out.characters.size() - excerpt_length);
+    const size_t begin =
+        std::min(middle - std::min(middle, excerpt_length / 2), out.characters.size() - excerpt_length);
     const size_t end = begin + excerpt_length;
     const bool cut_after = end < out.characters.size();
     out.characters.erase(out.characters.begin() + static_cast<ptrdiff_t>(end), out.characters.end());
@@ -263,7 +307,9 @@ std::string_view quoted_token(std::string_view message) {
 
 std::string render_diagnostics(const std::vector<Diagnostic>& diagnostics) {
     std::string out;
-    for (const Diagnostic& diagnostic : diagnostics) render(diagnostic, out);
+    const size_t shown = std::min(diagnostics.size(), most_shown);
+    for (size_t i = 0; i < shown; ++i) render(diagnostics[i], out);
+    if (shown < diagnostics.size()) out += "... " + std::to_string(diagnostics.size() - shown) + " more\n";
     const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
                                       [](const Diagnostic& d) { return d.severity == "error"; });
     return out + std::to_string(errors) + (errors == 1 ? " error" : " errors");

@@ -22,7 +22,7 @@ void drop_aftermath(std::vector<Diagnostic>& diagnostics);
 //   blur.comp:12:9: error: 'foo' : undeclared identifier
 //      12 |     x = foo;
 //         |         ^
-// and the number of errors at the end.
+// and the number of errors at the end. Of very many, the first hundred.
 [[nodiscard]] std::string render_diagnostics(const std::vector<Diagnostic>& diagnostics);
 
 }  // namespace kp

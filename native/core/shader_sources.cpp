@@ -66,8 +66,8 @@ SourceFile* ShaderSources::find(std::string_view tag_or_name) {
 const ShaderSources::Include& ShaderSources::include(const std::string& requested, bool angled,
                                                      const std::string& from, size_t depth) {
     if (depth > max_depth) {
-        refused_ = {nullptr, "includes nest more than " + std::to_string(max_depth) +
-                                 " deep here; does '" + requested +
+        refused_ = {nullptr, "includes nest more than " + std::to_string(max_depth) + " deep here; does '" +
+                                 requested +
                                  "' include itself? Give it an include guard (#ifndef, #define, #endif)"};
         return refused_;
     }
@@ -89,7 +89,8 @@ const ShaderSources::Include& ShaderSources::include(const std::string& requeste
     return found->second;
 }
 
-ShaderSources::Include ShaderSources::resolve(const std::string& requested, bool angled, const SourceFile* from) {
+ShaderSources::Include ShaderSources::resolve(const std::string& requested, bool angled,
+                                              const SourceFile* from) {
     std::vector<std::string> tried;
     // A virtual file may include its neighbour by the name that it has there.
     std::vector<std::string> virtual_names{requested};

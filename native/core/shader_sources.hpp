@@ -18,10 +18,11 @@ struct CompileRequest;
 
 struct SourceFile {
     std::string name;  // as messages show it
-    std::string tag;   // as the compiler is told, so that no file name can confuse the reading of its messages
+    std::string tag;  // as the compiler is told, so that no file name can confuse the reading of its messages
     std::string text;
-    std::string directory;  // where its own relative includes are looked up first; with a '/' at the end, or ""
-    bool on_disk = false;   // `directory` is one of the file system; of the virtual files otherwise
+    std::string
+        directory;  // where its own relative includes are looked up first; with a '/' at the end, or ""
+    bool on_disk = false;  // `directory` is one of the file system; of the virtual files otherwise
     ShaderTextFacts facts;
     std::optional<TokenLines> token_lines;
 

@@ -219,7 +219,8 @@ public:
             std::string_view rest = token.text;
             const std::string_view name = take_word(rest);
             return (name == "if" || name == "elif") && rest.size() > max_statement_tokens
-                       ? "this condition has more than " + std::to_string(max_statement_tokens) + " characters"
+                       ? "this condition has more than " + std::to_string(max_statement_tokens) +
+                             " characters"
                        : "";
         }
         const char c = token.text.size() == 1 ? token.text.front() : '\0';
@@ -241,7 +242,9 @@ private:
 
 // How many bytes from `i` on are one character of UTF-8; 0 where they are none.
 size_t utf8_length(std::string_view text, size_t i) {
-    const auto byte = [&](size_t at) { return static_cast<unsigned char>(at < text.size() ? text[at] : '\0'); };
+    const auto byte = [&](size_t at) {
+        return static_cast<unsigned char>(at < text.size() ? text[at] : '\0');
+    };
     const unsigned char first = byte(i);
     if (first < 0x80) return 1;
     const size_t length = first >= 0xC2 && first <= 0xDF   ? 2
@@ -325,16 +328,21 @@ std::string_view line_of_text(std::string_view text, uint32_t number) {
     return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
 }
 
-uint32_t column_of_word(std::string_view line, std::string_view word) {
+uint32_t column_of_word(std::string_view line, std::string_view word, uint32_t until) {
     if (word.empty()) return 0;
+    uint32_t found = 0;
     for (size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
         const size_t end = at + word.size();
         if (is_word(word.front()) && at > 0 && is_word(line[at - 1])) continue;
         if (is_word(word.back()) && end < line.size() && is_word(line[end])) continue;
-        return static_cast<uint32_t>(1 + std::count_if(line.begin(), line.begin() + static_cast<ptrdiff_t>(at),
-                                                       [](char c) { return !continues_character(c); }));
+        const auto column =
+            static_cast<uint32_t>(1 + std::count_if(line.begin(), line.begin() + static_cast<ptrdiff_t>(at),
+                                                    [](char c) { return !continues_character(c); }));
+        if (until == 0) return column;
+        if (column > until) break;
+        found = column;
     }
-    return 0;
+    return found;
 }
 
 std::string to_valid_utf8(std::string_view text) {

@@ -44,8 +44,9 @@ struct TokenLines {
 // Line `number` (from 1 on) without its end; "" when there is none.
 [[nodiscard]] std::string_view line_of_text(std::string_view text, uint32_t number);
 
-// Where `word` stands in `line` as a word of its own, as a column from 1 on; 0 when it does not.
-[[nodiscard]] uint32_t column_of_word(std::string_view line, std::string_view word);
+// Where `word` stands in `line` as a word of its own, as a column from 1 on; 0 when it does not. The first such place, or
+// with `until` the last one up to that column.
+[[nodiscard]] uint32_t column_of_word(std::string_view line, std::string_view word, uint32_t until = 0);
 
 // The same text with each byte that is not UTF-8 replaced by U+FFFD, so that any message can become a Python str.
 [[nodiscard]] std::string to_valid_utf8(std::string_view text);

@@ -51,8 +51,8 @@ void choose_entry(Compiler& compiler, const std::string& entry) {
         }
         choices += (choices.empty() ? "'" : ", '") + point.name + "'";
     }
-    throw Error(ErrorKind::not_found, to_valid_utf8("the module has no compute entry point '" + entry + "'; it has " +
-                                                    (choices.empty() ? "none" : choices)));
+    throw Error(ErrorKind::not_found, to_valid_utf8("the module has no compute entry point '" + entry +
+                                                    "'; it has " + (choices.empty() ? "none" : choices)));
 }
 
 std::string to_glsl(std::vector<uint32_t> words, const std::string& entry) {
@@ -80,14 +80,14 @@ std::string to_hlsl(std::vector<uint32_t> words, const std::string& entry) {
 std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options) {
     spvtools::SpirvTools tools(environment_of(options.vulkan_minor));
     std::string messages;
-    tools.SetMessageConsumer([&](spv_message_level_t level, const char*, const spv_position_t& at,
-                                 const char* message) {
-        if (level > SPV_MSG_ERROR) return;
-        if (!messages.empty()) messages += "\n";
-        // The index counts instructions, and is 0 where the module as a whole is meant.
-        if (at.index > 0) messages += "instruction " + std::to_string(at.index) + ": ";
-        messages += message;
-    });
+    tools.SetMessageConsumer(
+        [&](spv_message_level_t level, const char*, const spv_position_t& at, const char* message) {
+            if (level > SPV_MSG_ERROR) return;
+            if (!messages.empty()) messages += "\n";
+            // The index counts instructions, and is 0 where the module as a whole is meant.
+            if (at.index > 0) messages += "instruction " + std::to_string(at.index) + ": ";
+            messages += message;
+        });
     spvtools::ValidatorOptions validator;
     validator.SetScalarBlockLayout(options.scalar_block_layout);
     validator.SetUniformBufferStandardLayout(options.uniform_buffer_standard_layout);
@@ -102,9 +102,10 @@ std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_nam
     // The newest environment reads the instructions of all versions.
     spvtools::SpirvTools tools(SPV_ENV_UNIVERSAL_1_6);
     std::string messages;
-    tools.SetMessageConsumer([&](spv_message_level_t, const char*, const spv_position_t&, const char* message) {
-        messages += std::string(messages.empty() ? "" : "; ") + message;
-    });
+    tools.SetMessageConsumer(
+        [&](spv_message_level_t, const char*, const spv_position_t&, const char* message) {
+            messages += std::string(messages.empty() ? "" : "; ") + message;
+        });
     uint32_t options = SPV_BINARY_TO_TEXT_OPTION_INDENT;
     if (friendly_names) options |= SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES;
     std::string text;
@@ -113,17 +114,18 @@ std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_nam
     return to_valid_utf8(text);
 }
 
-std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor, const std::string& name) {
+std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor,
+                                     const std::string& name) {
     spvtools::SpirvTools tools(environment_of(vulkan_minor));
     const std::string file = to_valid_utf8(name);
     std::vector<Diagnostic> diagnostics;
-    tools.SetMessageConsumer([&](spv_message_level_t level, const char*, const spv_position_t& at,
-                                 const char* message) {
-        const auto line = static_cast<uint32_t>(at.line) + 1;
-        diagnostics.push_back({file, line, static_cast<uint32_t>(at.column) + 1,
-                               level <= SPV_MSG_ERROR ? "error" : "warning", to_valid_utf8(trimmed(message)),
-                               to_valid_utf8(line_of_text(text, line))});
-    });
+    tools.SetMessageConsumer(
+        [&](spv_message_level_t level, const char*, const spv_position_t& at, const char* message) {
+            const auto line = static_cast<uint32_t>(at.line) + 1;
+            diagnostics.push_back({file, line, static_cast<uint32_t>(at.column) + 1,
+                                   level <= SPV_MSG_ERROR ? "error" : "warning",
+                                   to_valid_utf8(trimmed(message)), to_valid_utf8(line_of_text(text, line))});
+        });
     std::vector<uint32_t> words;
     if (!tools.Assemble(text.data(), text.size(), &words)) {
         if (diagnostics.empty())
@@ -134,18 +136,21 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
     return words;
 }
 
-std::string decompile_spirv(std::span<const uint32_t> words, SourceLanguage language, const std::string& entry) {
+std::string decompile_spirv(std::span<const uint32_t> words, SourceLanguage language,
+                            const std::string& entry) {
     // SPIRV-Cross trusts its input, and recurses over nested control flow.
     require_valid(words);
     std::string out;
     run_with_deep_stack([&] {
         try {
             std::vector<uint32_t> copy(words.begin(), words.end());
-            out = language == SourceLanguage::hlsl ? to_hlsl(std::move(copy), entry) : to_glsl(std::move(copy), entry);
+            out = language == SourceLanguage::hlsl ? to_hlsl(std::move(copy), entry)
+                                                   : to_glsl(std::move(copy), entry);
         } catch (const spirv_cross::CompilerError& error) {
             throw Error(ErrorKind::unimplemented,
                         std::string("SPIRV-Cross cannot express this module in ") +
-                            (language == SourceLanguage::hlsl ? "HLSL: " : "GLSL: ") + to_valid_utf8(error.what()));
+                            (language == SourceLanguage::hlsl ? "HLSL: " : "GLSL: ") +
+                            to_valid_utf8(error.what()));
         }
     });
     return to_valid_utf8(out);
