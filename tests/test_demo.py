@@ -296,7 +296,7 @@ def test_demo_of_the_astronaut(validated, tmp_path):
     blurred = reference.blur(reference.blur(photo, 1, settings), 0, settings)[..., :3] / 257
     written = np.asarray(Image.open(tmp_path / "new" / "folder" / "blurred.png"))
     assert np.max(np.abs(written - blurred)) <= 0.6
-    assert result.eval_seconds > 0 and result.runs >= 3
+    assert result.eval_seconds > 0 and result.runs >= 1
     assert set(result.reference_seconds) <= set(result.steps)
     if result.device_seconds:
         assert list(result.device_seconds) == result.steps

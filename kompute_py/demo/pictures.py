@@ -48,7 +48,7 @@ def write_pictures(folder: Path, pipeline: PhotoPipeline, result: DemoResult) ->
         ("Sobel edges", f"white is {strongest:.2f} of a full step", edges),
         (
             "Tone curve, edges as ink",
-            f"exposure {result.settings.exposure:+g} EV, contrast {result.settings.contrast:g}",
+            f"exposure {result.settings.exposure:+g} EV",
             toned,
         ),
     ]
@@ -101,15 +101,16 @@ def _plain_axes(axes: Any) -> None:
 def _contact_sheet(
     tiles: list[tuple[str, str, Image.Image]], counts: np.ndarray, result: DemoResult, path: Path
 ) -> None:
-    # All in inches: the cells take on the picture's proportions, within what a chart can bear.
+    # All in inches: the rows take on the picture's proportions; the second one, with the charts, has a least height.
     wide, margin, gap, header, title = 4.2, 0.4, 0.3, 1.0, 0.42
-    high = wide * min(max(result.height / result.width, 0.6), 1.3)
-    width, height = 2 * margin + 3 * wide + 2 * gap, header + 2 * (title + high) + margin
+    upper = wide * min(result.height / result.width, 1.3)
+    lower = max(upper, 2.6)
+    width, height = 2 * margin + 3 * wide + 2 * gap, header + title + upper + title + lower + margin
     figure = _figure(width, height)
 
     def cell(number: int) -> tuple[float, float, float, float]:
         row, column = divmod(number, 3)
-        bottom = margin + (1 - row) * (title + high)
+        bottom, high = (margin + lower + title, upper) if row == 0 else (margin, lower)
         return margin + column * (wide + gap), bottom, wide, high
 
     def axes_in(left: float, bottom: float, wide: float, high: float) -> Any:

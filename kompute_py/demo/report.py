@@ -6,8 +6,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..units import duration
+from ..units import binary_size, duration
 from .checks import Check
+from .pipeline import BYTES_PER_PIXEL
 from .run import DemoResult
 
 
@@ -23,7 +24,7 @@ def print_report(result: DemoResult, console: Console) -> None:
         limit = device["limits"]["maxStorageBufferRange"]
         console.print(
             f"[yellow]Scaled down from {result.scaled_from[0]} × {result.scaled_from[1]}[/yellow]: a buffer of this device "
-            f"has at most {limit} bytes (maxStorageBufferRange)",
+            f"has at most {binary_size(limit)} (maxStorageBufferRange), {BYTES_PER_PIXEL} bytes a pixel",
             highlight=False,
         )
     console.print(_table(result))

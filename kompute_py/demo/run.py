@@ -16,9 +16,9 @@ from .photo import load_photo
 from .pipeline import BYTES_PER_PIXEL, PhotoPipeline, Settings
 from .reference import run_reference
 
-# As many runs as fit in about this time, and at least three: a single one would show the machine's mood.
+# As many runs as fit in about this time, for a median: a single one shows the machine's mood.
 _MEASURE_SECONDS = 1.0
-_MOST_RUNS, _FEWEST_RUNS = 20, 3
+_MOST_RUNS, _MOST_REFERENCE_RUNS = 20, 5
 
 STEP_COUNT = 12
 """How often `run_demo` calls its `progress`: for a bar of known length."""
@@ -111,7 +111,7 @@ def _measure_device(pipeline: PhotoPipeline) -> tuple[list[float], list[dict[str
     pipeline.run()  # the first one builds the command buffer and lets the driver compile
     whole: list[float] = []
     steps = []
-    while len(whole) < _FEWEST_RUNS or (len(whole) < _MOST_RUNS and sum(whole) < _MEASURE_SECONDS):
+    while not whole or (len(whole) < _MOST_RUNS and sum(whole) < _MEASURE_SECONDS):
         start = time.perf_counter()
         pipeline.run()
         whole.append(time.perf_counter() - start)
@@ -122,7 +122,7 @@ def _measure_device(pipeline: PhotoPipeline) -> tuple[list[float], list[dict[str
 def _measure_reference(pixels: Any, settings: Settings) -> tuple[Any, list[dict[str, float]]]:
     runs: list[dict[str, float]] = []
     spent = 0.0
-    while not runs or (len(runs) < _FEWEST_RUNS and spent < _MEASURE_SECONDS):
+    while not runs or (len(runs) < _MOST_REFERENCE_RUNS and spent < _MEASURE_SECONDS):
         run = run_reference(pixels, settings)
         runs.append(run.seconds)
         spent += sum(run.seconds.values())
