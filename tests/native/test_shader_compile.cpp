@@ -321,7 +321,7 @@ TEST_CASE("HLSL compiles, under any name of its function") {
         "RWStructuredBuffer<float> target : register(u0);\nStructuredBuffer<float> origin : register(t1);\n"
         "[numthreads(8, 1, 1)] void blur(uint3 id : SV_DispatchThreadID) {\n"
         "    target[id.x] = origin[id.x] * 2;\n}\n";
-    for (const char* target : {"vulkan1.1", "vulkan1.2", "vulkan1.3"}) {
+    for (const char* target : {"vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3"}) {
         CompileRequest what = hlsl(source, "blur");
         what.target = target;
         const kp::CompileOutput output = kp::compile(what);
