@@ -11,7 +11,8 @@ namespace {
 
 std::mutex orphans_mutex;
 std::vector<std::shared_ptr<Device>>& orphans() {
-    static auto* devices = new std::vector<std::shared_ptr<Device>>();  // outlives every static destructor on purpose
+    static auto* devices =
+        new std::vector<std::shared_ptr<Device>>();  // outlives every static destructor on purpose
     return *devices;
 }
 
@@ -61,9 +62,10 @@ py::dict alive() {
     return result;
 }
 
-DeviceOptions options_of(const std::optional<uint32_t>& index, std::string preferences, std::vector<uint32_t> families,
-                         std::vector<std::string> desired, std::vector<std::string> required, bool validation,
-                         std::vector<std::string> layers, bool robust_access, std::string cache_dir) {
+DeviceOptions options_of(const std::optional<uint32_t>& index, std::string preferences,
+                         std::vector<uint32_t> families, std::vector<std::string> desired,
+                         std::vector<std::string> required, bool validation, std::vector<std::string> layers,
+                         bool robust_access, std::string cache_dir) {
     DeviceOptions options;
     options.request.index = index;
     options.request.preferences = std::move(preferences);
@@ -80,8 +82,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
 }  // namespace
 
 void Context::abandon() noexcept {
-    if (!device_ || !device_->is_open())
-        return;
+    if (!device_ || !device_->is_open()) return;
     try {
         if (!device_->busy()) {
             device_->close();
@@ -99,53 +100,61 @@ void collect_orphans(bool wait) {
     {
         const std::lock_guard lock(orphans_mutex);
         std::erase_if(orphans(), [&](const auto& device) {
-            if (!wait && device->busy())
-                return false;
+            if (!wait && device->busy()) return false;
             finished.push_back(device);
             return true;
         });
     }
-    for (const auto& device : finished)
-        device->close();
+    for (const auto& device : finished) device->close();
 }
 
 void bind_context(py::module_& m) {
     py::class_<Context>(m, "Context")
-        .def(py::init([](const std::optional<uint32_t>& index, std::string preferences, std::vector<uint32_t> families,
-                         std::vector<std::string> desired, std::vector<std::string> required, bool validation,
-                         std::vector<std::string> layers, bool robust_access, std::string cache_dir) {
+        .def(py::init([](const std::optional<uint32_t>& index, std::string preferences,
+                         std::vector<uint32_t> families, std::vector<std::string> desired,
+                         std::vector<std::string> required, bool validation, std::vector<std::string> layers,
+                         bool robust_access, std::string cache_dir) {
                  collect_orphans(false);
-                 auto options = options_of(index, std::move(preferences), std::move(families), std::move(desired),
-                                           std::move(required), validation, std::move(layers), robust_access,
-                                           std::move(cache_dir));
+                 auto options = options_of(index, std::move(preferences), std::move(families),
+                                           std::move(desired), std::move(required), validation,
+                                           std::move(layers), robust_access, std::move(cache_dir));
                  const py::gil_scoped_release unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
              py::kw_only(), py::arg("index"), py::arg("preferences"), py::arg("family_queue_indices"),
-             py::arg("desired_extensions"), py::arg("required_extensions"), py::arg("validation"), py::arg("layers"),
-             py::arg("robust_access"), py::arg("pipeline_cache_dir"))
+             py::arg("desired_extensions"), py::arg("required_extensions"), py::arg("validation"),
+             py::arg("layers"), py::arg("robust_access"), py::arg("pipeline_cache_dir"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
-        .def_property_readonly("passed_over", [](const Context& c) { return passed_over(c.device().selection()); })
-        .def_property_readonly("enabled_extensions", [](const Context& c) { return c.device().enabled_extensions(); })
-        .def_property_readonly("enabled_features", [](const Context& c) { return c.device().enabled_features(); })
+        .def_property_readonly("passed_over",
+                               [](const Context& c) { return passed_over(c.device().selection()); })
+        .def_property_readonly("enabled_extensions",
+                               [](const Context& c) { return c.device().enabled_extensions(); })
+        .def_property_readonly("enabled_features",
+                               [](const Context& c) { return c.device().enabled_features(); })
         .def("take_notes", [](const Context& c) { return c.device().take_notes(); })
         .def_property_readonly("queue_count", [](const Context& c) { return c.device().queues().size(); })
         .def_property_readonly("queues", &queues)
-        .def_property_readonly("validation", [](const Context& c) { return c.device().instance().validation(); })
-        .def_property_readonly("vk_instance", [](const Context& c) { return handle_value(c.device().instance().handle()); })
-        .def_property_readonly("vk_physical_device", [](const Context& c) { return handle_value(c.device().physical().handle); })
-        .def_property_readonly("vk_device", [](const Context& c) { return handle_value(c.device().handle()); })
+        .def_property_readonly("validation",
+                               [](const Context& c) { return c.device().instance().validation(); })
+        .def_property_readonly("vk_instance",
+                               [](const Context& c) { return handle_value(c.device().instance().handle()); })
+        .def_property_readonly("vk_physical_device",
+                               [](const Context& c) { return handle_value(c.device().physical().handle); })
+        .def_property_readonly("vk_device",
+                               [](const Context& c) { return handle_value(c.device().handle()); })
         .def("vk_queue",
              [](const Context& c, size_t i) {
                  const auto& all = c.device().queues();
                  if (i >= all.size())
-                     throw Error(ErrorKind::out_of_range, "Queue index " + std::to_string(i) + " does not exist: this Manager opened " +
+                     throw Error(ErrorKind::out_of_range, "Queue index " + std::to_string(i) +
+                                                              " does not exist: this Manager opened " +
                                                               std::to_string(all.size()) + " queue(s)");
                  return handle_value(all[i].queue->handle());
              })
         .def("is_init", [](const Context& c) { return c.device().is_open(); })
-        .def("destroy", [](const Context& c) { c.device().close(); }, py::call_guard<py::gil_scoped_release>())
+        .def(
+            "destroy", [](const Context& c) { c.device().close(); }, py::call_guard<py::gil_scoped_release>())
         .def("abandon", &Context::abandon)
         .def("wait_idle",
              [](const Context& c) {
@@ -161,7 +170,8 @@ void bind_context(py::module_& m) {
                  return result;
              })
         .def("memory_statistics", &memory_statistics)
-        .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"), py::arg("zero") = false)
+        .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
+             py::arg("zero") = false)
         .def("image", &make_image)
         .def("algorithm", &make_algorithm)
         .def("shader",
@@ -172,11 +182,13 @@ void bind_context(py::module_& m) {
         .def("stream", [](const Context& c, int64_t queue_index, int64_t timestamps) {
             c.device().require_open("make a sequence");
             if (queue_index < 0 || queue_index > UINT32_MAX)
-                throw Error(ErrorKind::out_of_range, "Queue index " + std::to_string(queue_index) + " does not exist");
+                throw Error(ErrorKind::out_of_range,
+                            "Queue index " + std::to_string(queue_index) + " does not exist");
             return std::make_shared<Stream>(c.shared(), static_cast<uint32_t>(queue_index), timestamps);
         });
     m.def("alive", &alive);
-    m.def("shutdown", [] { collect_orphans(true); }, py::call_guard<py::gil_scoped_release>());
+    m.def(
+        "shutdown", [] { collect_orphans(true); }, py::call_guard<py::gil_scoped_release>());
     m.def("loader_info", &loader_info_to_python);
     m.def("enumerate_devices", &enumerate_devices);
     m.def("select_device", &select_device_for_python);

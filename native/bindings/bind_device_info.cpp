@@ -17,11 +17,11 @@ std::string hex(const uint8_t (&bytes)[VK_UUID_SIZE]) {
 
 const char* type_name(VkPhysicalDeviceType type) {
     switch (type) {
-        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return "discrete";
-        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return "integrated";
-        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return "virtual";
-        case VK_PHYSICAL_DEVICE_TYPE_CPU: return "cpu";
-        default: return "other";
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return "cpu";
+    default: return "other";
     }
 }
 
@@ -88,8 +88,7 @@ py::dict device_info(const PhysicalDevice& device) {
     result["subgroup_size"] = device.v11.subgroupSize;
     result["limits"] = limits_of(limits);
     py::dict features;
-    for (const auto& [name, has] : device.features)
-        features[py::str(name)] = has;
+    for (const auto& [name, has] : device.features) features[py::str(name)] = has;
     result["features"] = features;
     result["extensions"] = device.extensions;
     py::list families;
@@ -151,21 +150,20 @@ py::list enumerate_devices() {
         devices = query_all();
     }
     py::list result;
-    for (const auto& device : devices)
-        result.append(device_info(device));
+    for (const auto& device : devices) result.append(device_info(device));
     return result;
 }
 
 py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences) {
     std::vector<DeviceCandidate> candidates;
-    for (const auto& device : query_all())
-        candidates.push_back(device.candidate());
+    for (const auto& device : query_all()) candidates.push_back(device.candidate());
     DeviceRequest request;
     request.index = index;
     request.preferences = preferences;
     const Selection selection = select_device(candidates, request);
     py::dict result;
-    result["index"] = selection.position ? py::object(py::int_(candidates[*selection.position].index)) : py::object(py::none());
+    result["index"] = selection.position ? py::object(py::int_(candidates[*selection.position].index))
+                                         : py::object(py::none());
     result["request"] = selection.request;
     py::list passed_over;
     for (const auto& rejection : selection.passed_over)

@@ -7,7 +7,8 @@ namespace kp {
 
 [[nodiscard]] py::dict device_info(const PhysicalDevice& device);
 [[nodiscard]] py::list enumerate_devices();
-[[nodiscard]] py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences);
+[[nodiscard]] py::dict select_device_for_python(const std::optional<uint32_t>& index,
+                                                const std::string& preferences);
 [[nodiscard]] py::dict loader_info_to_python();
 
 }  // namespace kp

@@ -4,7 +4,8 @@ namespace kp {
 
 Bytes bytes_of(const py::array& array, bool writable) {
     if (!(array.flags() & py::array::c_style))
-        throw Error(ErrorKind::invalid_argument, "The array is not C-contiguous. Use np.ascontiguousarray() on it");
+        throw Error(ErrorKind::invalid_argument,
+                    "The array is not C-contiguous. Use np.ascontiguousarray() on it");
     if (writable && !array.writeable())
         throw Error(ErrorKind::invalid_argument, "The array is read-only. Pass a writable one");
     return {const_cast<void*>(array.data()), static_cast<uint64_t>(array.nbytes())};
@@ -19,9 +20,10 @@ py::array host_array(Resource& resource, const py::object& base, const py::dtype
     resource.require_init("access the data of");
     std::byte* data = resource.host_data();
     if (!data)
-        throw Error(ErrorKind::failed_precondition, "The " + resource.label() +
-                                                        " has no host memory: its memory type is storage. Read it with "
-                                                        "read(), or copy it to a device tensor with OpCopy");
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + resource.label() +
+                        " has no host memory: its memory type is storage. Read it with "
+                        "read(), or copy it to a device tensor with OpCopy");
     if (static_cast<uint64_t>(count) * static_cast<uint64_t>(dtype.itemsize()) > resource.nbytes())
         throw Error(ErrorKind::out_of_range, "The view is larger than the " + resource.label());
     resource.note_view();
@@ -42,7 +44,8 @@ void write(Resource& resource, const py::array& data, uint64_t offset) {
 
 }  // namespace
 
-std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type, bool zero) {
+std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
+                                    bool zero) {
     context.device().require_open("make a tensor");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
@@ -54,24 +57,23 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
         const auto array = py::reinterpret_borrow<py::array>(data);
         const Bytes bytes = bytes_of(array, false);
         if (bytes.size != nbytes)
-            throw Error(ErrorKind::invalid_argument, "The data has " + std::to_string(bytes.size) + " bytes, not " +
-                                                         std::to_string(nbytes));
+            throw Error(ErrorKind::invalid_argument, "The data has " + std::to_string(bytes.size) +
+                                                         " bytes, not " + std::to_string(nbytes));
         source = bytes.data;
     }
     const auto make = [&] {
         auto buffer = std::make_shared<Buffer>(context.shared(), source, nbytes, memory_type);
-        if (zero)
-            buffer->zero();
+        if (zero) buffer->zero();
         return buffer;
     };
-    if (nbytes <= release_lock_above)
-        return make();
+    if (nbytes <= release_lock_above) return make();
     const py::gil_scoped_release unlocked;
     return make();
 }
 
-std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width, int64_t height,
-                                  int64_t channels, const std::string& component, bool normalized, int type) {
+std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width,
+                                  int64_t height, int64_t channels, const std::string& component,
+                                  bool normalized, int type) {
     context.device().require_open("make an image");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
@@ -84,13 +86,14 @@ std::shared_ptr<Image> make_image(const Context& context, const py::object& data
     const void* source = nullptr;
     if (!data.is_none()) {
         const Bytes bytes = bytes_of(py::reinterpret_borrow<py::array>(data), false);
-        const uint64_t wanted = uint64_t{shape.width} * shape.height * shape.channels *
-                                py::dtype(component).itemsize();
+        const uint64_t wanted =
+            uint64_t{shape.width} * shape.height * shape.channels * py::dtype(component).itemsize();
         if (bytes.size != wanted)
-            throw Error(ErrorKind::invalid_argument, "The data has " + std::to_string(bytes.size) + " bytes, but a " +
-                                                         std::to_string(width) + " x " + std::to_string(height) + " x " +
-                                                         std::to_string(channels) + " image of " + component + " has " +
-                                                         std::to_string(wanted));
+            throw Error(ErrorKind::invalid_argument, "The data has " + std::to_string(bytes.size) +
+                                                         " bytes, but a " + std::to_string(width) + " x " +
+                                                         std::to_string(height) + " x " +
+                                                         std::to_string(channels) + " image of " + component +
+                                                         " has " + std::to_string(wanted));
         source = bytes.data;
     }
     const py::gil_scoped_release unlocked;
@@ -100,16 +103,19 @@ std::shared_ptr<Image> make_image(const Context& context, const py::object& data
 void bind_memory(py::module_& m) {
     py::class_<Resource, std::shared_ptr<Resource>>(m, "Memory")
         .def_property_readonly("nbytes", &Resource::nbytes)
-        .def_property_readonly("memory_type", [](const Resource& r) { return static_cast<int>(r.memory_type()); })
-        .def_property("name", [](const Resource& r) { return r.name(); }, [](Resource& r, const std::string& n) { r.set_name(n); })
+        .def_property_readonly("memory_type",
+                               [](const Resource& r) { return static_cast<int>(r.memory_type()); })
+        .def_property(
+            "name", [](const Resource& r) { return r.name(); },
+            [](Resource& r, const std::string& n) { r.set_name(n); })
         .def("is_init", [](const Resource& r) { return r.is_init(); })
-        .def("destroy", [](Resource& r) { r.destroy(); }, py::call_guard<py::gil_scoped_release>())
+        .def(
+            "destroy", [](Resource& r) { r.destroy(); }, py::call_guard<py::gil_scoped_release>())
         .def("host_array", &host_array, py::arg("base"), py::arg("dtype"), py::arg("count"))
         .def("keep_host",
              [](const Resource& r) -> py::object {
                  auto kept = r.keep_host();
-                 if (!kept)
-                     return py::none();
+                 if (!kept) return py::none();
                  auto* owner = new std::shared_ptr<void>(std::move(kept));
                  return py::capsule(owner, [](void* p) { delete static_cast<std::shared_ptr<void>*>(p); });
              })
@@ -120,12 +126,13 @@ void bind_memory(py::module_& m) {
                  r.require_init("wait for");
                  const py::gil_scoped_release unlocked;
                  r.wait_pending();
-                 if (r.host_visible())
-                     r.settle();
+                 if (r.host_visible()) r.settle();
              })
         .def_property_readonly("host_visible", &Resource::host_visible)
-        .def_property_readonly("vk_memory", [](const Resource& r) { return handle_value(r.device_memory().memory()); })
-        .def_property_readonly("vk_memory_offset", [](const Resource& r) { return r.device_memory().offset(); });
+        .def_property_readonly("vk_memory",
+                               [](const Resource& r) { return handle_value(r.device_memory().memory()); })
+        .def_property_readonly("vk_memory_offset",
+                               [](const Resource& r) { return r.device_memory().offset(); });
 
     py::class_<Buffer, Resource, std::shared_ptr<Buffer>>(m, "Buffer")
         .def_property_readonly("vk_buffer", [](const Buffer& b) { return handle_value(b.handle()); })

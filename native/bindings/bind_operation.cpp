@@ -7,7 +7,8 @@ std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
     std::array<uint32_t, 3> result{};
     for (size_t i = 0; i < 3; ++i) {
         if (groups[i] < 1 || groups[i] > UINT32_MAX)
-            throw Error(ErrorKind::invalid_argument, "A workgroup count must be 1 to 4294967295, not " + std::to_string(groups[i]));
+            throw Error(ErrorKind::invalid_argument,
+                        "A workgroup count must be 1 to 4294967295, not " + std::to_string(groups[i]));
         result[i] = static_cast<uint32_t>(groups[i]);
     }
     return result;
@@ -23,12 +24,13 @@ OperationPtr custom(const Context& context, std::string name, const py::object& 
     // Borrowed: the Python Sequence keeps the callable. A reference here would make an operation that is freed by the retire
     // list, on any thread, want the interpreter lock.
     PyObject* callable = record.ptr();
-    return make_custom(context.shared(), std::move(name),
-                       [callable](VkCommandBuffer commands) {
-                           const py::gil_scoped_acquire locked;
-                           py::reinterpret_borrow<py::object>(callable)(handle_value(commands));
-                       },
-                       std::move(uses));
+    return make_custom(
+        context.shared(), std::move(name),
+        [callable](VkCommandBuffer commands) {
+            const py::gil_scoped_acquire locked;
+            py::reinterpret_borrow<py::object>(callable)(handle_value(commands));
+        },
+        std::move(uses));
 }
 
 }  // namespace
@@ -37,22 +39,27 @@ void bind_operation(py::module_& m) {
     py::class_<Operation, std::shared_ptr<Operation>>(m, "Operation")
         .def_property_readonly("name", &Operation::name);
 
-    const auto own = [](const OperationPtr& operation) { return std::const_pointer_cast<Operation>(operation); };
-    m.def("op_sync_device", [own](std::vector<ResourcePtr> memories) { return own(make_sync_device(std::move(memories))); });
-    m.def("op_sync_local", [own](std::vector<ResourcePtr> memories) { return own(make_sync_local(std::move(memories))); });
-    m.def("op_copy", [own](std::vector<ResourcePtr> memories) { return own(make_copy(std::move(memories))); });
+    const auto own = [](const OperationPtr& operation) {
+        return std::const_pointer_cast<Operation>(operation);
+    };
+    m.def("op_sync_device",
+          [own](std::vector<ResourcePtr> memories) { return own(make_sync_device(std::move(memories))); });
+    m.def("op_sync_local",
+          [own](std::vector<ResourcePtr> memories) { return own(make_sync_local(std::move(memories))); });
+    m.def("op_copy",
+          [own](std::vector<ResourcePtr> memories) { return own(make_copy(std::move(memories))); });
     m.def("op_fill", [own](std::vector<std::shared_ptr<Buffer>> buffers, uint32_t word) {
         return own(make_fill(std::move(buffers), word));
     });
-    m.def("op_dispatch",
-          [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups, const py::bytes& push) {
-              return own(make_dispatch(std::move(algorithm), groups_of(groups), std::string(push)));
-          });
-    m.def("op_custom",
-          [](const Context& context, std::string name, const py::object& record,
-             const std::optional<std::vector<ResourcePtr>>& reads, const std::optional<std::vector<ResourcePtr>>& writes) {
-              return std::const_pointer_cast<Operation>(custom(context, std::move(name), record, reads, writes));
-          });
+    m.def("op_dispatch", [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
+                               const py::bytes& push) {
+        return own(make_dispatch(std::move(algorithm), groups_of(groups), std::string(push)));
+    });
+    m.def("op_custom", [](const Context& context, std::string name, const py::object& record,
+                          const std::optional<std::vector<ResourcePtr>>& reads,
+                          const std::optional<std::vector<ResourcePtr>>& writes) {
+        return std::const_pointer_cast<Operation>(custom(context, std::move(name), record, reads, writes));
+    });
 }
 
 }  // namespace kp

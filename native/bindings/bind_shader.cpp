@@ -7,12 +7,13 @@ namespace {
 
 const char* scalar_name(ScalarKind kind, uint32_t width) {
     switch (kind) {
-        case ScalarKind::boolean: return "bool";
-        case ScalarKind::signed_int: return width == 8 ? "int8" : width == 16 ? "int16" : width == 64 ? "int64" : "int32";
-        case ScalarKind::unsigned_int:
-            return width == 8 ? "uint8" : width == 16 ? "uint16" : width == 64 ? "uint64" : "uint32";
-        case ScalarKind::floating: return width == 16 ? "float16" : width == 64 ? "float64" : "float32";
-        case ScalarKind::none: return "struct";
+    case ScalarKind::boolean: return "bool";
+    case ScalarKind::signed_int:
+        return width == 8 ? "int8" : width == 16 ? "int16" : width == 64 ? "int64" : "int32";
+    case ScalarKind::unsigned_int:
+        return width == 8 ? "uint8" : width == 16 ? "uint16" : width == 64 ? "uint64" : "uint32";
+    case ScalarKind::floating: return width == 16 ? "float16" : width == 64 ? "float64" : "float32";
+    case ScalarKind::none: return "struct";
     }
     return "struct";
 }
@@ -31,8 +32,7 @@ py::dict layout_to_python(const TypeLayout& layout) {
     result["offset"] = layout.offset;
     result["size"] = layout.size;
     py::list members;
-    for (const auto& member : layout.members)
-        members.append(layout_to_python(member));
+    for (const auto& member : layout.members) members.append(layout_to_python(member));
     result["members"] = members;
     return result;
 }
@@ -40,28 +40,28 @@ py::dict layout_to_python(const TypeLayout& layout) {
 py::object default_value(const SpecConstantInfo& constant) {
     const uint64_t bits = constant.default_bits;
     switch (constant.scalar) {
-        case ScalarKind::boolean: return py::bool_(bits != 0);
-        case ScalarKind::signed_int:
-            return py::int_(static_cast<int64_t>(bits << (64 - constant.width)) >> (64 - constant.width));
-        case ScalarKind::floating: {
-            if (constant.width == 64) {
-                double value = 0;
-                std::memcpy(&value, &bits, 8);
-                return py::float_(value);
-            }
-            if (constant.width == 32) {
-                float value = 0;
-                const auto low = static_cast<uint32_t>(bits);
-                std::memcpy(&value, &low, 4);
-                return py::float_(value);
-            }
-            // Half precision: NumPy knows how.
-            const auto low = static_cast<uint16_t>(bits);
-            return py::module_::import("numpy")
-                .attr("frombuffer")(py::bytes(reinterpret_cast<const char*>(&low), 2), "float16")
-                .attr("item")(0);
+    case ScalarKind::boolean: return py::bool_(bits != 0);
+    case ScalarKind::signed_int:
+        return py::int_(static_cast<int64_t>(bits << (64 - constant.width)) >> (64 - constant.width));
+    case ScalarKind::floating: {
+        if (constant.width == 64) {
+            double value = 0;
+            std::memcpy(&value, &bits, 8);
+            return py::float_(value);
         }
-        default: return py::int_(bits);
+        if (constant.width == 32) {
+            float value = 0;
+            const auto low = static_cast<uint32_t>(bits);
+            std::memcpy(&value, &low, 4);
+            return py::float_(value);
+        }
+        // Half precision: NumPy knows how.
+        const auto low = static_cast<uint16_t>(bits);
+        return py::module_::import("numpy")
+            .attr("frombuffer")(py::bytes(reinterpret_cast<const char*>(&low), 2), "float16")
+            .attr("item")(0);
+    }
+    default: return py::int_(bits);
     }
 }
 
@@ -96,8 +96,7 @@ Specialization specialization_of(const py::bytes& data, const SpecializationMap&
 // A Python object kept by the core: let go with the interpreter lock held.
 std::shared_ptr<void> keep(const py::object& object) {
     return {object.inc_ref().ptr(), [](void* pointer) {
-                if (!Py_IsInitialized())
-                    return;
+                if (!Py_IsInitialized()) return;
                 const py::gil_scoped_acquire locked;
                 Py_DECREF(static_cast<PyObject*>(pointer));
             }};
@@ -106,9 +105,9 @@ std::shared_ptr<void> keep(const py::object& object) {
 }  // namespace
 
 std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
-                                          std::vector<ResourcePtr> memories, const std::array<int64_t, 3>& workgroup,
-                                          const py::bytes& spec, const SpecializationMap& map,
-                                          const py::bytes& push) {
+                                          std::vector<ResourcePtr> memories,
+                                          const std::array<int64_t, 3>& workgroup, const py::bytes& spec,
+                                          const SpecializationMap& map, const py::bytes& push) {
     context.device().require_open("make an algorithm");
     std::array<uint32_t, 3> groups{};
     for (size_t i = 0; i < 3; ++i)
@@ -117,8 +116,8 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
     std::string push_constants(push);
     // Compiling a pipeline takes milliseconds; other threads may run meanwhile.
     const py::gil_scoped_release unlocked;
-    return std::make_shared<Algorithm>(context.shared(), std::move(shader), std::move(memories), groups, constants,
-                                       std::move(push_constants));
+    return std::make_shared<Algorithm>(context.shared(), std::move(shader), std::move(memories), groups,
+                                       constants, std::move(push_constants));
 }
 
 py::dict reflection_to_python(const ShaderInfo& info) {
@@ -126,8 +125,7 @@ py::dict reflection_to_python(const ShaderInfo& info) {
     result["version"] = py::make_tuple((info.version >> 16) & 0xff, (info.version >> 8) & 0xff);
     result["entry"] = info.entry;
     py::list entries;
-    for (const auto& entry : info.entry_points)
-        entries.append(entry.name);
+    for (const auto& entry : info.entry_points) entries.append(entry.name);
     result["entry_points"] = entries;
     result["local_size"] = py::make_tuple(info.local_size[0], info.local_size[1], info.local_size[2]);
     py::list spec_ids;
@@ -136,8 +134,7 @@ py::dict reflection_to_python(const ShaderInfo& info) {
     result["local_size_spec_ids"] = py::tuple(spec_ids);
     result["shared_bytes"] = info.shared_bytes;
     py::list capabilities;
-    for (const uint32_t capability : info.capabilities)
-        capabilities.append(capability_name(capability));
+    for (const uint32_t capability : info.capabilities) capabilities.append(capability_name(capability));
     result["capabilities"] = capabilities;
     py::list bindings;
     for (const auto& binding : info.bindings) {
@@ -152,7 +149,8 @@ py::dict reflection_to_python(const ShaderInfo& info) {
         entry["readonly"] = binding.readonly;
         entry["writeonly"] = binding.writeonly;
         entry["layout"] = layout_to_python(binding.layout);
-        entry["image"] = is_image(binding.kind) ? py::object(image_to_python(binding)) : py::object(py::none());
+        entry["image"] =
+            is_image(binding.kind) ? py::object(image_to_python(binding)) : py::object(py::none());
         bindings.append(entry);
     }
     result["bindings"] = bindings;
@@ -182,13 +180,13 @@ py::dict reflection_to_python(const ShaderInfo& info) {
 void bind_shader(py::module_& m) {
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
-        .def_property("extra",
-                      [](const Shader& s) -> py::object {
-                          if (!s.extra)
-                              return py::none();
-                          return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(s.extra.get()));
-                      },
-                      [](Shader& s, const py::object& value) { s.extra = keep(value); })
+        .def_property(
+            "extra",
+            [](const Shader& s) -> py::object {
+                if (!s.extra) return py::none();
+                return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(s.extra.get()));
+            },
+            [](Shader& s, const py::object& value) { s.extra = keep(value); })
         .def_property_readonly("vk_shader_module", [](const Shader& s) { return handle_value(s.handle()); });
 
     py::class_<Algorithm, std::shared_ptr<Algorithm>>(m, "Algorithm")
@@ -203,16 +201,19 @@ void bind_shader(py::module_& m) {
                                    const auto& size = a.pipeline().local_size;
                                    return py::make_tuple(size[0], size[1], size[2]);
                                })
-        .def_property("name", [](const Algorithm& a) { return a.name(); },
-                      [](Algorithm& a, const std::string& n) { a.set_name(n); })
+        .def_property(
+            "name", [](const Algorithm& a) { return a.name(); },
+            [](Algorithm& a, const std::string& n) { a.set_name(n); })
         .def("is_init", [](const Algorithm& a) { return a.is_init(); })
-        .def("destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<py::gil_scoped_release>())
-        .def_property_readonly("vk_pipeline", [](const Algorithm& a) { return handle_value(a.pipeline().handle); })
-        .def_property_readonly("vk_pipeline_layout", [](const Algorithm& a) { return handle_value(a.pipeline().layout->handle); })
+        .def(
+            "destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<py::gil_scoped_release>())
+        .def_property_readonly("vk_pipeline",
+                               [](const Algorithm& a) { return handle_value(a.pipeline().handle); })
+        .def_property_readonly("vk_pipeline_layout",
+                               [](const Algorithm& a) { return handle_value(a.pipeline().layout->handle); })
         .def_property_readonly("vk_descriptor_sets", [](const Algorithm& a) {
             py::list sets;
-            if (a.set() != VK_NULL_HANDLE)
-                sets.append(handle_value(a.set()));
+            if (a.set() != VK_NULL_HANDLE) sets.append(handle_value(a.set()));
             return sets;
         });
 }

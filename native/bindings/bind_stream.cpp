@@ -13,16 +13,14 @@ constexpr uint64_t slice_nanoseconds = 50'000'000;
 // Waits with the interpreter lock released. Between slices signals are handled: KeyboardInterrupt leaves the stream running,
 // and a later wait collects it.
 bool wait(Stream& stream, double seconds) {
-    if (stream.poll())
-        return true;
+    if (stream.poll()) return true;
     const bool limited = seconds >= 0;
     const auto start = Clock::now();
     while (true) {
         uint64_t slice = slice_nanoseconds;
         if (limited) {
             const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
-            if (left <= 0)
-                return stream.poll();
+            if (left <= 0) return stream.poll();
             slice = std::min<uint64_t>(slice, static_cast<uint64_t>(left * 1e9) + 1);
         }
         bool done = false;
@@ -30,10 +28,8 @@ bool wait(Stream& stream, double seconds) {
             const py::gil_scoped_release unlocked;
             done = stream.wait(slice);
         }
-        if (done)
-            return true;
-        if (PyErr_CheckSignals() != 0)
-            throw py::error_already_set();
+        if (done) return true;
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
 }
 
@@ -45,8 +41,7 @@ py::list barriers(const Stream& stream) {
     };
     const BarrierPlan& plan = stream.barriers();
     add(plan.head);
-    for (const auto& barrier : plan.barriers)
-        add(barrier);
+    for (const auto& barrier : plan.barriers) add(barrier);
     add(plan.tail);
     return result;
 }
@@ -58,8 +53,7 @@ void bind_stream(py::module_& m) {
         .def("record", [](Stream& s, const std::shared_ptr<Operation>& operation) { s.record(operation); })
         .def("eval",
              [](Stream& s) {
-                 if (s.submit() && !s.poll())
-                     wait(s, -1);
+                 if (s.submit() && !s.poll()) wait(s, -1);
              })
         .def("submit", [](Stream& s) { s.submit(); })
         .def("wait", &wait, py::arg("timeout"))
@@ -83,11 +77,15 @@ void bind_stream(py::module_& m) {
         .def("operation_names", &Stream::operation_names)
         .def("timestamps", &Stream::timestamps)
         .def("barriers", &barriers)
-        .def_property("name", [](const Stream& s) { return s.name(); }, [](Stream& s, const std::string& n) { s.set_name(n); })
+        .def_property(
+            "name", [](const Stream& s) { return s.name(); },
+            [](Stream& s, const std::string& n) { s.set_name(n); })
         .def_property_readonly("queue_index", &Stream::queue_index)
         .def_property_readonly("timestamp_bits", [](const Stream& s) { return s.queue().timestamp_bits(); })
-        .def_property_readonly("vk_command_buffer", [](const Stream& s) { return handle_value(s.command_buffer()); })
-        .def_property_readonly("vk_semaphore", [](const Stream& s) { return handle_value(s.queue().timeline()); })
+        .def_property_readonly("vk_command_buffer",
+                               [](const Stream& s) { return handle_value(s.command_buffer()); })
+        .def_property_readonly("vk_semaphore",
+                               [](const Stream& s) { return handle_value(s.queue().timeline()); })
         .def_property_readonly("last_value", &Stream::last_value);
 }
 

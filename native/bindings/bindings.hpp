@@ -45,15 +45,16 @@ private:
 void collect_orphans(bool wait);
 
 // What Context's methods make; each is written beside the class that it makes.
-[[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
-                                                  bool zero);
-[[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width, int64_t height,
-                                                int64_t channels, const std::string& component, bool normalized, int type);
+[[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
+                                                  uint64_t nbytes, int type, bool zero);
+[[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width,
+                                                int64_t height, int64_t channels,
+                                                const std::string& component, bool normalized, int type);
 using SpecializationMap = std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>;  // id, offset, size
-[[nodiscard]] std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
-                                                        std::vector<ResourcePtr> memories,
-                                                        const std::array<int64_t, 3>& workgroup, const py::bytes& spec,
-                                                        const SpecializationMap& map, const py::bytes& push);
+[[nodiscard]] std::shared_ptr<Algorithm>
+make_algorithm(const Context& context, std::shared_ptr<Shader> shader, std::vector<ResourcePtr> memories,
+               const std::array<int64_t, 3>& workgroup, const py::bytes& spec, const SpecializationMap& map,
+               const py::bytes& push);
 
 // {"set": ..., ...} of a reflected module, as _native.pyi describes it.
 [[nodiscard]] py::dict reflection_to_python(const ShaderInfo& info);

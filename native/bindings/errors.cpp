@@ -7,25 +7,26 @@ namespace {
 
 const char* kind_name(ErrorKind kind) {
     switch (kind) {
-        case ErrorKind::invalid_argument: return "invalid_argument";
-        case ErrorKind::argument_type: return "argument_type";
-        case ErrorKind::out_of_range: return "out_of_range";
-        case ErrorKind::not_found: return "not_found";
-        case ErrorKind::out_of_memory: return "out_of_memory";
-        case ErrorKind::eval_timeout: return "eval_timeout";
-        case ErrorKind::failed_precondition: return "failed_precondition";
-        case ErrorKind::unimplemented: return "unimplemented";
-        case ErrorKind::unavailable: return "unavailable";
-        case ErrorKind::device_lost: return "device_lost";
-        case ErrorKind::shader_compile: return "shader_compile";
-        case ErrorKind::internal: return "internal";
+    case ErrorKind::invalid_argument: return "invalid_argument";
+    case ErrorKind::argument_type: return "argument_type";
+    case ErrorKind::out_of_range: return "out_of_range";
+    case ErrorKind::not_found: return "not_found";
+    case ErrorKind::out_of_memory: return "out_of_memory";
+    case ErrorKind::eval_timeout: return "eval_timeout";
+    case ErrorKind::failed_precondition: return "failed_precondition";
+    case ErrorKind::unimplemented: return "unimplemented";
+    case ErrorKind::unavailable: return "unavailable";
+    case ErrorKind::device_lost: return "device_lost";
+    case ErrorKind::shader_compile: return "shader_compile";
+    case ErrorKind::internal: return "internal";
     }
     return "internal";
 }
 
 void set_error(const Error& error, const py::object& diagnostics) {
-    const py::object made = py::module_::import("kompute_py.errors")
-                                .attr("from_native")(kind_name(error.kind()), error.what(), error.vk_result(), diagnostics);
+    const py::object made =
+        py::module_::import("kompute_py.errors")
+            .attr("from_native")(kind_name(error.kind()), error.what(), error.vk_result(), diagnostics);
     PyErr_SetObject(py::type::handle_of(made).ptr(), made.ptr());
 }
 
@@ -34,8 +35,7 @@ void set_error(const Error& error, const py::object& diagnostics) {
 void bind_errors(py::module_&) {
     py::register_exception_translator([](std::exception_ptr pointer) {
         try {
-            if (pointer)
-                std::rethrow_exception(pointer);
+            if (pointer) std::rethrow_exception(pointer);
         } catch (const ShaderCompileFailure& failure) {
             set_error(failure, diagnostics_to_python(failure.diagnostics()));
         } catch (const Error& error) {

@@ -14,12 +14,11 @@ std::string describe(const BindingInfo& binding) {
 }
 
 UseKind use_of(const BindingInfo& binding) {
-    if (binding.kind == DescriptorKind::uniform_buffer)
-        return UseKind::uniform_read;
+    if (binding.kind == DescriptorKind::uniform_buffer) return UseKind::uniform_read;
     switch (binding.access) {
-        case Access::read: return UseKind::shader_read;
-        case Access::write: return UseKind::shader_write;
-        default: return UseKind::shader_read_write;
+    case Access::read: return UseKind::shader_read;
+    case Access::write: return UseKind::shader_write;
+    default: return UseKind::shader_read_write;
     }
 }
 
@@ -37,37 +36,39 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         throw Error(ErrorKind::invalid_argument, "The shader belongs to another Manager");
     for (size_t i = 0; i < resources_.size(); ++i) {
         if (&resources_[i]->device() != &device())
-            throw Error(ErrorKind::invalid_argument, "Memory object " + std::to_string(i) + " (" + resources_[i]->label() +
-                                                         ") belongs to another Manager; an algorithm binds objects of its own");
+            throw Error(ErrorKind::invalid_argument,
+                        "Memory object " + std::to_string(i) + " (" + resources_[i]->label() +
+                            ") belongs to another Manager; an algorithm binds objects of its own");
         resources_[i]->require_init("bind");
     }
     const ShaderInfo& info = shader_->info();
     const uint64_t block = info.push_constants ? info.push_constants->size : 0;
     if (!push_constants_.empty() && push_constants_.size() != block)
-        throw Error(ErrorKind::invalid_argument, "Push constants of " + std::to_string(push_constants_.size()) +
-                                                     " bytes do not fit the shader's block of " + std::to_string(block) +
-                                                     " bytes");
+        throw Error(ErrorKind::invalid_argument,
+                    "Push constants of " + std::to_string(push_constants_.size()) +
+                        " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
     for (const auto& binding : info.bindings) {
         if (binding.set != 0)
-            throw Error(ErrorKind::invalid_argument, "The shader's " + describe(binding) + " is in descriptor set " +
-                                                         std::to_string(binding.set) +
-                                                         ", but an algorithm binds set 0 only. Declare it with set = 0");
+            throw Error(ErrorKind::invalid_argument,
+                        "The shader's " + describe(binding) + " is in descriptor set " +
+                            std::to_string(binding.set) +
+                            ", but an algorithm binds set 0 only. Declare it with set = 0");
         if (binding.count != 1)
-            throw Error(ErrorKind::invalid_argument,
-                        "The shader's " + describe(binding) +
-                            " is an array of descriptors, but an algorithm binds one memory object to each binding");
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The shader's " + describe(binding) +
+                    " is an array of descriptors, but an algorithm binds one memory object to each binding");
         if (binding.binding >= resources_.size())
-            throw Error(ErrorKind::invalid_argument,
-                        "Too few tensors: the shader's " + describe(binding) + " needs memory object number " +
-                            std::to_string(binding.binding) + ", but " + std::to_string(resources_.size()) + " were given");
+            throw Error(ErrorKind::invalid_argument, "Too few tensors: the shader's " + describe(binding) +
+                                                         " needs memory object number " +
+                                                         std::to_string(binding.binding) + ", but " +
+                                                         std::to_string(resources_.size()) + " were given");
     }
     pipeline_ = device().pipelines().pipeline(shader_, constants);
-    if (pipeline_->layout->sets.empty())
-        return;
+    if (pipeline_->layout->sets.empty()) return;
     set_ = device().pipelines().allocate_set(*pipeline_->layout, 0, info);
     try {
-        for (const auto& binding : info.bindings)
-            bind(binding, *resources_[binding.binding]);
+        for (const auto& binding : info.bindings) bind(binding, *resources_[binding.binding]);
     } catch (...) {
         device().pipelines().free_set(set_);
         throw;
@@ -87,49 +88,46 @@ void Algorithm::bind(const BindingInfo& binding, Resource& resource) {
     write.descriptorType = PipelineStore::descriptor_type(binding.kind);
 
     const auto wrong_kind = [&](const char* given) {
-        throw Error(ErrorKind::invalid_argument, "The shader's " + describe(binding) + " is a " + to_string(binding.kind) +
-                                                     ", but memory object number " + std::to_string(binding.binding) +
-                                                     " is " + given);
+        throw Error(ErrorKind::invalid_argument, "The shader's " + describe(binding) + " is a " +
+                                                     to_string(binding.kind) + ", but memory object number " +
+                                                     std::to_string(binding.binding) + " is " + given);
     };
     switch (binding.kind) {
-        case DescriptorKind::storage_buffer:
-        case DescriptorKind::uniform_buffer: {
-            auto* buffer = dynamic_cast<Buffer*>(&resource);
-            if (!buffer)
-                wrong_kind("an image. Use mgr.tensor() for it");
-            const bool uniform = binding.kind == DescriptorKind::uniform_buffer;
-            const uint64_t limit = uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
-            if (buffer->nbytes() > limit)
-                throw Error(ErrorKind::invalid_argument,
-                            "The " + buffer->label() + " has " + std::to_string(buffer->nbytes()) +
-                                " bytes, but a shader of this device sees at most " + std::to_string(limit) + " bytes (" +
-                                (uniform ? "maxUniformBufferRange" : "maxStorageBufferRange") +
-                                ") of one buffer. Split it into several tensors");
-            buffer_info = {buffer->handle(), 0, buffer->nbytes()};
-            write.pBufferInfo = &buffer_info;
-            break;
-        }
-        case DescriptorKind::storage_image: {
-            auto* image = dynamic_cast<Image*>(&resource);
-            if (!image)
-                wrong_kind("a tensor. Use mgr.image() for it");
-            image_info = {VK_NULL_HANDLE, image->view(), VK_IMAGE_LAYOUT_GENERAL};
-            write.pImageInfo = &image_info;
-            break;
-        }
-        default:
-            throw Error(ErrorKind::unimplemented, "The shader's " + describe(binding) + " is a " + to_string(binding.kind) +
-                                                      ", but an algorithm binds storage buffers, uniform buffers and storage "
-                                                      "images. Use one of these");
+    case DescriptorKind::storage_buffer:
+    case DescriptorKind::uniform_buffer: {
+        auto* buffer = dynamic_cast<Buffer*>(&resource);
+        if (!buffer) wrong_kind("an image. Use mgr.tensor() for it");
+        const bool uniform = binding.kind == DescriptorKind::uniform_buffer;
+        const uint64_t limit = uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
+        if (buffer->nbytes() > limit)
+            throw Error(ErrorKind::invalid_argument,
+                        "The " + buffer->label() + " has " + std::to_string(buffer->nbytes()) +
+                            " bytes, but a shader of this device sees at most " + std::to_string(limit) +
+                            " bytes (" + (uniform ? "maxUniformBufferRange" : "maxStorageBufferRange") +
+                            ") of one buffer. Split it into several tensors");
+        buffer_info = {buffer->handle(), 0, buffer->nbytes()};
+        write.pBufferInfo = &buffer_info;
+        break;
+    }
+    case DescriptorKind::storage_image: {
+        auto* image = dynamic_cast<Image*>(&resource);
+        if (!image) wrong_kind("a tensor. Use mgr.image() for it");
+        image_info = {VK_NULL_HANDLE, image->view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    default:
+        throw Error(ErrorKind::unimplemented,
+                    "The shader's " + describe(binding) + " is a " + to_string(binding.kind) +
+                        ", but an algorithm binds storage buffers, uniform buffers and storage "
+                        "images. Use one of these");
     }
     device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
-    if (binding.access != Access::none)
-        uses_.push_back({&resource, use_of(binding)});
+    if (binding.access != Access::none) uses_.push_back({&resource, use_of(binding)});
 }
 
 void Algorithm::release(std::vector<Point> points) {
-    if (set_.handle == VK_NULL_HANDLE)
-        return;
+    if (set_.handle == VK_NULL_HANDLE) return;
     struct SetOwner {
         Device& device;
         DescriptorSet set;

@@ -11,8 +11,9 @@ namespace kp {
 class Algorithm final : public Object {
 public:
     // Binding i of set 0 is resources[i]. `push_constants` is the default of its dispatches: the block's size or empty.
-    Algorithm(std::shared_ptr<Device> device, std::shared_ptr<Shader> shader, std::vector<std::shared_ptr<Resource>> resources,
-              std::array<uint32_t, 3> workgroup, const Specialization& constants, std::string push_constants);
+    Algorithm(std::shared_ptr<Device> device, std::shared_ptr<Shader> shader,
+              std::vector<std::shared_ptr<Resource>> resources, std::array<uint32_t, 3> workgroup,
+              const Specialization& constants, std::string push_constants);
     ~Algorithm() override;
 
     struct Binding {
@@ -24,7 +25,9 @@ public:
     [[nodiscard]] const Pipeline& pipeline() const noexcept { return *pipeline_; }
     [[nodiscard]] std::array<uint32_t, 3> workgroup() const noexcept { return workgroup_; }
     [[nodiscard]] const std::string& push_constants() const noexcept { return push_constants_; }
-    [[nodiscard]] const std::vector<std::shared_ptr<Resource>>& resources() const noexcept { return resources_; }
+    [[nodiscard]] const std::vector<std::shared_ptr<Resource>>& resources() const noexcept {
+        return resources_;
+    }
     // What a dispatch touches; unused bindings are left out.
     [[nodiscard]] const std::vector<Binding>& uses() const noexcept { return uses_; }
     [[nodiscard]] VkDescriptorSet set() const noexcept { return set_.handle; }

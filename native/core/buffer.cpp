@@ -22,16 +22,18 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
     VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     create.size = handle_size();
     create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
-                   VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
-    if (device().buffer_addresses())
-        create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+                   VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                   VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+    if (device().buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     device().share(create);
     // A size above it is not for vkCreateBuffer to refuse: passing it is invalid use.
     if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
-        throw Error(ErrorKind::out_of_memory, "A tensor of " + std::to_string(nbytes) + " bytes is larger than any buffer of '" +
-                                                  device().physical().properties.deviceName + "' (maxBufferSize " +
-                                                  std::to_string(limit) + " bytes): split it into several tensors");
-    if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer); result != VK_SUCCESS)
+        throw Error(ErrorKind::out_of_memory,
+                    "A tensor of " + std::to_string(nbytes) + " bytes is larger than any buffer of '" +
+                        device().physical().properties.deviceName + "' (maxBufferSize " +
+                        std::to_string(limit) + " bytes): split it into several tensors");
+    if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer);
+        result != VK_SUCCESS)
         throw_vk(result, "vkCreateBuffer", "a tensor of " + std::to_string(nbytes) + " bytes");
     VkMemoryRequirements needs{};
     vk.vkGetBufferMemoryRequirements(device().handle(), side->buffer, &needs);
@@ -42,20 +44,20 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
     } else if (type == MemoryType::device_and_host) {
         use = MemoryUse::device_and_host;
         if (!device().memory().has_device_and_host(needs.memoryTypeBits))
-            device().note_once("This device has no memory that is both device-local and host-visible: deviceAndHost "
-                               "tensors are placed in host memory");
+            device().note_once(
+                "This device has no memory that is both device-local and host-visible: deviceAndHost "
+                "tensors are placed in host memory");
     }
     side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor");
-    check_vk(vk.vkBindBufferMemory(device().handle(), side->buffer, side->memory.memory(), side->memory.offset()),
-             "vkBindBufferMemory", "a tensor");
+    check_vk(
+        vk.vkBindBufferMemory(device().handle(), side->buffer, side->memory.memory(), side->memory.offset()),
+        "vkBindBufferMemory", "a tensor");
     buffer_ = side->buffer;
     direct_ = side->memory.mapped();
     device_side_ = std::move(side);
-    if (type == MemoryType::device)
-        make_host_copy();
+    if (type == MemoryType::device) make_host_copy();
 
-    if (!data)
-        return;
+    if (!data) return;
     if (std::byte* host = host_data())
         std::memcpy(host, data, nbytes);
     else
@@ -70,8 +72,7 @@ void Buffer::release(std::vector<Point> points) {
 }
 
 uint64_t Buffer::device_address() const noexcept {
-    if (!device().buffer_addresses() || buffer_ == VK_NULL_HANDLE)
-        return 0;
+    if (!device().buffer_addresses() || buffer_ == VK_NULL_HANDLE) return 0;
     VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
     info.buffer = buffer_;
     return device().vk().vkGetBufferDeviceAddress(device().handle(), &info);

@@ -13,14 +13,12 @@ namespace {
 
 std::string joined(const std::vector<std::string>& names) {
     std::string text;
-    for (const auto& name : names)
-        text += (text.empty() ? "" : ", ") + name;
+    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
 }
 
 void add_unique(std::vector<std::string>& names, const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
-        names.push_back(name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
 }  // namespace
@@ -42,7 +40,8 @@ std::shared_ptr<Device> Device::create(DeviceOptions options) {
     device->selection_ = select_device(candidates, options.request);
     if (!device->selection_.position) {
         const bool asked = options.request.index.has_value() || !options.request.preferences.empty();
-        throw Error(asked ? ErrorKind::not_found : ErrorKind::unavailable, explain_failure(device->selection_));
+        throw Error(asked ? ErrorKind::not_found : ErrorKind::unavailable,
+                    explain_failure(device->selection_));
     }
     device->physical_ = std::move(devices[*device->selection_.position]);
     device->create_device(options);
@@ -62,7 +61,8 @@ std::vector<std::pair<uint32_t, uint32_t>> Device::plan_queues(const std::vector
     std::vector<std::pair<uint32_t, uint32_t>> plan;
     for (const uint32_t family : wanted) {
         if (family >= families.size())
-            throw Error(ErrorKind::out_of_range, "Queue family " + std::to_string(family) + " does not exist on '" +
+            throw Error(ErrorKind::out_of_range, "Queue family " + std::to_string(family) +
+                                                     " does not exist on '" +
                                                      physical_.properties.deviceName + "', which has " +
                                                      std::to_string(families.size()) + " (0 to " +
                                                      std::to_string(families.size() - 1) + ")");
@@ -71,15 +71,15 @@ std::vector<std::pair<uint32_t, uint32_t>> Device::plan_queues(const std::vector
             for (uint32_t i = 0; i < families.size(); ++i)
                 if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
                     fit += (fit.empty() ? "" : ", ") + std::to_string(i);
-            throw Error(ErrorKind::invalid_argument, "Queue family " + std::to_string(family) + " of '" +
-                                                         physical_.properties.deviceName +
-                                                         "' has no compute queues. Families with compute: " + fit);
+            throw Error(ErrorKind::invalid_argument,
+                        "Queue family " + std::to_string(family) + " of '" + physical_.properties.deviceName +
+                            "' has no compute queues. Families with compute: " + fit);
         }
         const uint32_t nth = taken[family]++;
         plan.emplace_back(family, nth % families[family].queueCount);
         if (nth == families[family].queueCount)
-            note("Queue family " + std::to_string(family) + " has " + std::to_string(families[family].queueCount) +
-                 " queue(s); further ones share them");
+            note("Queue family " + std::to_string(family) + " has " +
+                 std::to_string(families[family].queueCount) + " queue(s); further ones share them");
     }
     return plan;
 }
@@ -87,28 +87,25 @@ std::vector<std::pair<uint32_t, uint32_t>> Device::plan_queues(const std::vector
 void Device::create_device(const DeviceOptions& options) {
     const auto plan = plan_queues(options.family_queue_indices);
     std::map<uint32_t, uint32_t> counts;  // family -> physical queues to open
-    for (const auto& [family, index] : plan)
-        counts[family] = std::max(counts[family], index + 1);
+    for (const auto& [family, index] : plan) counts[family] = std::max(counts[family], index + 1);
 
     std::vector<std::string> extensions;
-    for (const auto& name : options.required_extensions)
-        add_unique(extensions, name);
+    for (const auto& name : options.required_extensions) add_unique(extensions, name);
     for (const auto& name : options.desired_extensions) {
         if (physical_.has_extension(name.c_str()))
             add_unique(extensions, name);
         else
-            note("The desired extension " + name + " is not supported by '" + physical_.properties.deviceName + "'");
+            note("The desired extension " + name + " is not supported by '" +
+                 physical_.properties.deviceName + "'");
     }
     for (const char* name : {"VK_KHR_portability_subset", VK_EXT_MEMORY_BUDGET_EXTENSION_NAME})
-        if (physical_.has_extension(name))
-            add_unique(extensions, name);
+        if (physical_.has_extension(name)) add_unique(extensions, name);
 
     FeatureChain supported(physical_.properties.apiVersion, physical_.extensions);
     supported.query(physical_.handle);
     enabled_ = std::make_unique<FeatureChain>(physical_.properties.apiVersion, physical_.extensions);
     enabled_features_ = enabled_->enable_from(supported, options.robust_access);
-    for (const char* name : enabled_->needed_extensions())
-        add_unique(extensions, name);
+    for (const char* name : enabled_->needed_extensions()) add_unique(extensions, name);
     buffer_addresses_ = enabled_->v12.bufferDeviceAddress;
 
     std::vector<VkDeviceQueueCreateInfo> queue_infos;
@@ -122,8 +119,7 @@ void Device::create_device(const DeviceOptions& options) {
         families_.push_back(family);
     }
     std::vector<const char*> names;
-    for (const auto& name : extensions)
-        names.push_back(name.c_str());
+    for (const auto& name : extensions) names.push_back(name.c_str());
 
     VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
     create.pNext = enabled_->head();
@@ -134,7 +130,9 @@ void Device::create_device(const DeviceOptions& options) {
     VkDevice made = VK_NULL_HANDLE;
     const VkResult result = vkCreateDevice(physical_.handle, &create, nullptr, &made);
     check_vk(result, "vkCreateDevice",
-             (std::string("device '") + physical_.properties.deviceName + "' with extensions " + joined(extensions)).c_str());
+             (std::string("device '") + physical_.properties.deviceName + "' with extensions " +
+              joined(extensions))
+                 .c_str());
     handle_ = made;
     alive_count(ObjectKind::context).fetch_add(1, std::memory_order_relaxed);
     enabled_extensions_ = std::move(extensions);
@@ -160,11 +158,9 @@ void Device::create_device(const DeviceOptions& options) {
 }
 
 Device::~Device() {
-    if (handle_ == VK_NULL_HANDLE)
-        return;
+    if (handle_ == VK_NULL_HANDLE) return;
     // Every object is gone, so what still runs is what the retire list holds.
-    if (!lost())
-        table_.vkDeviceWaitIdle(handle_);
+    if (!lost()) table_.vkDeviceWaitIdle(handle_);
     staging_.reset();
     retire_.drain();
     pipelines_.reset();
@@ -181,8 +177,7 @@ void Device::require_open(const char* action) const {
 }
 
 bool Device::busy() {
-    if (lost())
-        return false;
+    if (lost()) return false;
     return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
         try {
             return !queue->reached(queue->submitted());
@@ -195,17 +190,14 @@ bool Device::busy() {
 void Device::wait_idle() {
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();
-        if (last == 0)
-            continue;
-        while (!queue->wait(last, UINT64_C(1'000'000'000))) {
-        }
+        if (last == 0) continue;
+        while (!queue->wait(last, UINT64_C(1'000'000'000))) {}
     }
     retire_.collect();
 }
 
 void Device::close() {
-    if (closed_.exchange(true, std::memory_order_acq_rel))
-        return;
+    if (closed_.exchange(true, std::memory_order_acq_rel)) return;
     try {
         wait_idle();
     } catch (const Error&) {
@@ -217,14 +209,11 @@ void Device::close() {
             const std::lock_guard lock(objects_mutex_);
             for (Object* next = objects_; next; next = next->next_) {
                 // An object whose last owner is just going away destroys itself.
-                if (next->is_init() && (object = next->weak_from_this().lock()))
-                    break;
+                if (next->is_init() && (object = next->weak_from_this().lock())) break;
             }
         }
-        if (!object)
-            break;
-        if (auto* resource = dynamic_cast<Resource*>(object.get()))
-            resource->keep_viewed();
+        if (!object) break;
+        if (auto* resource = dynamic_cast<Resource*>(object.get())) resource->keep_viewed();
         object->destroy();
     }
     staging_->clear();
@@ -241,8 +230,7 @@ void Device::note(std::string text) {
 
 void Device::note_once(const std::string& text) {
     const std::lock_guard lock(notes_mutex_);
-    if (std::find(noted_.begin(), noted_.end(), text) != noted_.end())
-        return;
+    if (std::find(noted_.begin(), noted_.end(), text) != noted_.end()) return;
     noted_.push_back(text);
     notes_.push_back(text);
 }
@@ -253,8 +241,7 @@ std::vector<std::string> Device::take_notes() {
 }
 
 void Device::name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept {
-    if (!set_name_ || handle == 0)
-        return;
+    if (!set_name_ || handle == 0) return;
     VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT};
     info.objectType = type;
     info.objectHandle = handle;
@@ -267,23 +254,20 @@ void Device::adopt(Object& object) {
     // Under the lock that close() walks the list with: an object made while the device closes is either seen or refused.
     require_open("make an object");
     object.next_ = objects_;
-    if (objects_)
-        objects_->previous_ = &object;
+    if (objects_) objects_->previous_ = &object;
     objects_ = &object;
     object.listed_ = true;
 }
 
 void Device::forget(Object& object) noexcept {
     const std::lock_guard lock(objects_mutex_);
-    if (!object.listed_)
-        return;
+    if (!object.listed_) return;
     object.listed_ = false;
     if (object.previous_)
         object.previous_->next_ = object.next_;
     else if (objects_ == &object)
         objects_ = object.next_;
-    if (object.next_)
-        object.next_->previous_ = object.previous_;
+    if (object.next_) object.next_->previous_ = object.previous_;
     object.previous_ = object.next_ = nullptr;
 }
 

@@ -22,7 +22,7 @@ class Staging;
 struct DeviceOptions {
     DeviceRequest request;
     InstanceRequest instance;
-    std::vector<uint32_t> family_queue_indices;  // one queue each; repeats take the family's next queue
+    std::vector<uint32_t> family_queue_indices;    // one queue each; repeats take the family's next queue
     std::vector<std::string> desired_extensions;   // enabled where the device has them, noted where not
     std::vector<std::string> required_extensions;  // a device without them is passed over
     bool robust_access = true;
@@ -44,10 +44,16 @@ public:
     [[nodiscard]] VkDevice handle() const noexcept { return handle_; }
     [[nodiscard]] const VolkDeviceTable& vk() const noexcept { return table_; }
     [[nodiscard]] const PhysicalDevice& physical() const noexcept { return physical_; }
-    [[nodiscard]] const VkPhysicalDeviceLimits& limits() const noexcept { return physical_.properties.limits; }
+    [[nodiscard]] const VkPhysicalDeviceLimits& limits() const noexcept {
+        return physical_.properties.limits;
+    }
     [[nodiscard]] const FeatureChain& enabled() const noexcept { return *enabled_; }
-    [[nodiscard]] const std::vector<std::string>& enabled_features() const noexcept { return enabled_features_; }
-    [[nodiscard]] const std::vector<std::string>& enabled_extensions() const noexcept { return enabled_extensions_; }
+    [[nodiscard]] const std::vector<std::string>& enabled_features() const noexcept {
+        return enabled_features_;
+    }
+    [[nodiscard]] const std::vector<std::string>& enabled_extensions() const noexcept {
+        return enabled_extensions_;
+    }
     [[nodiscard]] bool buffer_addresses() const noexcept { return buffer_addresses_; }
     [[nodiscard]] Instance& instance() const noexcept { return *instance_; }
     [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
@@ -94,7 +100,8 @@ public:
 private:
     Device() = default;
     void create_device(const DeviceOptions& options);
-    [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> plan_queues(const std::vector<uint32_t>& families);
+    [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>>
+    plan_queues(const std::vector<uint32_t>& families);
 
     std::shared_ptr<Instance> instance_;
     PhysicalDevice physical_;

@@ -33,19 +33,21 @@ constexpr FormatRow format_rows[] = {
 
 const FormatRow& row_of(const ImageShape& shape) {
     if (shape.channels != 1 && shape.channels != 2 && shape.channels != 4)
-        throw Error(ErrorKind::invalid_argument, "An image has 1, 2 or 4 channels, not " + std::to_string(shape.channels) +
+        throw Error(ErrorKind::invalid_argument, "An image has 1, 2 or 4 channels, not " +
+                                                     std::to_string(shape.channels) +
                                                      (shape.channels == 3 ? ": pad the array to four" : ""));
     for (const auto& row : format_rows)
-        if (shape.component == row.component && shape.normalized == row.normalized)
-            return row;
-    throw Error(ErrorKind::argument_type, "No image format has " +
-                                              std::string(shape.normalized ? "normalized " : "") + shape.component +
-                                              " components; use uint8, int8, uint16, int16, float16, uint32, int32 or float32");
+        if (shape.component == row.component && shape.normalized == row.normalized) return row;
+    throw Error(ErrorKind::argument_type,
+                "No image format has " + std::string(shape.normalized ? "normalized " : "") +
+                    shape.component +
+                    " components; use uint8, int8, uint16, int16, float16, uint32, int32 or float32");
 }
 
 std::string describe(const ImageShape& shape) {
-    return std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " + std::to_string(shape.channels) +
-           " image of " + (shape.normalized ? "normalized " : "") + shape.component;
+    return std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " +
+           std::to_string(shape.channels) + " image of " + (shape.normalized ? "normalized " : "") +
+           shape.component;
 }
 
 uint64_t bytes_of(const ImageShape& shape) {
@@ -64,14 +66,14 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     const auto& limits = device().limits();
     if (shape.width == 0 || shape.height == 0 || shape.width > limits.maxImageDimension2D ||
         shape.height > limits.maxImageDimension2D)
-        throw Error(ErrorKind::invalid_argument, "A " + describe(shape) + " is not possible: width and height must be 1 to " +
-                                                     std::to_string(limits.maxImageDimension2D) +
-                                                     " on this device (maxImageDimension2D)");
+        throw Error(ErrorKind::invalid_argument,
+                    "A " + describe(shape) + " is not possible: width and height must be 1 to " +
+                        std::to_string(limits.maxImageDimension2D) + " on this device (maxImageDimension2D)");
 
     VkImageFormatProperties support{};
     const auto supported = [&](VkImageTiling tiling) {
-        return vkGetPhysicalDeviceImageFormatProperties(device().physical().handle, format_, VK_IMAGE_TYPE_2D, tiling, image_usage,
-                                                        0, &support) == VK_SUCCESS;
+        return vkGetPhysicalDeviceImageFormatProperties(device().physical().handle, format_, VK_IMAGE_TYPE_2D,
+                                                        tiling, image_usage, 0, &support) == VK_SUCCESS;
     };
     struct ImageSide final : DeviceSide {
         Device& device;
@@ -101,12 +103,12 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
         create.tiling = VK_IMAGE_TILING_LINEAR;
         create.initialLayout = VK_IMAGE_LAYOUT_PREINITIALIZED;
         side = std::make_shared<ImageSide>(device());
-        check_vk(vk.vkCreateImage(device().handle(), &create, nullptr, &side->image), "vkCreateImage", describe(shape).c_str());
+        check_vk(vk.vkCreateImage(device().handle(), &create, nullptr, &side->image), "vkCreateImage",
+                 describe(shape).c_str());
         const VkImageSubresource subresource{VK_IMAGE_ASPECT_COLOR_BIT, 0, 0};
         VkSubresourceLayout layout{};
         vk.vkGetImageSubresourceLayout(device().handle(), side->image, &subresource, &layout);
-        if (layout.offset != 0 || layout.rowPitch != nbytes_ / shape.height)
-            side.reset();
+        if (layout.offset != 0 || layout.rowPitch != nbytes_ / shape.height) side.reset();
     }
     const bool linear = side != nullptr;
     if (!linear) {
@@ -116,41 +118,41 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
                             "' does not store the format of a " + describe(shape) +
                             ". Use another component type or 4 channels, or a tensor");
         if (wants_one_memory)
-            device().note_once("This device pads the rows of host-visible images: host and deviceAndHost images keep a host "
-                               "copy that OpSyncDevice and OpSyncLocal move");
+            device().note_once(
+                "This device pads the rows of host-visible images: host and deviceAndHost images keep a host "
+                "copy that OpSyncDevice and OpSyncLocal move");
         create.tiling = VK_IMAGE_TILING_OPTIMAL;
         create.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED;
         side = std::make_shared<ImageSide>(device());
-        check_vk(vk.vkCreateImage(device().handle(), &create, nullptr, &side->image), "vkCreateImage", describe(shape).c_str());
+        check_vk(vk.vkCreateImage(device().handle(), &create, nullptr, &side->image), "vkCreateImage",
+                 describe(shape).c_str());
     }
 
     VkMemoryRequirements needs{};
     vk.vkGetImageMemoryRequirements(device().handle(), side->image, &needs);
     MemoryUse use = MemoryUse::device;
-    if (linear)
-        use = type == MemoryType::host ? MemoryUse::host : MemoryUse::device_and_host;
-    side->memory = device().memory().allocate(needs, use, linear ? MemoryPool::buffers : MemoryPool::images, "an image");
-    check_vk(vk.vkBindImageMemory(device().handle(), side->image, side->memory.memory(), side->memory.offset()),
-             "vkBindImageMemory", "an image");
+    if (linear) use = type == MemoryType::host ? MemoryUse::host : MemoryUse::device_and_host;
+    side->memory =
+        device().memory().allocate(needs, use, linear ? MemoryPool::buffers : MemoryPool::images, "an image");
+    check_vk(
+        vk.vkBindImageMemory(device().handle(), side->image, side->memory.memory(), side->memory.offset()),
+        "vkBindImageMemory", "an image");
     VkImageViewCreateInfo view{VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO};
     view.image = side->image;
     view.viewType = VK_IMAGE_VIEW_TYPE_2D;
     view.format = format_;
     view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-    check_vk(vk.vkCreateImageView(device().handle(), &view, nullptr, &side->view), "vkCreateImageView", "an image");
+    check_vk(vk.vkCreateImageView(device().handle(), &view, nullptr, &side->view), "vkCreateImageView",
+             "an image");
 
     image_ = side->image;
     view_ = side->view;
-    if (linear)
-        direct_ = side->memory.mapped();
+    if (linear) direct_ = side->memory.mapped();
     device_side_ = std::move(side);
-    if (!linear && type != MemoryType::storage)
-        make_host_copy();
+    if (!linear && type != MemoryType::storage) make_host_copy();
 
-    if (data && host_data())
-        std::memcpy(host_data(), data, nbytes_);
-    if (linear)
-        flush(device_memory());
+    if (data && host_data()) std::memcpy(host_data(), data, nbytes_);
+    if (linear) flush(device_memory());
     device().staging().run([&](VkCommandBuffer commands) {
         VkImageMemoryBarrier barrier{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};
         barrier.srcAccessMask = linear ? VK_ACCESS_HOST_WRITE_BIT : 0;
@@ -161,11 +163,11 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
         barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
         barrier.image = image_;
         barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-        vk.vkCmdPipelineBarrier(commands, linear ? VK_PIPELINE_STAGE_HOST_BIT : VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
+        vk.vkCmdPipelineBarrier(commands,
+                                linear ? VK_PIPELINE_STAGE_HOST_BIT : VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                                 VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
     });
-    if (data && !host_data())
-        write(data, 0, nbytes_);
+    if (data && !host_data()) write(data, 0, nbytes_);
 }
 
 Image::~Image() { finalize(); }
@@ -194,7 +196,8 @@ void Image::download(void* out, uint64_t offset, uint64_t size) {
     Allocation staging = device().memory().allocate_host_copy(nbytes_, "an image's transfer");
     const VkBufferImageCopy region = whole(staging.offset());
     device().staging().run([&](VkCommandBuffer commands) {
-        device().vk().vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL, staging.block_buffer(), 1, &region);
+        device().vk().vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL,
+                                             staging.block_buffer(), 1, &region);
     });
     invalidate(staging);
     std::memcpy(out, staging.mapped() + offset, size);
@@ -202,13 +205,13 @@ void Image::download(void* out, uint64_t offset, uint64_t size) {
 
 void Image::upload(const void* data, uint64_t offset, uint64_t size) {
     Allocation staging = device().memory().allocate_host_copy(nbytes_, "an image's transfer");
-    if (offset != 0 || size != nbytes_)
-        download(staging.mapped(), 0, nbytes_);
+    if (offset != 0 || size != nbytes_) download(staging.mapped(), 0, nbytes_);
     std::memcpy(staging.mapped() + offset, data, size);
     flush(staging);
     const VkBufferImageCopy region = whole(staging.offset());
     device().staging().run([&](VkCommandBuffer commands) {
-        device().vk().vkCmdCopyBufferToImage(commands, staging.block_buffer(), image_, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
+        device().vk().vkCmdCopyBufferToImage(commands, staging.block_buffer(), image_,
+                                             VK_IMAGE_LAYOUT_GENERAL, 1, &region);
     });
 }
 

@@ -22,44 +22,39 @@ bool open_loader() {
     static bool opened = false;
     const std::lock_guard lock(mutex);
     // A failed attempt is not remembered: the user may install a loader and try again in the same notebook.
-    if (!opened)
-        opened = volkInitialize() == VK_SUCCESS;
+    if (!opened) opened = volkInitialize() == VK_SUCCESS;
     return opened;
 }
 
 constexpr const char* no_loader =
     "The Vulkan loader library was not found. Install it: Debian/Ubuntu 'apt-get install libvulkan1 "
-    "mesa-vulkan-drivers', Fedora 'dnf install vulkan-loader mesa-vulkan-drivers', Arch 'pacman -S vulkan-icd-loader', "
+    "mesa-vulkan-drivers', Fedora 'dnf install vulkan-loader mesa-vulkan-drivers', Arch 'pacman -S "
+    "vulkan-icd-loader', "
     "macOS 'brew install vulkan-loader molten-vk', Windows: the GPU vendor's driver";
 
-constexpr const char* no_driver =
-    "The Vulkan loader found no driver. Install the GPU vendor's driver, or a CPU driver: Debian/Ubuntu 'apt-get install "
-    "mesa-vulkan-drivers' (lavapipe), Fedora 'dnf install mesa-vulkan-drivers'; and check VK_DRIVER_FILES and "
-    "VK_ICD_FILENAMES, which override the loader's search";
+constexpr const char* no_driver = "The Vulkan loader found no driver. Install the GPU vendor's driver, or a "
+                                  "CPU driver: Debian/Ubuntu 'apt-get install "
+                                  "mesa-vulkan-drivers' (lavapipe), Fedora 'dnf install "
+                                  "mesa-vulkan-drivers'; and check VK_DRIVER_FILES and "
+                                  "VK_ICD_FILENAMES, which override the loader's search";
 
 std::vector<std::string> layer_names() {
     uint32_t count = 0;
-    if (vkEnumerateInstanceLayerProperties(&count, nullptr) != VK_SUCCESS)
-        return {};
+    if (vkEnumerateInstanceLayerProperties(&count, nullptr) != VK_SUCCESS) return {};
     std::vector<VkLayerProperties> properties(count);
-    if (vkEnumerateInstanceLayerProperties(&count, properties.data()) < 0)
-        return {};
+    if (vkEnumerateInstanceLayerProperties(&count, properties.data()) < 0) return {};
     std::vector<std::string> names;
-    for (uint32_t i = 0; i < count; ++i)
-        names.emplace_back(properties[i].layerName);
+    for (uint32_t i = 0; i < count; ++i) names.emplace_back(properties[i].layerName);
     return names;
 }
 
 std::vector<std::string> extension_names(const char* layer) {
     uint32_t count = 0;
-    if (vkEnumerateInstanceExtensionProperties(layer, &count, nullptr) != VK_SUCCESS)
-        return {};
+    if (vkEnumerateInstanceExtensionProperties(layer, &count, nullptr) != VK_SUCCESS) return {};
     std::vector<VkExtensionProperties> properties(count);
-    if (vkEnumerateInstanceExtensionProperties(layer, &count, properties.data()) < 0)
-        return {};
+    if (vkEnumerateInstanceExtensionProperties(layer, &count, properties.data()) < 0) return {};
     std::vector<std::string> names;
-    for (uint32_t i = 0; i < count; ++i)
-        names.emplace_back(properties[i].extensionName);
+    for (uint32_t i = 0; i < count; ++i) names.emplace_back(properties[i].extensionName);
     return names;
 }
 
@@ -69,8 +64,7 @@ bool contains(const std::vector<std::string>& names, const char* name) {
 
 std::string joined(const std::vector<std::string>& names) {
     std::string text;
-    for (const auto& name : names)
-        text += (text.empty() ? "" : ", ") + name;
+    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
     return text.empty() ? "none" : text;
 }
 
@@ -103,12 +97,13 @@ void MessageRing::append(Message message) {
 }
 
 std::vector<Message> MessageRing::drain() {
-    if (!any_.load(std::memory_order_acquire))
-        return {};
+    if (!any_.load(std::memory_order_acquire)) return {};
     const std::lock_guard lock(mutex_);
-    std::vector<Message> result(std::make_move_iterator(messages_.begin()), std::make_move_iterator(messages_.end()));
+    std::vector<Message> result(std::make_move_iterator(messages_.begin()),
+                                std::make_move_iterator(messages_.end()));
     if (dropped_ != 0)
-        result.push_back({"warning", "kompute_py", std::to_string(dropped_) + " older validation messages were dropped"});
+        result.push_back(
+            {"warning", "kompute_py", std::to_string(dropped_) + " older validation messages were dropped"});
     messages_.clear();
     dropped_ = 0;
     any_.store(false, std::memory_order_release);
@@ -135,8 +130,7 @@ std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
     std::erase_if(instances, [](const auto& weak) { return weak.expired(); });
     for (const auto& weak : instances) {
         auto instance = weak.lock();
-        if (instance && instance->request_ == request)
-            return instance;
+        if (instance && instance->request_ == request) return instance;
     }
     std::shared_ptr<Instance> instance(new Instance(request));
     instances.push_back(instance);
@@ -144,10 +138,10 @@ std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
 }
 
 Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
-    if (!open_loader())
-        throw Error(ErrorKind::unavailable, no_loader);
+    if (!open_loader()) throw Error(ErrorKind::unavailable, no_loader);
     if (volkGetInstanceVersion() < VK_API_VERSION_1_1)
-        throw Error(ErrorKind::unavailable, "The Vulkan loader is older than 1.1; kompute_py needs 1.2. Update the loader");
+        throw Error(ErrorKind::unavailable,
+                    "The Vulkan loader is older than 1.1; kompute_py needs 1.2. Update the loader");
 
     std::vector<const char*> layers;
     std::vector<const char*> extensions;
@@ -155,18 +149,21 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
         const auto available = layer_names();
         if (request_.validation) {
             if (!contains(available, validation_layer))
-                throw Error(ErrorKind::unavailable,
-                            std::string("Validation was asked for, but the layer ") + validation_layer +
-                                " is not installed. Debian/Ubuntu: 'apt-get install vulkan-validationlayers'; others: the "
-                                "Vulkan SDK. Layers present: " +
-                                joined(available));
+                throw Error(ErrorKind::unavailable, std::string("Validation was asked for, but the layer ") +
+                                                        validation_layer +
+                                                        " is not installed. Debian/Ubuntu: 'apt-get install "
+                                                        "vulkan-validationlayers'; others: the "
+                                                        "Vulkan SDK. Layers present: " +
+                                                        joined(available));
             layers.push_back(validation_layer);
         }
         for (const auto& layer : request_.layers) {
             if (!contains(available, layer.c_str()))
-                throw Error(ErrorKind::unavailable, "The Vulkan layer '" + layer +
-                                                        "' is not installed. Layers present: " + joined(available));
-            if (std::find_if(layers.begin(), layers.end(), [&](const char* l) { return layer == l; }) == layers.end())
+                throw Error(ErrorKind::unavailable,
+                            "The Vulkan layer '" + layer +
+                                "' is not installed. Layers present: " + joined(available));
+            if (std::find_if(layers.begin(), layers.end(), [&](const char* l) { return layer == l; }) ==
+                layers.end())
                 layers.push_back(layer.c_str());
         }
     }
@@ -179,20 +176,22 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
         flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
     }
     const bool wants_messages = !layers.empty();
-    debug_utils_ = wants_messages && (contains(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
-                                      contains(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
-    if (debug_utils_)
-        extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+    debug_utils_ =
+        wants_messages && (contains(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
+                           contains(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
+    if (debug_utils_) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
 
     VkDebugUtilsMessengerCreateInfoEXT messenger{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
     messenger.messageSeverity =
         VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-    messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+    messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
+                            VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
                             VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
     messenger.pfnUserCallback = on_message;
     messenger.pUserData = &messages_;
 
-    const VkValidationFeatureEnableEXT enables[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+    const VkValidationFeatureEnableEXT enables[] = {
+        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
     VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
     validation.enabledValidationFeatureCount = 1;
     validation.pEnabledValidationFeatures = enables;
@@ -226,15 +225,15 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
 
     const std::lock_guard lock(loader_mutex());
     const VkResult result = vkCreateInstance(&create, nullptr, &handle_);
-    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-        throw Error(ErrorKind::unavailable, no_driver, result);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw Error(ErrorKind::unavailable, no_driver, result);
     check_vk(result, "vkCreateInstance", "the Vulkan instance");
     volkLoadInstanceOnly(handle_);
     if (debug_utils_) {
         messenger.pNext = nullptr;
         auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
             vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
-        const VkResult made = make ? make(handle_, &messenger, nullptr, &messenger_) : VK_ERROR_EXTENSION_NOT_PRESENT;
+        const VkResult made =
+            make ? make(handle_, &messenger, nullptr, &messenger_) : VK_ERROR_EXTENSION_NOT_PRESENT;
         if (made != VK_SUCCESS) {
             vkDestroyInstance(handle_, nullptr);
             throw_vk(made, "vkCreateDebugUtilsMessengerEXT", "the validation message sink");
@@ -246,8 +245,7 @@ Instance::~Instance() {
     if (messenger_ != VK_NULL_HANDLE) {
         auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
             vkGetInstanceProcAddr(handle_, "vkDestroyDebugUtilsMessengerEXT"));
-        if (destroy)
-            destroy(handle_, messenger_, nullptr);
+        if (destroy) destroy(handle_, messenger_, nullptr);
     }
     vkDestroyInstance(handle_, nullptr);
 }
@@ -259,19 +257,15 @@ std::vector<VkPhysicalDevice> Instance::physical_devices() const {
     while (result == VK_INCOMPLETE) {
         uint32_t count = 0;
         result = vkEnumeratePhysicalDevices(handle_, &count, nullptr);
-        if (result == VK_ERROR_INITIALIZATION_FAILED)
-            throw Error(ErrorKind::unavailable, no_driver, result);
+        if (result == VK_ERROR_INITIALIZATION_FAILED) throw Error(ErrorKind::unavailable, no_driver, result);
         check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
         devices.resize(count);
-        if (count == 0)
-            break;
+        if (count == 0) break;
         result = vkEnumeratePhysicalDevices(handle_, &count, devices.data());
-        if (result != VK_INCOMPLETE)
-            check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
+        if (result != VK_INCOMPLETE) check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
         devices.resize(count);
     }
-    if (devices.empty())
-        throw Error(ErrorKind::unavailable, no_driver);
+    if (devices.empty()) throw Error(ErrorKind::unavailable, no_driver);
     return devices;
 }
 

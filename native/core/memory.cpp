@@ -24,13 +24,11 @@ uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignmen
 // other mappings the kernel refuses the advice, which costs nothing.
 void advise_huge_pages(void* address, uint64_t size) {
 #ifdef __linux__
-    if (size < huge_page_threshold)
-        return;
+    if (size < huge_page_threshold) return;
     constexpr uintptr_t page = 4096;
     const uintptr_t begin = (reinterpret_cast<uintptr_t>(address) + page - 1) & ~(page - 1);
     const uintptr_t end = (reinterpret_cast<uintptr_t>(address) + size) & ~(page - 1);
-    if (begin < end)
-        madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 #else
     (void)address;
     (void)size;
@@ -60,8 +58,7 @@ struct MemoryBlock {
 };
 
 Allocation::~Allocation() {
-    if (block_)
-        block_->owner->release(block_, size_, node_);
+    if (block_) block_->owner->release(block_, size_, node_);
 }
 
 void Allocation::swap(Allocation& other) noexcept {
@@ -74,7 +71,9 @@ void Allocation::swap(Allocation& other) noexcept {
 
 VkDeviceMemory Allocation::memory() const noexcept { return block_ ? block_->memory : VK_NULL_HANDLE; }
 VkBuffer Allocation::block_buffer() const noexcept { return block_ ? block_->buffer : VK_NULL_HANDLE; }
-bool Allocation::coherent() const noexcept { return block_ && (block_->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT); }
+bool Allocation::coherent() const noexcept {
+    return block_ && (block_->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+}
 bool Allocation::device_local() const noexcept {
     return block_ && (block_->flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
 }
@@ -102,8 +101,7 @@ MemoryAllocator::MemoryAllocator(Device& device)
 MemoryAllocator::~MemoryAllocator() {
     for (auto& by_pool : pools_)
         for (auto& pool : by_pool)
-            for (auto& block : pool.blocks)
-                destroy_block(block.get());
+            for (auto& block : pool.blocks) destroy_block(block.get());
 }
 
 std::vector<uint32_t> MemoryAllocator::rank(uint32_t type_bits, MemoryUse use) const {
@@ -113,8 +111,7 @@ std::vector<uint32_t> MemoryAllocator::rank(uint32_t type_bits, MemoryUse use) c
     };
     std::vector<Ranked> order;
     for (uint32_t i = 0; i < properties_.memoryTypeCount; ++i) {
-        if (!(type_bits & (1u << i)))
-            continue;
+        if (!(type_bits & (1u << i))) continue;
         const VkMemoryPropertyFlags flags = properties_.memoryTypes[i].propertyFlags;
         if (flags & (VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
                      VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD))
@@ -125,41 +122,40 @@ std::vector<uint32_t> MemoryAllocator::rank(uint32_t type_bits, MemoryUse use) c
         const bool coherent = flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
         int score = 0;
         switch (use) {
-            case MemoryUse::device:
-                // On a discrete GPU the host-visible part of its memory is small: leave it to those who ask for it.
-                score = (local ? 8 : 0) + (visible ? 0 : 1);
-                break;
-            case MemoryUse::host:
-                if (!visible)
-                    continue;
-                // Reading uncached memory is tens of times slower than flushing cached memory.
-                score = (cached ? 8 : 0) + (local ? 0 : 4) + (coherent ? 2 : 0);
-                break;
-            case MemoryUse::device_and_host:
-                if (!visible)
-                    continue;
-                score = (local ? 16 : 0) + (cached ? 8 : 0) + (coherent ? 2 : 0);
-                break;
+        case MemoryUse::device:
+            // On a discrete GPU the host-visible part of its memory is small: leave it to those who ask for it.
+            score = (local ? 8 : 0) + (visible ? 0 : 1);
+            break;
+        case MemoryUse::host:
+            if (!visible) continue;
+            // Reading uncached memory is tens of times slower than flushing cached memory.
+            score = (cached ? 8 : 0) + (local ? 0 : 4) + (coherent ? 2 : 0);
+            break;
+        case MemoryUse::device_and_host:
+            if (!visible) continue;
+            score = (local ? 16 : 0) + (cached ? 8 : 0) + (coherent ? 2 : 0);
+            break;
         }
         order.push_back({score, i});
     }
     // The enumeration order breaks ties, as Vulkan sorts types by performance.
-    std::stable_sort(order.begin(), order.end(), [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
     std::vector<uint32_t> types;
-    for (const auto& entry : order)
-        types.push_back(entry.type);
+    for (const auto& entry : order) types.push_back(entry.type);
     return types;
 }
 
 bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
-    constexpr VkMemoryPropertyFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+    constexpr VkMemoryPropertyFlags both =
+        VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
     for (uint32_t i = 0; i < properties_.memoryTypeCount; ++i)
-        if ((type_bits & (1u << i)) && (properties_.memoryTypes[i].propertyFlags & both) == both)
-            return true;
+        if ((type_bits & (1u << i)) && (properties_.memoryTypes[i].propertyFlags & both) == both) return true;
     return false;
 }
 
-MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_t size, bool dedicated, VkResult& result) {
+MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_t size, bool dedicated,
+                                         VkResult& result) {
     auto& vk = device_.vk();
     auto block = std::make_unique<MemoryBlock>(size);
     block->owner = this;
@@ -176,8 +172,7 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
         create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
         device_.share(create);
         result = vk.vkCreateBuffer(device_.handle(), &create, nullptr, &block->buffer);
-        if (result != VK_SUCCESS)
-            return nullptr;
+        if (result != VK_SUCCESS) return nullptr;
         vk.vkGetBufferMemoryRequirements(device_.handle(), block->buffer, &needs);
     }
 
@@ -186,8 +181,7 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
     VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = type;
-    if (device_.buffer_addresses() && pool == MemoryPool::buffers)
-        allocate.pNext = &flags;
+    if (device_.buffer_addresses() && pool == MemoryPool::buffers) allocate.pNext = &flags;
     result = vk.vkAllocateMemory(device_.handle(), &allocate, nullptr, &block->memory);
     if (result == VK_SUCCESS && block->buffer != VK_NULL_HANDLE)
         result = vk.vkBindBufferMemory(device_.handle(), block->buffer, block->memory, 0);
@@ -195,8 +189,7 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
         void* address = nullptr;
         result = vk.vkMapMemory(device_.handle(), block->memory, 0, VK_WHOLE_SIZE, 0, &address);
         block->mapped = static_cast<std::byte*>(address);
-        if (result == VK_SUCCESS)
-            advise_huge_pages(address, needs.size);
+        if (result == VK_SUCCESS) advise_huge_pages(address, needs.size);
     }
     if (result != VK_SUCCESS) {
         destroy_block(block.get());
@@ -212,15 +205,14 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
 
 void MemoryAllocator::destroy_block(MemoryBlock* block) noexcept {
     auto& vk = device_.vk();
-    if (block->buffer != VK_NULL_HANDLE)
-        vk.vkDestroyBuffer(device_.handle(), block->buffer, nullptr);
-    if (block->memory != VK_NULL_HANDLE)
-        vk.vkFreeMemory(device_.handle(), block->memory, nullptr);
+    if (block->buffer != VK_NULL_HANDLE) vk.vkDestroyBuffer(device_.handle(), block->buffer, nullptr);
+    if (block->memory != VK_NULL_HANDLE) vk.vkFreeMemory(device_.handle(), block->memory, nullptr);
     block->buffer = VK_NULL_HANDLE;
     block->memory = VK_NULL_HANDLE;
 }
 
-Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uint64_t size, uint64_t alignment) {
+Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uint64_t size,
+                                        uint64_t alignment) {
     Pool& pool = pools_[type][static_cast<size_t>(pool_kind)];
     auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
     const auto& flags = properties_.memoryTypes[type].propertyFlags;
@@ -229,12 +221,12 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
         size = round_up(size, atom_);
     }
     // An eighth of the heap at most: on a 256 MiB heap blocks stop at 32 MiB.
-    const uint64_t block_limit = std::max(first_block, std::min(largest_block, std::bit_floor(heap.size / 8)));
+    const uint64_t block_limit =
+        std::max(first_block, std::min(largest_block, std::bit_floor(heap.size / 8)));
 
     const auto take = [&](MemoryBlock* block) -> Allocation {
         const auto range = block->ranges.allocate(size, alignment);
-        if (!range)
-            return {};
+        if (!range) return {};
         Allocation allocation;
         allocation.block_ = block;
         allocation.offset_ = range->offset;
@@ -252,8 +244,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
         // The newest blocks are the largest and the most likely to have room.
         for (auto it = pool.blocks.rbegin(); it != pool.blocks.rend(); ++it)
             if (!(*it)->dedicated)
-                if (auto allocation = take(it->get()))
-                    return allocation;
+                if (auto allocation = take(it->get())) return allocation;
     }
     VkResult result = VK_SUCCESS;
     if (dedicated) {
@@ -262,8 +253,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
         return block ? take(block) : Allocation{};
     }
     uint64_t wanted = std::max(pool.next_size, first_block);
-    while (wanted < size * 2)
-        wanted *= 2;
+    while (wanted < size * 2) wanted *= 2;
     wanted = std::min(wanted, block_limit);
     // A nearly full heap may still have room for less than a whole block.
     for (;; wanted = std::max(size, wanted / 2)) {
@@ -273,27 +263,28 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
             pool.next_size = std::min(wanted * 2, block_limit);
             return take(block);
         }
-        if (wanted == size || (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY))
+        if (wanted == size ||
+            (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY))
             return {};
     }
 }
 
-Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool, const char* what) {
+Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
+                                     const char* what) {
     device_.retired().collect();
     const std::lock_guard lock(mutex_);
     last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
     for (const uint32_t type : ranked_[static_cast<size_t>(use)]) {
-        if (!(needs.memoryTypeBits & (1u << type)))
-            continue;
-        if (auto allocation = allocate_in(type, pool, needs.size, needs.alignment))
-            return allocation;
+        if (!(needs.memoryTypeBits & (1u << type))) continue;
+        if (auto allocation = allocate_in(type, pool, needs.size, needs.alignment)) return allocation;
     }
     const VkResult result = last_result_;
     if (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY)
         throw_vk(result, "vkAllocateMemory", what);
     throw Error(ErrorKind::out_of_memory,
                 std::string("Out of device memory: ") + what + " needs " + mebibytes(needs.size) +
-                    ". Heaps: " + describe_heaps() + ". Free tensors with destroy(), use smaller ones, or use another device",
+                    ". Heaps: " + describe_heaps() +
+                    ". Free tensors with destroy(), use smaller ones, or use another device",
                 result);
 }
 
@@ -305,7 +296,8 @@ Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) 
         create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
         device_.share(create);
         VkBuffer buffer = VK_NULL_HANDLE;
-        check_vk(device_.vk().vkCreateBuffer(device_.handle(), &create, nullptr, &buffer), "vkCreateBuffer", what);
+        check_vk(device_.vk().vkCreateBuffer(device_.handle(), &create, nullptr, &buffer), "vkCreateBuffer",
+                 what);
         VkMemoryRequirements probe{};
         device_.vk().vkGetBufferMemoryRequirements(device_.handle(), buffer, &probe);
         device_.vk().vkDestroyBuffer(device_.handle(), buffer, nullptr);
@@ -325,16 +317,14 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) 
     auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
     heap.used -= size;
     --heap.allocations;
-    if (!block->ranges.empty())
-        return;
+    if (!block->ranges.empty()) return;
     // One empty block a pool is kept, so that a loop that makes and drops one tensor does not call the driver each time.
     auto& pool = pools_[block->type][static_cast<size_t>(block->pool)];
     if (!block->dedicated) {
         const bool other_empty = std::any_of(pool.blocks.begin(), pool.blocks.end(), [&](const auto& other) {
             return other.get() != block && other->ranges.empty();
         });
-        if (!other_empty)
-            return;
+        if (!other_empty) return;
     }
     heap.reserved -= block->size;
     --heap.blocks;
@@ -347,8 +337,7 @@ void MemoryAllocator::trim() noexcept {
     for (auto& pools : pools_)
         for (auto& pool : pools)
             std::erase_if(pool.blocks, [&](const auto& block) {
-                if (!block->ranges.empty())
-                    return false;
+                if (!block->ranges.empty()) return false;
                 auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
                 heap.reserved -= block->size;
                 --heap.blocks;
@@ -368,8 +357,8 @@ std::string MemoryAllocator::describe_heaps() const {
         const auto& heap = heaps_[i];
         text += (text.empty() ? "" : "; ") + std::string("heap ") + std::to_string(i) +
                 (heap.device_local ? " (device): " : " (host): ") + mebibytes(heap.used) + " in " +
-                std::to_string(heap.allocations) + " allocations, " + mebibytes(heap.reserved) + " reserved of " +
-                mebibytes(heap.size);
+                std::to_string(heap.allocations) + " allocations, " + mebibytes(heap.reserved) +
+                " reserved of " + mebibytes(heap.size);
     }
     return text;
 }

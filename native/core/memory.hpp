@@ -69,7 +69,7 @@ private:
 };
 
 struct HeapStatistics {
-    uint64_t size = 0;      // bytes of the heap, as the device reports
+    uint64_t size = 0;  // bytes of the heap, as the device reports
     bool device_local = false;
     uint64_t reserved = 0;  // bytes taken from the driver
     uint64_t used = 0;      // bytes in live allocations
@@ -84,7 +84,8 @@ public:
     ~MemoryAllocator();
 
     // Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all of this class.
-    [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool, const char* what);
+    [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
+                                      const char* what);
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
@@ -117,8 +118,10 @@ private:
     std::array<std::array<Pool, 3>, VK_MAX_MEMORY_TYPES> pools_;
     std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> heaps_{};
     VkResult last_result_ = VK_SUCCESS;
-    std::atomic<uint32_t> host_copy_types_{0};  // type bits that a host copy's block buffer may live in; 0: not asked yet
-    std::array<std::vector<uint32_t>, 3> ranked_;  // by use, over all types; filtered by type bits at the call
+    std::atomic<uint32_t> host_copy_types_{
+        0};  // type bits that a host copy's block buffer may live in; 0: not asked yet
+    std::array<std::vector<uint32_t>, 3>
+        ranked_;  // by use, over all types; filtered by type bits at the call
 };
 
 }  // namespace kp

@@ -13,12 +13,12 @@ std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept {
 
 const char* to_string(ObjectKind kind) noexcept {
     switch (kind) {
-        case ObjectKind::context: return "Manager";
-        case ObjectKind::buffer: return "tensor";
-        case ObjectKind::image: return "image";
-        case ObjectKind::shader: return "shader";
-        case ObjectKind::algorithm: return "algorithm";
-        case ObjectKind::stream: return "sequence";
+    case ObjectKind::context: return "Manager";
+    case ObjectKind::buffer: return "tensor";
+    case ObjectKind::image: return "image";
+    case ObjectKind::shader: return "shader";
+    case ObjectKind::algorithm: return "algorithm";
+    case ObjectKind::stream: return "sequence";
     }
     return "object";
 }
@@ -38,8 +38,7 @@ std::string Object::label() const {
 }
 
 void Object::require_init(const char* action) const {
-    if (is_init())
-        return;
+    if (is_init()) return;
     const std::string why = device_->is_open() ? "it was destroyed" : "its Manager was destroyed";
     throw Error(ErrorKind::failed_precondition,
                 std::string("Cannot ") + action + " the " + label() + ": " + why + ". Make a new one");
@@ -49,8 +48,7 @@ std::vector<Point> Object::pending() {
     const std::lock_guard lock(device_->graph_mutex());
     std::vector<Point> points = left_behind_;
     for (const auto& user : users_)
-        if (const Point point = user.stream->last_point(); point.queue)
-            merge_point(points, point);
+        if (const Point point = user.stream->last_point(); point.queue) merge_point(points, point);
     return points;
 }
 
@@ -58,20 +56,17 @@ void Object::destroy() {
     std::vector<Point> points;
     {
         const std::lock_guard lock(device_->graph_mutex());
-        if (destroyed_.exchange(true, std::memory_order_acq_rel))
-            return;
+        if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
         points = left_behind_;
         for (const auto& user : users_)
-            if (const Point point = user.stream->make_stale(); point.queue)
-                merge_point(points, point);
+            if (const Point point = user.stream->make_stale(); point.queue) merge_point(points, point);
     }
     device_->forget(*this);
     release(std::move(points));
 }
 
 void Object::finalize() noexcept {
-    if (destroyed_.exchange(true, std::memory_order_acq_rel))
-        return;
+    if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
     try {
         // Streams that are gone may have left work in flight; recordings that live hold a reference, so there are none.
         release(std::move(left_behind_));

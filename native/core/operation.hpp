@@ -19,7 +19,8 @@ class StreamPlan;
 
 class Operation {
 public:
-    Operation(std::shared_ptr<Device> device, std::string name) : device_(std::move(device)), name_(std::move(name)) {}
+    Operation(std::shared_ptr<Device> device, std::string name)
+        : device_(std::move(device)), name_(std::move(name)) {}
     virtual ~Operation() = default;
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;

@@ -12,38 +12,44 @@ namespace kp {
 namespace {
 
 // The allow-list: what compute shaders can use. Nothing of graphics is ever enabled: some of it costs (robustness aside).
-#define KP_CORE_FEATURES(X)                                                                                            \
-    X(shaderFloat64) X(shaderInt64) X(shaderInt16) X(shaderStorageImageExtendedFormats)                                \
-    X(shaderStorageImageReadWithoutFormat) X(shaderStorageImageWriteWithoutFormat)                                     \
-    X(shaderUniformBufferArrayDynamicIndexing) X(shaderSampledImageArrayDynamicIndexing)                               \
-    X(shaderStorageBufferArrayDynamicIndexing) X(shaderStorageImageArrayDynamicIndexing) X(shaderResourceMinLod)       \
-    X(shaderImageGatherExtended) X(samplerAnisotropy)
-#define KP_V11_FEATURES(X)                                                                                             \
-    X(storageBuffer16BitAccess) X(uniformAndStorageBuffer16BitAccess) X(storagePushConstant16)                         \
+// clang-format never settles on how to wrap these lists.
+// clang-format off
+#define KP_CORE_FEATURES(X) \
+    X(shaderFloat64) X(shaderInt64) X(shaderInt16) X(shaderStorageImageExtendedFormats) \
+    X(shaderStorageImageReadWithoutFormat) X(shaderStorageImageWriteWithoutFormat) \
+    X(shaderUniformBufferArrayDynamicIndexing) X(shaderSampledImageArrayDynamicIndexing) \
+    X(shaderStorageBufferArrayDynamicIndexing) X(shaderStorageImageArrayDynamicIndexing) \
+    X(shaderResourceMinLod) X(shaderImageGatherExtended) X(samplerAnisotropy)
+#define KP_V11_FEATURES(X) \
+    X(storageBuffer16BitAccess) X(uniformAndStorageBuffer16BitAccess) X(storagePushConstant16) \
     X(variablePointersStorageBuffer) X(variablePointers)
-#define KP_V12_FEATURES(X)                                                                                             \
-    X(storageBuffer8BitAccess) X(uniformAndStorageBuffer8BitAccess) X(storagePushConstant8)                            \
-    X(shaderBufferInt64Atomics) X(shaderSharedInt64Atomics) X(shaderFloat16) X(shaderInt8) X(descriptorIndexing)       \
-    X(shaderUniformTexelBufferArrayDynamicIndexing) X(shaderStorageTexelBufferArrayDynamicIndexing)                    \
-    X(shaderUniformBufferArrayNonUniformIndexing) X(shaderSampledImageArrayNonUniformIndexing)                         \
-    X(shaderStorageBufferArrayNonUniformIndexing) X(shaderStorageImageArrayNonUniformIndexing)                         \
-    X(descriptorBindingPartiallyBound) X(descriptorBindingVariableDescriptorCount) X(runtimeDescriptorArray)           \
-    X(scalarBlockLayout) X(uniformBufferStandardLayout) X(shaderSubgroupExtendedTypes) X(hostQueryReset)               \
-    X(timelineSemaphore) X(bufferDeviceAddress) X(vulkanMemoryModel) X(vulkanMemoryModelDeviceScope)                   \
+#define KP_V12_FEATURES(X) \
+    X(storageBuffer8BitAccess) X(uniformAndStorageBuffer8BitAccess) X(storagePushConstant8) \
+    X(shaderBufferInt64Atomics) X(shaderSharedInt64Atomics) X(shaderFloat16) X(shaderInt8) \
+    X(descriptorIndexing) X(shaderUniformTexelBufferArrayDynamicIndexing) \
+    X(shaderStorageTexelBufferArrayDynamicIndexing) X(shaderUniformBufferArrayNonUniformIndexing) \
+    X(shaderSampledImageArrayNonUniformIndexing) X(shaderStorageBufferArrayNonUniformIndexing) \
+    X(shaderStorageImageArrayNonUniformIndexing) X(descriptorBindingPartiallyBound) \
+    X(descriptorBindingVariableDescriptorCount) X(runtimeDescriptorArray) X(scalarBlockLayout) \
+    X(uniformBufferStandardLayout) X(shaderSubgroupExtendedTypes) X(hostQueryReset) X(timelineSemaphore) \
+    X(bufferDeviceAddress) X(vulkanMemoryModel) X(vulkanMemoryModelDeviceScope) \
     X(vulkanMemoryModelAvailabilityVisibilityChains)
-#define KP_V13_FEATURES(X)                                                                                             \
-    X(computeFullSubgroups) X(subgroupSizeControl) X(shaderDemoteToHelperInvocation) X(shaderIntegerDotProduct)        \
-    X(shaderTerminateInvocation) X(shaderZeroInitializeWorkgroupMemory) X(maintenance4)
-#define KP_ATOMIC_FLOAT_FEATURES(X)                                                                                    \
-    X(shaderBufferFloat32Atomics) X(shaderBufferFloat32AtomicAdd) X(shaderBufferFloat64Atomics)                        \
-    X(shaderBufferFloat64AtomicAdd) X(shaderSharedFloat32Atomics) X(shaderSharedFloat32AtomicAdd)                      \
-    X(shaderSharedFloat64Atomics) X(shaderSharedFloat64AtomicAdd) X(shaderImageFloat32Atomics)                         \
+#define KP_V13_FEATURES(X) \
+    X(computeFullSubgroups) X(subgroupSizeControl) X(shaderDemoteToHelperInvocation) \
+    X(shaderIntegerDotProduct) X(shaderTerminateInvocation) X(shaderZeroInitializeWorkgroupMemory) \
+    X(maintenance4)
+#define KP_ATOMIC_FLOAT_FEATURES(X) \
+    X(shaderBufferFloat32Atomics) X(shaderBufferFloat32AtomicAdd) X(shaderBufferFloat64Atomics) \
+    X(shaderBufferFloat64AtomicAdd) X(shaderSharedFloat32Atomics) X(shaderSharedFloat32AtomicAdd) \
+    X(shaderSharedFloat64Atomics) X(shaderSharedFloat64AtomicAdd) X(shaderImageFloat32Atomics) \
     X(shaderImageFloat32AtomicAdd)
-#define KP_ATOMIC_FLOAT2_FEATURES(X)                                                                                   \
-    X(shaderBufferFloat16Atomics) X(shaderBufferFloat16AtomicAdd) X(shaderBufferFloat16AtomicMinMax)                   \
-    X(shaderBufferFloat32AtomicMinMax) X(shaderBufferFloat64AtomicMinMax) X(shaderSharedFloat32AtomicMinMax)           \
-    X(shaderSharedFloat64AtomicMinMax)
-#define KP_SHADER_CLOCK_FEATURES(X) X(shaderSubgroupClock) X(shaderDeviceClock)
+#define KP_ATOMIC_FLOAT2_FEATURES(X) \
+    X(shaderBufferFloat16Atomics) X(shaderBufferFloat16AtomicAdd) X(shaderBufferFloat16AtomicMinMax) \
+    X(shaderBufferFloat32AtomicMinMax) X(shaderBufferFloat64AtomicMinMax) \
+    X(shaderSharedFloat32AtomicMinMax) X(shaderSharedFloat64AtomicMinMax)
+#define KP_SHADER_CLOCK_FEATURES(X) \
+    X(shaderSubgroupClock) X(shaderDeviceClock)
+// clang-format on
 
 template <typename Chain, typename Visit>
 void each_feature(Chain& chain, Visit&& visit) {
@@ -84,8 +90,7 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
         tail = &structure.pNext;
     };
     const auto link_extension = [&](auto& structure, const char* extension) {
-        if (!contains(available, extension))
-            return;
+        if (!contains(available, extension)) return;
         link(structure);
         extensions_.push_back(extension);
     };
@@ -119,8 +124,7 @@ std::vector<std::string> FeatureChain::enable_from(const FeatureChain& supported
     each_feature(supported, [&](const char* name, const VkBool32& value) {
         const bool on = value && (robust_access || std::strcmp(name, "robustBufferAccess") != 0);
         wanted.push_back(on ? VK_TRUE : VK_FALSE);
-        if (on)
-            names.emplace_back(name);
+        if (on) names.emplace_back(name);
     });
     size_t i = 0;
     each_feature(*this, [&](const char*, VkBool32& value) { value = wanted[i++]; });
@@ -132,13 +136,16 @@ std::vector<std::string> FeatureChain::enable_from(const FeatureChain& supported
 
 std::vector<std::pair<std::string, bool>> FeatureChain::list() const {
     std::vector<std::pair<std::string, bool>> result;
-    each_feature(*this, [&](const char* name, const VkBool32& value) { result.emplace_back(name, value != VK_FALSE); });
+    each_feature(*this, [&](const char* name, const VkBool32& value) {
+        result.emplace_back(name, value != VK_FALSE);
+    });
     return result;
 }
 
 bool FeatureChain::has(const std::string& wanted) const {
     bool found = false;
-    each_feature(*this, [&](const char* name, const VkBool32& value) { found = found || (value && wanted == name); });
+    each_feature(
+        *this, [&](const char* name, const VkBool32& value) { found = found || (value && wanted == name); });
     return found;
 }
 
@@ -170,11 +177,11 @@ DeviceCandidate PhysicalDevice::candidate() const {
     result.api_version = properties.apiVersion;
     result.device_local_bytes = device_local_bytes();
     for (const auto& [name, has] : features)
-        if (name == "timelineSemaphore")
-            result.timeline_semaphores = has;
-    result.compute_queue = std::any_of(families.begin(), families.end(), [](const VkQueueFamilyProperties& family) {
-        return (family.queueFlags & VK_QUEUE_COMPUTE_BIT) && family.queueCount != 0;
-    });
+        if (name == "timelineSemaphore") result.timeline_semaphores = has;
+    result.compute_queue =
+        std::any_of(families.begin(), families.end(), [](const VkQueueFamilyProperties& family) {
+            return (family.queueFlags & VK_QUEUE_COMPUTE_BIT) && family.queueCount != 0;
+        });
     return result;
 }
 
@@ -205,16 +212,16 @@ PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
     result = vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, extensions.data());
     if (result != VK_INCOMPLETE)
         check_vk(result, "vkEnumerateDeviceExtensionProperties", device.properties.deviceName);
-    for (uint32_t i = 0; i < count; ++i)
-        device.extensions.emplace_back(extensions[i].extensionName);
+    for (uint32_t i = 0; i < count; ++i) device.extensions.emplace_back(extensions[i].extensionName);
 
-    if (device.properties.apiVersion >= VK_API_VERSION_1_3 || device.has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
-        VkPhysicalDeviceMaintenance4Properties sizes{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+    if (device.properties.apiVersion >= VK_API_VERSION_1_3 ||
+        device.has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+        VkPhysicalDeviceMaintenance4Properties sizes{
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
         VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
         properties.pNext = &sizes;
         vkGetPhysicalDeviceProperties2(handle, &properties);
-        if (sizes.maxBufferSize != 0)
-            device.max_buffer_size = sizes.maxBufferSize;
+        if (sizes.maxBufferSize != 0) device.max_buffer_size = sizes.maxBufferSize;
     }
 
     FeatureChain features(device.properties.apiVersion, device.extensions);
@@ -225,22 +232,23 @@ PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
 
 std::string vendor_name(uint32_t vendor_id) {
     switch (vendor_id) {
-        case 0x1002: return "AMD";
-        case 0x1010: return "Imagination";
-        case 0x106B: return "Apple";
-        case 0x10DE: return "NVIDIA";
-        case 0x13B5: return "Arm";
-        case 0x14E4: return "Broadcom";
-        case 0x1AE0: return "Google";
-        case 0x5143: return "Qualcomm";
-        case 0x8086: return "Intel";
-        case 0x10005: return "Mesa";
-        default: return "unknown";
+    case 0x1002: return "AMD";
+    case 0x1010: return "Imagination";
+    case 0x106B: return "Apple";
+    case 0x10DE: return "NVIDIA";
+    case 0x13B5: return "Arm";
+    case 0x14E4: return "Broadcom";
+    case 0x1AE0: return "Google";
+    case 0x5143: return "Qualcomm";
+    case 0x8086: return "Intel";
+    case 0x10005: return "Mesa";
+    default: return "unknown";
     }
 }
 
 std::string version_text(uint32_t version) {
-    return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
+    return std::to_string(VK_API_VERSION_MAJOR(version)) + "." +
+           std::to_string(VK_API_VERSION_MINOR(version)) + "." +
            std::to_string(VK_API_VERSION_PATCH(version));
 }
 
@@ -319,7 +327,8 @@ constexpr SubgroupNeed subgroup_needs[] = {
     {spv::CapabilityGroupNonUniformArithmetic, VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"},
     {spv::CapabilityGroupNonUniformBallot, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
     {spv::CapabilityGroupNonUniformShuffle, VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},
-    {spv::CapabilityGroupNonUniformShuffleRelative, VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT, "shuffle relative"},
+    {spv::CapabilityGroupNonUniformShuffleRelative, VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT,
+     "shuffle relative"},
     {spv::CapabilityGroupNonUniformClustered, VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
     {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
     {spv::CapabilitySubgroupBallotKHR, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
@@ -328,32 +337,38 @@ constexpr SubgroupNeed subgroup_needs[] = {
 
 // What Vulkan 1.2 gives every compute shader.
 constexpr uint32_t always_there[] = {
-    spv::CapabilityMatrix, spv::CapabilityShader, spv::CapabilityInputAttachment, spv::CapabilitySampled1D,
-    spv::CapabilityImage1D, spv::CapabilitySampledBuffer, spv::CapabilityImageBuffer, spv::CapabilityImageQuery,
-    spv::CapabilityDerivativeControl, spv::CapabilityStorageImageMultisample, spv::CapabilityDeviceGroup,
-    spv::CapabilitySampledCubeArray, spv::CapabilityImageCubeArray,
+    spv::CapabilityMatrix,
+    spv::CapabilityShader,
+    spv::CapabilityInputAttachment,
+    spv::CapabilitySampled1D,
+    spv::CapabilityImage1D,
+    spv::CapabilitySampledBuffer,
+    spv::CapabilityImageBuffer,
+    spv::CapabilityImageQuery,
+    spv::CapabilityDerivativeControl,
+    spv::CapabilityStorageImageMultisample,
+    spv::CapabilityDeviceGroup,
+    spv::CapabilitySampledCubeArray,
+    spv::CapabilityImageCubeArray,
 };
 
 }  // namespace
 
-std::string missing_for_capability(uint32_t capability, const FeatureChain& enabled, const PhysicalDevice& device) {
+std::string missing_for_capability(uint32_t capability, const FeatureChain& enabled,
+                                   const PhysicalDevice& device) {
     if (std::find(std::begin(always_there), std::end(always_there), capability) != std::end(always_there))
         return "";
     std::string missing;
     bool known = false;
     for (const auto& need : feature_needs) {
-        if (need.capability != capability)
-            continue;
+        if (need.capability != capability) continue;
         known = true;
-        if (enabled.has(need.feature))
-            return "";
+        if (enabled.has(need.feature)) return "";
         missing += std::string(missing.empty() ? "the device feature '" : " or '") + need.feature + "'";
     }
-    if (known)
-        return missing;
+    if (known) return missing;
     for (const auto& need : subgroup_needs) {
-        if (need.capability != capability)
-            continue;
+        if (need.capability != capability) continue;
         if ((device.v11.subgroupSupportedOperations & need.bit) &&
             (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
             return "";

@@ -32,8 +32,7 @@ constexpr uint64_t largest_payload = uint64_t{256} << 20;
 uint64_t fnv1a(const void* data, size_t size) noexcept {
     const auto* bytes = static_cast<const unsigned char*>(data);
     uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < size; ++i)
-        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
     return hash;
 }
 
@@ -44,16 +43,14 @@ std::optional<std::vector<uint8_t>> PipelineCacheFile::load() const noexcept {
     try {
         std::ifstream file(path_, std::ios::binary);
         Header header{};
-        if (!file.read(reinterpret_cast<char*>(&header), sizeof header))
-            return std::nullopt;
+        if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;
         if (std::memcmp(header.magic, magic, sizeof magic) != 0 || header.version != format_version ||
             header.size > largest_payload)
             return std::nullopt;
         std::vector<uint8_t> payload(header.size);
         if (!file.read(reinterpret_cast<char*>(payload.data()), static_cast<std::streamsize>(header.size)))
             return std::nullopt;
-        if (fnv1a(payload.data(), payload.size()) != header.checksum)
-            return std::nullopt;
+        if (fnv1a(payload.data(), payload.size()) != header.checksum) return std::nullopt;
         return payload;
     } catch (...) {
         return std::nullopt;
@@ -73,7 +70,8 @@ bool PipelineCacheFile::store(const std::vector<uint8_t>& payload) const noexcep
         {
             std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
             file.write(reinterpret_cast<const char*>(&header), sizeof header);
-            file.write(reinterpret_cast<const char*>(payload.data()), static_cast<std::streamsize>(payload.size()));
+            file.write(reinterpret_cast<const char*>(payload.data()),
+                       static_cast<std::streamsize>(payload.size()));
             file.flush();
             if (!file) {
                 file.close();
@@ -100,17 +98,16 @@ PipelineCacheFile::Lock::Lock(const std::string& path) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ >= 0)
-        flock(descriptor_, LOCK_EX);
+    if (descriptor_ >= 0) flock(descriptor_, LOCK_EX);
 #else
-    (void)path;  // renames are atomic there too; two writers at once may lose one another's newest entries, nothing more
+    (void)
+        path;  // renames are atomic there too; two writers at once may lose one another's newest entries, nothing more
 #endif
 }
 
 PipelineCacheFile::Lock::~Lock() {
 #ifndef _WIN32
-    if (descriptor_ >= 0)
-        close(descriptor_);
+    if (descriptor_ >= 0) close(descriptor_);
 #endif
 }
 

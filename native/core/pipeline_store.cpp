@@ -12,7 +12,9 @@ namespace {
 
 constexpr uint32_t sets_per_pool = 64;
 
-void append(std::string& key, const void* data, size_t size) { key.append(static_cast<const char*>(data), size); }
+void append(std::string& key, const void* data, size_t size) {
+    key.append(static_cast<const char*>(data), size);
+}
 
 template <typename T>
 void append(std::string& key, const T& value) {
@@ -37,20 +39,21 @@ std::string times(const std::array<uint32_t, 3>& size) {
 
 VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
     switch (kind) {
-        case DescriptorKind::storage_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-        case DescriptorKind::uniform_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
-        case DescriptorKind::storage_image: return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
-        case DescriptorKind::sampled_image: return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
-        case DescriptorKind::sampler: return VK_DESCRIPTOR_TYPE_SAMPLER;
-        case DescriptorKind::combined_image_sampler: return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
-        case DescriptorKind::uniform_texel_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
-        case DescriptorKind::storage_texel_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
-        case DescriptorKind::acceleration_structure: return VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR;
+    case DescriptorKind::storage_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    case DescriptorKind::uniform_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    case DescriptorKind::storage_image: return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    case DescriptorKind::sampled_image: return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+    case DescriptorKind::sampler: return VK_DESCRIPTOR_TYPE_SAMPLER;
+    case DescriptorKind::combined_image_sampler: return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
+    case DescriptorKind::uniform_texel_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+    case DescriptorKind::storage_texel_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+    case DescriptorKind::acceleration_structure: return VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR;
     }
     return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-PipelineStore::PipelineStore(Device& device, std::string cache_dir) : device_(device), cache_dir_(std::move(cache_dir)) {}
+PipelineStore::PipelineStore(Device& device, std::string cache_dir)
+    : device_(device), cache_dir_(std::move(cache_dir)) {}
 
 PipelineStore::~PipelineStore() { close(); }
 
@@ -72,9 +75,9 @@ void PipelineStore::check_limits(const ShaderInfo& info) const {
     const auto& limits = device_.limits();
     const auto too_many = [&](const char* what, uint64_t has, const char* limit_name, uint64_t limit) {
         if (has > limit)
-            throw Error(ErrorKind::invalid_argument, std::string("The shader uses ") + std::to_string(has) + " " + what +
-                                                         ", but this device allows " + std::to_string(limit) + " (" +
-                                                         limit_name + ")");
+            throw Error(ErrorKind::invalid_argument, std::string("The shader uses ") + std::to_string(has) +
+                                                         " " + what + ", but this device allows " +
+                                                         std::to_string(limit) + " (" + limit_name + ")");
     };
     uint64_t storage_buffers = 0, uniform_buffers = 0, storage_images = 0, sampled = 0;
     uint64_t sets = 0;
@@ -82,11 +85,11 @@ void PipelineStore::check_limits(const ShaderInfo& info) const {
         sets = std::max(sets, uint64_t{binding.set} + 1);
         const uint64_t count = std::max(binding.count, 1u);
         switch (binding.kind) {
-            case DescriptorKind::storage_buffer: storage_buffers += count; break;
-            case DescriptorKind::uniform_buffer: uniform_buffers += count; break;
-            case DescriptorKind::storage_image:
-            case DescriptorKind::storage_texel_buffer: storage_images += count; break;
-            default: sampled += count; break;
+        case DescriptorKind::storage_buffer: storage_buffers += count; break;
+        case DescriptorKind::uniform_buffer: uniform_buffers += count; break;
+        case DescriptorKind::storage_image:
+        case DescriptorKind::storage_texel_buffer: storage_images += count; break;
+        default: sampled += count; break;
         }
     }
     too_many("storage buffers", storage_buffers, "maxPerStageDescriptorStorageBuffers",
@@ -95,9 +98,11 @@ void PipelineStore::check_limits(const ShaderInfo& info) const {
              limits.maxPerStageDescriptorUniformBuffers);
     too_many("storage images", storage_images, "maxPerStageDescriptorStorageImages",
              limits.maxPerStageDescriptorStorageImages);
-    too_many("sampled images", sampled, "maxPerStageDescriptorSampledImages", limits.maxPerStageDescriptorSampledImages);
+    too_many("sampled images", sampled, "maxPerStageDescriptorSampledImages",
+             limits.maxPerStageDescriptorSampledImages);
     too_many("descriptor sets", sets, "maxBoundDescriptorSets", limits.maxBoundDescriptorSets);
-    too_many("bytes of shared memory", info.shared_bytes, "maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize);
+    too_many("bytes of shared memory", info.shared_bytes, "maxComputeSharedMemorySize",
+             limits.maxComputeSharedMemorySize);
     if (info.push_constants)
         too_many("bytes of push constants", uint64_t{info.push_constants->offset} + info.push_constants->size,
                  "maxPushConstantsSize", limits.maxPushConstantsSize);
@@ -110,8 +115,7 @@ VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSe
         append(key, binding.descriptorType);
         append(key, binding.descriptorCount);
     }
-    if (const auto found = set_layouts_.find(key); found != set_layouts_.end())
-        return found->second;
+    if (const auto found = set_layouts_.find(key); found != set_layouts_.end()) return found->second;
     VkDescriptorSetLayoutCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
     create.bindingCount = static_cast<uint32_t>(bindings.size());
     create.pBindings = bindings.data();
@@ -124,8 +128,7 @@ VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSe
 
 std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
     uint32_t sets = 0;
-    for (const auto& binding : info.bindings)
-        sets = std::max(sets, binding.set + 1);
+    for (const auto& binding : info.bindings) sets = std::max(sets, binding.set + 1);
     std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(sets);
     std::string key;
     for (const auto& binding : info.bindings) {
@@ -148,25 +151,24 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
     }
     append(key, push.offset);
     append(key, push.size);
-    if (const auto found = layouts_.find(key); found != layouts_.end())
-        return found->second;
+    if (const auto found = layouts_.find(key); found != layouts_.end()) return found->second;
 
     auto made = std::make_shared<PipelineLayout>();
     made->push = push;
-    for (const auto& entries : bindings)
-        made->sets.push_back(set_layout(entries));
+    for (const auto& entries : bindings) made->sets.push_back(set_layout(entries));
     VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
     create.setLayoutCount = static_cast<uint32_t>(made->sets.size());
     create.pSetLayouts = made->sets.data();
     create.pushConstantRangeCount = push.size != 0 ? 1 : 0;
     create.pPushConstantRanges = &made->push;
-    check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &made->handle), "vkCreatePipelineLayout",
-             "an algorithm");
+    check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &made->handle),
+             "vkCreatePipelineLayout", "an algorithm");
     layouts_.emplace(std::move(key), made);
     return made;
 }
 
-std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader, const Specialization& constants) {
+std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
+                                                  const Specialization& constants) {
     // A shader's address is its identity here: the store keeps every shader for as long as it lives itself.
     std::string key;
     const Shader* identity = shader.get();
@@ -176,14 +178,14 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         append(key, constants.data.data() + entry.offset, entry.size);
     }
     const std::lock_guard lock(mutex_);
-    if (const auto found = pipelines_.find(key); found != pipelines_.end())
-        return found->second;
+    if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
 
     // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
     std::vector<SpecValue> values;
     for (const auto& entry : constants.entries) {
         SpecValue value{entry.constantID, 0};
-        std::memcpy(&value.bits, constants.data.data() + entry.offset, std::min<size_t>(entry.size, sizeof value.bits));
+        std::memcpy(&value.bits, constants.data.data() + entry.offset,
+                    std::min<size_t>(entry.size, sizeof value.bits));
         values.push_back(value);
     }
     const ShaderInfo specialized =
@@ -200,17 +202,18 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         if (size == 0 || size > limits.maxComputeWorkGroupSize[axis])
             throw Error(ErrorKind::invalid_argument,
                         "Local size " + times(made->local_size) + ": axis " + "xyz"[axis] + " must be 1 to " +
-                            std::to_string(limits.maxComputeWorkGroupSize[axis]) + " on this device (maxComputeWorkGroupSize)");
+                            std::to_string(limits.maxComputeWorkGroupSize[axis]) +
+                            " on this device (maxComputeWorkGroupSize)");
     }
     if (invocations > limits.maxComputeWorkGroupInvocations)
         throw Error(ErrorKind::invalid_argument, "Local size " + times(made->local_size) + " is " +
-                                                     std::to_string(invocations) + " invocations, but this device allows " +
+                                                     std::to_string(invocations) +
+                                                     " invocations, but this device allows " +
                                                      std::to_string(limits.maxComputeWorkGroupInvocations) +
                                                      " in a workgroup (maxComputeWorkGroupInvocations)");
     made->layout = layout(info);
 
-    if (cache_ == VK_NULL_HANDLE)
-        open_cache();
+    if (cache_ == VK_NULL_HANDLE) open_cache();
     VkSpecializationInfo specialization{};
     specialization.mapEntryCount = static_cast<uint32_t>(constants.entries.size());
     specialization.pMapEntries = constants.entries.data();
@@ -223,8 +226,9 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     create.stage.pName = info.entry.c_str();
     create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
     create.layout = made->layout->handle;
-    check_vk(device_.vk().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &made->handle),
-             "vkCreateComputePipelines", "an algorithm");
+    check_vk(
+        device_.vk().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &made->handle),
+        "vkCreateComputePipelines", "an algorithm");
     cache_grew_ = true;
     pipelines_.emplace(std::move(key), made);
     return made;
@@ -256,13 +260,14 @@ VkDescriptorPool PipelineStore::make_pool(const ShaderInfo& info, uint32_t set) 
     create.poolSizeCount = static_cast<uint32_t>(sizes.size());
     create.pPoolSizes = sizes.data();
     VkDescriptorPool pool = VK_NULL_HANDLE;
-    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &pool), "vkCreateDescriptorPool",
-             "an algorithm's bindings");
+    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &pool),
+             "vkCreateDescriptorPool", "an algorithm's bindings");
     pools_.push_back(pool);
     return pool;
 }
 
-DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set, const ShaderInfo& info) {
+DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set,
+                                          const ShaderInfo& info) {
     const std::lock_guard lock(pools_mutex_);
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     allocate.descriptorSetCount = 1;
@@ -276,8 +281,7 @@ DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t
     // The last pool first: an earlier one has room only after frees, so look there only when it is full.
     for (auto pool = pools_.rbegin(); pool != pools_.rend(); ++pool) {
         const VkResult answer = attempt(*pool);
-        if (answer == VK_SUCCESS)
-            return result;
+        if (answer == VK_SUCCESS) return result;
         if (answer != VK_ERROR_OUT_OF_POOL_MEMORY && answer != VK_ERROR_FRAGMENTED_POOL)
             throw_vk(answer, "vkAllocateDescriptorSets", "an algorithm's bindings");
     }
@@ -298,8 +302,7 @@ void PipelineStore::open_cache() {
         const auto& properties = device_.physical().properties;
         const PipelineCacheFile file(cache_dir_, hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" +
                                                      std::to_string(properties.driverVersion));
-        if (auto loaded = file.load())
-            payload = std::move(*loaded);
+        if (auto loaded = file.load()) payload = std::move(*loaded);
     }
     VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     create.initialDataSize = payload.size();
@@ -316,8 +319,7 @@ void PipelineStore::open_cache() {
 }
 
 void PipelineStore::save_cache() noexcept {
-    if (cache_ == VK_NULL_HANDLE || !cache_grew_ || cache_dir_.empty() || device_.lost())
-        return;
+    if (cache_ == VK_NULL_HANDLE || !cache_grew_ || cache_dir_.empty() || device_.lost()) return;
     try {
         auto& vk = device_.vk();
         const auto& properties = device_.physical().properties;
@@ -340,11 +342,9 @@ void PipelineStore::save_cache() noexcept {
         if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, nullptr) != VK_SUCCESS || size == 0)
             return;
         std::vector<uint8_t> payload(size);
-        if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, payload.data()) != VK_SUCCESS)
-            return;
+        if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, payload.data()) != VK_SUCCESS) return;
         payload.resize(size);
-        if (!present || *present != payload)
-            file.store(payload);
+        if (!present || *present != payload) file.store(payload);
     } catch (...) {
         return;  // no memory for a cache: the next run compiles again
     }
@@ -369,13 +369,11 @@ void PipelineStore::close() noexcept {
             vk.vkDestroyPipelineCache(device_.handle(), std::exchange(cache_, nullptr), nullptr);
         shaders.swap(shaders_);
         for (auto& [hash, bucket] : shaders)
-            for (auto& shader : bucket)
-                shader->close();
+            for (auto& shader : bucket) shader->close();
     }
     {
         const std::lock_guard lock(pools_mutex_);
-        for (VkDescriptorPool pool : pools_)
-            vk.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
+        for (VkDescriptorPool pool : pools_) vk.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
         pools_.clear();
     }
     // `shaders` dies here, outside the locks: what the bindings keep with a shader may want the interpreter's lock.

@@ -48,9 +48,11 @@ public:
     ~PipelineStore();
 
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes);
-    [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader, const Specialization& constants);
+    [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
+                                                     const Specialization& constants);
 
-    [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set, const ShaderInfo& info);
+    [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set,
+                                             const ShaderInfo& info);
     void free_set(DescriptorSet set) noexcept;
 
     // Writes the cache to disk when it has grown and destroys everything; the device is idle.

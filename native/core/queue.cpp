@@ -57,8 +57,8 @@ Queue::Queue(Device& device, uint32_t family, uint32_t index, uint32_t timestamp
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
     create.pNext = &type;
-    check_vk(device_.vk().vkCreateSemaphore(device_.handle(), &create, nullptr, &timeline_), "vkCreateSemaphore",
-             "a queue's timeline");
+    check_vk(device_.vk().vkCreateSemaphore(device_.handle(), &create, nullptr, &timeline_),
+             "vkCreateSemaphore", "a queue's timeline");
 }
 
 Queue::~Queue() { device_.vk().vkDestroySemaphore(device_.handle(), timeline_, nullptr); }
@@ -69,9 +69,9 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     submission.signal_value = value;
     const VkResult result = device_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) [[unlikely]] {
-        if (result == VK_ERROR_DEVICE_LOST)
-            device_.mark_lost();
-        throw_vk(result, "vkQueueSubmit", "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_));
+        if (result == VK_ERROR_DEVICE_LOST) device_.mark_lost();
+        throw_vk(result, "vkQueueSubmit",
+                 "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_));
     }
     submitted_.store(value, std::memory_order_release);
     return value;
@@ -79,18 +79,15 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
 
 void Queue::note_completed(uint64_t value) noexcept {
     uint64_t known = completed_.load(std::memory_order_relaxed);
-    while (known < value && !completed_.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {
-    }
+    while (known < value && !completed_.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}
 }
 
 bool Queue::reached(uint64_t value) {
-    if (completed_.load(std::memory_order_acquire) >= value)
-        return true;
+    if (completed_.load(std::memory_order_acquire) >= value) return true;
     uint64_t now = 0;
     const VkResult result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), timeline_, &now);
     if (result != VK_SUCCESS) [[unlikely]] {
-        if (result == VK_ERROR_DEVICE_LOST)
-            device_.mark_lost();
+        if (result == VK_ERROR_DEVICE_LOST) device_.mark_lost();
         throw_vk(result, "vkGetSemaphoreCounterValue", "a queue's timeline");
     }
     note_completed(now);
@@ -98,18 +95,15 @@ bool Queue::reached(uint64_t value) {
 }
 
 bool Queue::wait(uint64_t value, uint64_t nanoseconds) {
-    if (completed_.load(std::memory_order_acquire) >= value)
-        return true;
+    if (completed_.load(std::memory_order_acquire) >= value) return true;
     VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
     info.semaphoreCount = 1;
     info.pSemaphores = &timeline_;
     info.pValues = &value;
     const VkResult result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
-    if (result == VK_TIMEOUT)
-        return false;
+    if (result == VK_TIMEOUT) return false;
     if (result != VK_SUCCESS) [[unlikely]] {
-        if (result == VK_ERROR_DEVICE_LOST)
-            device_.mark_lost();
+        if (result == VK_ERROR_DEVICE_LOST) device_.mark_lost();
         throw_vk(result, "vkWaitSemaphores", "a queue's timeline");
     }
     note_completed(value);

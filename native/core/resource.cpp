@@ -9,10 +9,10 @@ namespace kp {
 
 const char* to_string(MemoryType type) noexcept {
     switch (type) {
-        case MemoryType::device: return "device";
-        case MemoryType::host: return "host";
-        case MemoryType::storage: return "storage";
-        case MemoryType::device_and_host: return "deviceAndHost";
+    case MemoryType::device: return "device";
+    case MemoryType::host: return "host";
+    case MemoryType::storage: return "storage";
+    case MemoryType::device_and_host: return "deviceAndHost";
     }
     return "unknown";
 }
@@ -22,14 +22,13 @@ Resource::Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nby
 
 void Resource::make_host_copy() {
     auto copy = std::make_shared<HostCopy>();
-    copy->memory = device().memory().allocate_host_copy(nbytes_, kind() == ObjectKind::image ? "an image's host copy"
-                                                                                             : "a tensor's host copy");
+    copy->memory = device().memory().allocate_host_copy(
+        nbytes_, kind() == ObjectKind::image ? "an image's host copy" : "a tensor's host copy");
     host_copy_ = std::move(copy);
 }
 
 std::byte* Resource::host_data() const noexcept {
-    if (host_copy_)
-        return host_copy_->memory.mapped();
+    if (host_copy_) return host_copy_->memory.mapped();
     return memory_type_ == MemoryType::storage ? nullptr : direct_;
 }
 
@@ -39,8 +38,7 @@ const Allocation& Resource::device_memory() const noexcept {
 }
 
 std::shared_ptr<void> Resource::keep_host() const {
-    if (!host_data())
-        return nullptr;
+    if (!host_data()) return nullptr;
     // The memory and, dying after it, the device that it belongs to.
     struct Kept {
         std::shared_ptr<Device> device;
@@ -56,8 +54,7 @@ std::shared_ptr<void> Resource::keep_host() const {
 }
 
 void Resource::keep_viewed() {
-    if (!viewed_)
-        return;
+    if (!viewed_) return;
     if (host_copy_)
         kept_for_views_ = host_copy_;
     else
@@ -82,16 +79,14 @@ void Resource::release(std::vector<Point> points) {
 }
 
 void Resource::flush(const Allocation& memory) const {
-    if (!memory.mapped() || memory.coherent())
-        return;
+    if (!memory.mapped() || memory.coherent()) return;
     const VkMappedMemoryRange range = memory.mapped_range();
-    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &range), "vkFlushMappedMemoryRanges",
-             label().c_str());
+    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &range),
+             "vkFlushMappedMemoryRanges", label().c_str());
 }
 
 void Resource::invalidate(const Allocation& memory) const {
-    if (!memory.mapped() || memory.coherent())
-        return;
+    if (!memory.mapped() || memory.coherent()) return;
     const VkMappedMemoryRange range = memory.mapped_range();
     check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(), 1, &range),
              "vkInvalidateMappedMemoryRanges", label().c_str());
@@ -99,8 +94,7 @@ void Resource::invalidate(const Allocation& memory) const {
 
 void Resource::wait_pending() {
     for (const auto& point : pending())
-        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {
-        }
+        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {}
 }
 
 void Resource::settle() const {
@@ -111,15 +105,15 @@ void Resource::settle() const {
 void Resource::check_range(uint64_t offset, uint64_t size, const char* action) const {
     require_init(action);
     if (offset > nbytes_ || size > nbytes_ - offset)
-        throw Error(ErrorKind::out_of_range, std::string("Cannot ") + action + " bytes " + std::to_string(offset) + " to " +
-                                                 std::to_string(offset + size) + " of the " + label() + ", which has " +
-                                                 std::to_string(nbytes_) + " bytes");
+        throw Error(ErrorKind::out_of_range, std::string("Cannot ") + action + " bytes " +
+                                                 std::to_string(offset) + " to " +
+                                                 std::to_string(offset + size) + " of the " + label() +
+                                                 ", which has " + std::to_string(nbytes_) + " bytes");
 }
 
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
     check_range(offset, size, "read");
-    if (size == 0)
-        return;
+    if (size == 0) return;
     wait_pending();
     if (direct_) {
         settle();
@@ -131,8 +125,7 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
 
 void Resource::write(const void* data, uint64_t offset, uint64_t size) {
     check_range(offset, size, "write");
-    if (size == 0)
-        return;
+    if (size == 0) return;
     wait_pending();
     if (direct_) {
         std::memcpy(direct_ + offset, data, size);

@@ -7,8 +7,7 @@ namespace {
 bool due(const std::vector<Point>& points) noexcept {
     for (const auto& point : points) {
         try {
-            if (!point.queue->reached(point.value))
-                return false;
+            if (!point.queue->reached(point.value)) return false;
         } catch (...) {
             continue;
         }
@@ -19,16 +18,14 @@ bool due(const std::vector<Point>& points) noexcept {
 }  // namespace
 
 void Retire::push(std::vector<Point> points, std::shared_ptr<void> payload) {
-    if (points.empty() || due(points))
-        return;  // `payload` dies here, outside of any lock
+    if (points.empty() || due(points)) return;  // `payload` dies here, outside of any lock
     const std::lock_guard lock(mutex_);
     entries_.push_back({std::move(points), std::move(payload)});
     count_.store(entries_.size(), std::memory_order_release);
 }
 
 void Retire::collect() noexcept {
-    if (empty())
-        return;
+    if (empty()) return;
     // Payloads die after the lock is released: their destructors may retire further objects.
     std::vector<Entry> finished;
     {
@@ -55,8 +52,7 @@ void Retire::drain() noexcept {
             all.swap(entries_);
             count_.store(0, std::memory_order_release);
         }
-        if (all.empty())
-            return;
+        if (all.empty()) return;
     }
 }
 

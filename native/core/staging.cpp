@@ -18,8 +18,7 @@ void Staging::clear() noexcept {
         slot.commands = VK_NULL_HANDLE;
         slot.value = 0;
     }
-    if (pool_ != VK_NULL_HANDLE)
-        device_.vk().vkDestroyCommandPool(device_.handle(), pool_, nullptr);
+    if (pool_ != VK_NULL_HANDLE) device_.vk().vkDestroyCommandPool(device_.handle(), pool_, nullptr);
     pool_ = VK_NULL_HANDLE;
 }
 
@@ -31,7 +30,8 @@ Staging::Slot& Staging::slot(size_t index, bool with_memory) {
         VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
         create.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT | VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
         create.queueFamilyIndex = queue().family();
-        check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &pool_), "vkCreateCommandPool", "staging");
+        check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &pool_), "vkCreateCommandPool",
+                 "staging");
     }
     Slot& slot = slots_[index];
     if (slot.commands == VK_NULL_HANDLE) {
@@ -39,8 +39,8 @@ Staging::Slot& Staging::slot(size_t index, bool with_memory) {
         allocate.commandPool = pool_;
         allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
         allocate.commandBufferCount = 1;
-        check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, &slot.commands), "vkAllocateCommandBuffers",
-                 "staging");
+        check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, &slot.commands),
+                 "vkAllocateCommandBuffers", "staging");
         slot.submission.prepare(queue(), slot.commands);
     }
     if (with_memory && !slot.memory)
@@ -57,29 +57,26 @@ void Staging::submit(Slot& slot, const std::function<void(VkCommandBuffer)>& com
     VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
     barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-    vk.vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier,
-                            0, nullptr, 0, nullptr);
+    vk.vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                            0, 1, &barrier, 0, nullptr, 0, nullptr);
     commands(slot.commands);
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    vk.vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
-                            nullptr, 0, nullptr);
+    vk.vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                            &barrier, 0, nullptr, 0, nullptr);
     check_vk(vk.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer", "staging");
     slot.value = queue().submit(slot.submission);
 }
 
 void Staging::wait(Slot& slot) {
-    if (slot.value == 0)
-        return;
+    if (slot.value == 0) return;
     try {
-        while (!queue().wait(slot.value, UINT64_C(1'000'000'000))) {
-        }
+        while (!queue().wait(slot.value, UINT64_C(1'000'000'000))) {}
     } catch (...) {
         // The wait failed, not the work: the caller is about to free what the GPU may still use, so see it through by
         // polling. On a lost device polling fails too, and nothing is in use any more.
         try {
-            while (!queue().reached(slot.value))
-                std::this_thread::yield();
+            while (!queue().reached(slot.value)) std::this_thread::yield();
         } catch (const Error&) {
             slot.value = 0;
         }
@@ -109,7 +106,8 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
         std::memcpy(current.memory.mapped(), source + done, bytes);
         if (!current.memory.coherent()) {
             const VkMappedMemoryRange range = current.memory.mapped_range();
-            check_vk(vk.vkFlushMappedMemoryRanges(device_.handle(), 1, &range), "vkFlushMappedMemoryRanges", "staging");
+            check_vk(vk.vkFlushMappedMemoryRanges(device_.handle(), 1, &range), "vkFlushMappedMemoryRanges",
+                     "staging");
         }
         const VkBufferCopy region{current.memory.offset(), offset + done, bytes};
         submit(current, [&](VkCommandBuffer commands) {
@@ -117,8 +115,7 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
         });
         done += bytes;
     }
-    for (auto& each : slots_)
-        wait(each);
+    for (auto& each : slots_) wait(each);
 }
 
 void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t size) {
@@ -132,13 +129,12 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
     std::array<Chunk, 2> flying{};
     const auto land = [&](size_t index) {
         Slot& landed = slots_[index];
-        if (flying[index].bytes == 0)
-            return;
+        if (flying[index].bytes == 0) return;
         wait(landed);
         if (!landed.memory.coherent()) {
             const VkMappedMemoryRange range = landed.memory.mapped_range();
-            check_vk(vk.vkInvalidateMappedMemoryRanges(device_.handle(), 1, &range), "vkInvalidateMappedMemoryRanges",
-                     "staging");
+            check_vk(vk.vkInvalidateMappedMemoryRanges(device_.handle(), 1, &range),
+                     "vkInvalidateMappedMemoryRanges", "staging");
         }
         std::memcpy(destination + flying[index].begin, landed.memory.mapped(), flying[index].bytes);
         flying[index].bytes = 0;

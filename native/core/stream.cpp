@@ -23,9 +23,10 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
     : Object(std::move(owner), ObjectKind::stream), queue_index_(queue_index), timestamp_limit_(timestamps) {
     const auto& queues = device().queues();
     if (queue_index >= queues.size())
-        throw Error(ErrorKind::out_of_range, "Queue index " + std::to_string(queue_index) + " does not exist: this Manager opened " +
-                                                 std::to_string(queues.size()) +
-                                                 " queue(s). Open more with Manager(family_queue_indices=[...])");
+        throw Error(ErrorKind::out_of_range,
+                    "Queue index " + std::to_string(queue_index) + " does not exist: this Manager opened " +
+                        std::to_string(queues.size()) +
+                        " queue(s). Open more with Manager(family_queue_indices=[...])");
     queue_ = queues[queue_index].queue;
     if (timestamps != 0 && queue_->timestamp_bits() == 0)
         throw Error(ErrorKind::unimplemented,
@@ -46,7 +47,8 @@ void Stream::require_idle(const char* action) const {
 void Stream::record(OperationPtr operation) {
     require_idle("record into");
     if (&operation->device() != &device())
-        throw Error(ErrorKind::invalid_argument, operation->name() + " uses objects of another Manager than the " + label() +
+        throw Error(ErrorKind::invalid_argument, operation->name() +
+                                                     " uses objects of another Manager than the " + label() +
                                                      "'s. Record objects of one Manager in one sequence");
     operation->check();
     if (!recording_) {
@@ -54,10 +56,10 @@ void Stream::record(OperationPtr operation) {
         recording_ = true;
     }
     if (timestamp_limit_ > 0 && operations_.size() >= static_cast<uint64_t>(timestamp_limit_))
-        throw Error(ErrorKind::out_of_memory, "The " + label() + " has room for the timestamps of " +
-                                                  std::to_string(timestamp_limit_) +
-                                                  " operations, and that many are recorded. Make it with a larger "
-                                                  "total_timestamps, or with timestamps=True");
+        throw Error(ErrorKind::out_of_memory,
+                    "The " + label() + " has room for the timestamps of " + std::to_string(timestamp_limit_) +
+                        " operations, and that many are recorded. Make it with a larger "
+                        "total_timestamps, or with timestamps=True");
     operations_.push_back(std::move(operation));
     built_ = false;
 }
@@ -86,8 +88,7 @@ void Stream::rerecord() {
 
 std::vector<std::string> Stream::operation_names() const {
     std::vector<std::string> names;
-    for (const auto& operation : operations_)
-        names.push_back(operation->name());
+    for (const auto& operation : operations_) names.push_back(operation->name());
     return names;
 }
 
@@ -99,8 +100,7 @@ Point Stream::last_point() const noexcept {
 Point Stream::make_stale() noexcept {
     stale_.store(true, std::memory_order_seq_cst);
     // submit() raises this flag before it looks at stale_, and only for the length of one driver call.
-    while (submitting_.load(std::memory_order_seq_cst))
-        std::this_thread::yield();
+    while (submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
     return last_point();
 }
 
@@ -119,7 +119,8 @@ bool Stream::submit() {
     recording_ = false;
     auto& vk = device().vk();
     if (!plan_.flushes().empty())
-        check_vk(vk.vkFlushMappedMemoryRanges(device().handle(), static_cast<uint32_t>(plan_.flushes().size()),
+        check_vk(vk.vkFlushMappedMemoryRanges(device().handle(),
+                                              static_cast<uint32_t>(plan_.flushes().size()),
                                               plan_.flushes().data()),
                  "vkFlushMappedMemoryRanges", label().c_str());
     if (has_rivals_.load(std::memory_order_acquire) || has_waits_) [[unlikely]]
@@ -139,25 +140,20 @@ bool Stream::submit() {
         }
     }
     // Another thread destroyed something a moment ago.
-    for (const auto& operation : operations_)
-        operation->check();
+    for (const auto& operation : operations_) operation->check();
     throw Error(ErrorKind::failed_precondition, "An object that the " + label() + " uses was destroyed");
 }
 
 bool Stream::poll() {
-    if (!is_running())
-        return true;
-    if (!queue_->reached(last_value()))
-        return false;
+    if (!is_running()) return true;
+    if (!queue_->reached(last_value())) return false;
     finish();
     return true;
 }
 
 bool Stream::wait(uint64_t nanoseconds) {
-    if (!is_running())
-        return true;
-    if (!queue_->wait(last_value(), nanoseconds))
-        return false;
+    if (!is_running()) return true;
+    if (!queue_->wait(last_value(), nanoseconds)) return false;
     finish();
     return true;
 }
@@ -166,12 +162,11 @@ bool Stream::is_complete() { return queue_->reached(last_value()); }
 
 void Stream::finish() {
     // Another thread may have collected the same submission a moment ago.
-    if (!running_.exchange(false, std::memory_order_acq_rel))
-        return;
+    if (!running_.exchange(false, std::memory_order_acq_rel)) return;
     if (!plan_.invalidates().empty() && is_init())
-        check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(),
-                                                              static_cast<uint32_t>(plan_.invalidates().size()),
-                                                              plan_.invalidates().data()),
+        check_vk(device().vk().vkInvalidateMappedMemoryRanges(
+                     device().handle(), static_cast<uint32_t>(plan_.invalidates().size()),
+                     plan_.invalidates().data()),
                  "vkInvalidateMappedMemoryRanges", label().c_str());
 }
 
@@ -181,22 +176,22 @@ void Stream::make_command_buffer() {
         VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
         create.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
         create.queueFamilyIndex = queue_->family();
-        check_vk(vk.vkCreateCommandPool(device().handle(), &create, nullptr, &pool_), "vkCreateCommandPool", label().c_str());
+        check_vk(vk.vkCreateCommandPool(device().handle(), &create, nullptr, &pool_), "vkCreateCommandPool",
+                 label().c_str());
     }
     if (commands_ == VK_NULL_HANDLE) {
         VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
         allocate.commandPool = pool_;
         allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
         allocate.commandBufferCount = 1;
-        check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &commands_), "vkAllocateCommandBuffers",
-                 label().c_str());
+        check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &commands_),
+                 "vkAllocateCommandBuffers", label().c_str());
         submission_.prepare(*queue_, commands_);
     }
 }
 
 void Stream::build() {
-    for (const auto& operation : operations_)
-        operation->check();
+    for (const auto& operation : operations_) operation->check();
     make_command_buffer();
     prepare_timestamps();
     {
@@ -206,8 +201,7 @@ void Stream::build() {
         register_users();
     }
     for (const auto& point : std::exchange(inherited_, {}))
-        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {
-        }
+        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {}
     record_commands();
     built_ = true;
 }
@@ -234,15 +228,13 @@ void Stream::register_users() {
                 Stream& other = *user.stream;
                 if (other.queue_ == queue_ || !(planned.written || other.plan_.objects()[user.slot].written))
                     continue;
-                if (std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end())
-                    continue;
+                if (std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end()) continue;
                 rivals_.push_back(&other);
                 other.rivals_.push_back(this);
                 other.has_rivals_.store(true, std::memory_order_release);
             }
             for (const auto& point : object.left_behind_)
-                if (point.queue != queue_)
-                    merge_point(inherited_, point);
+                if (point.queue != queue_) merge_point(inherited_, point);
         }
         planned.link = static_cast<uint32_t>(object.users_.size());
         object.users_.push_back({this, slot});
@@ -252,8 +244,7 @@ void Stream::register_users() {
 }
 
 void Stream::unregister_users() noexcept {
-    if (!std::exchange(registered_, false))
-        return;
+    if (!std::exchange(registered_, false)) return;
     for (const auto& planned : plan_.objects()) {
         auto& users = planned.object->users_;
         const uint32_t link = planned.link;
@@ -277,19 +268,17 @@ void Stream::wait_for_other_queues() {
     {
         const std::lock_guard lock(device().graph_mutex());
         for (const Stream* rival : rivals_)
-            if (const Point point = rival->last_point(); point.queue)
-                merge_point(points, point);
+            if (const Point point = rival->last_point(); point.queue) merge_point(points, point);
     }
     submission_.clear_waits();
-    for (const auto& point : points)
-        submission_.add_wait(point);
+    for (const auto& point : points) submission_.add_wait(point);
     has_waits_ = !points.empty();
 }
 
 void Stream::prepare_timestamps() {
-    if (timestamp_limit_ == 0)
-        return;
-    const uint32_t needed = static_cast<uint32_t>(timestamp_limit_ > 0 ? timestamp_limit_ : operations_.size()) + 1;
+    if (timestamp_limit_ == 0) return;
+    const uint32_t needed =
+        static_cast<uint32_t>(timestamp_limit_ > 0 ? timestamp_limit_ : operations_.size()) + 1;
     if (needed > query_capacity_) {
         auto& vk = device().vk();
         if (queries_ != VK_NULL_HANDLE)
@@ -298,7 +287,8 @@ void Stream::prepare_timestamps() {
         VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
         create.queryType = VK_QUERY_TYPE_TIMESTAMP;
         create.queryCount = needed;
-        check_vk(vk.vkCreateQueryPool(device().handle(), &create, nullptr, &queries_), "vkCreateQueryPool", label().c_str());
+        check_vk(vk.vkCreateQueryPool(device().handle(), &create, nullptr, &queries_), "vkCreateQueryPool",
+                 label().c_str());
         query_capacity_ = needed;
     }
     query_count_ = static_cast<uint32_t>(operations_.size()) + 1;
@@ -309,8 +299,8 @@ void Stream::write_barrier(const Barrier& barrier) const {
     memory.srcAccessMask = barrier.src_access;
     memory.dstAccessMask = barrier.dst_access;
     const bool accesses = (barrier.src_access | barrier.dst_access) != 0;
-    device().vk().vkCmdPipelineBarrier(commands_, barrier.src_stages, barrier.dst_stages, 0, accesses ? 1 : 0, &memory, 0,
-                                       nullptr, 0, nullptr);
+    device().vk().vkCmdPipelineBarrier(commands_, barrier.src_stages, barrier.dst_stages, 0, accesses ? 1 : 0,
+                                       &memory, 0, nullptr, 0, nullptr);
 }
 
 void Stream::record_commands() {
@@ -322,13 +312,10 @@ void Stream::record_commands() {
     // that is not ours, which may take locks of its own.
     std::unique_lock lock(device().graph_mutex());
     const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
-        if (queries_ != VK_NULL_HANDLE)
-            vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
+        if (queries_ != VK_NULL_HANDLE) vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
     };
-    if (queries_ != VK_NULL_HANDLE)
-        vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
-    if (barriers_.head.src_stages != 0)
-        write_barrier(barriers_.head);
+    if (queries_ != VK_NULL_HANDLE) vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
+    if (barriers_.head.src_stages != 0) write_barrier(barriers_.head);
     timestamp(VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0);
     auto barrier = barriers_.barriers.cbegin();
     for (uint32_t i = 0; i < operations_.size(); ++i) {
@@ -344,10 +331,8 @@ void Stream::record_commands() {
         }
         timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, i + 1);
     }
-    for (; barrier != barriers_.barriers.cend(); ++barrier)
-        write_barrier(*barrier);
-    if (barriers_.tail.src_stages != 0)
-        write_barrier(barriers_.tail);
+    for (; barrier != barriers_.barriers.cend(); ++barrier) write_barrier(*barrier);
+    if (barriers_.tail.src_stages != 0) write_barrier(barriers_.tail);
     lock.unlock();
     check_vk(vk.vkEndCommandBuffer(commands_), "vkEndCommandBuffer", label().c_str());
 }
@@ -355,14 +340,16 @@ void Stream::record_commands() {
 std::vector<uint64_t> Stream::timestamps() {
     require_idle("read the timestamps of");
     if (timestamp_limit_ == 0)
-        throw Error(ErrorKind::failed_precondition, "The " + label() +
-                                                        " has no timestamps. Make it with total_timestamps=N or timestamps=True");
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() +
+                        " has no timestamps. Make it with total_timestamps=N or timestamps=True");
     if (last_value() == 0)
-        throw Error(ErrorKind::failed_precondition, "The " + label() + " was not evaluated yet, so it has no timestamps");
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() + " was not evaluated yet, so it has no timestamps");
     std::vector<uint64_t> ticks(query_count_);
     check_vk(device().vk().vkGetQueryPoolResults(device().handle(), queries_, 0, query_count_,
-                                                 ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
-                                                 VK_QUERY_RESULT_64_BIT),
+                                                 ticks.size() * sizeof(uint64_t), ticks.data(),
+                                                 sizeof(uint64_t), VK_QUERY_RESULT_64_BIT),
              "vkGetQueryPoolResults", label().c_str());
     return ticks;
 }
@@ -384,8 +371,7 @@ void Stream::release(std::vector<Point> points) {
         const std::lock_guard lock(device().graph_mutex());
         if (const Point point = last_point(); point.queue && is_running()) {
             merge_point(points, point);
-            for (const auto& planned : plan_.objects())
-                merge_point(planned.object->left_behind_, point);
+            for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);
         }
         unregister_users();
     }

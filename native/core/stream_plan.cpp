@@ -33,14 +33,12 @@ void StreamPlan::add_use(uint32_t resource, UseKind kind, uint64_t size) {
 }
 
 void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory) {
-    if (!memory.mapped() || memory.coherent())
-        return;
+    if (!memory.mapped() || memory.coherent()) return;
     const VkMappedMemoryRange range = memory.mapped_range();
     const bool known = std::any_of(ranges.begin(), ranges.end(), [&](const VkMappedMemoryRange& other) {
         return other.memory == range.memory && other.offset == range.offset;
     });
-    if (!known)
-        ranges.push_back(range);
+    if (!known) ranges.push_back(range);
 }
 
 void StreamPlan::use(Resource& resource, UseKind kind) {
@@ -53,8 +51,7 @@ void StreamPlan::use(Resource& resource, UseKind kind) {
     objects_[slot].written = objects_[slot].written || written;
     if (!resource.has_host_copy() && resource.memory_type() != MemoryType::storage) {
         add_range(flushes_, resource.device_memory());
-        if (written)
-            add_range(invalidates_, resource.device_memory());
+        if (written) add_range(invalidates_, resource.device_memory());
     }
     add_use(device_numbers_[slot] - 1, kind, std::max<uint64_t>(resource.nbytes(), 1));
 }

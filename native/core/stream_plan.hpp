@@ -27,9 +27,9 @@ public:
 
     void use(Resource& resource, UseKind kind);       // the device's side
     void use_host(Resource& resource, UseKind kind);  // the host copy
-    void mention(Object& object);                     // used by the recording, but no memory access of its own
-    void bring_to_device(Resource& resource);         // the host wrote to the one memory
-    void bring_to_host(Resource& resource);           // the host will read it
+    void mention(Object& object);              // used by the recording, but no memory access of its own
+    void bring_to_device(Resource& resource);  // the host wrote to the one memory
+    void bring_to_host(Resource& resource);    // the host will read it
     void full_barrier();
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
@@ -38,7 +38,9 @@ public:
     [[nodiscard]] const std::vector<uint8_t>& host_visible() const noexcept { return host_visible_; }
     // Ranges of non-coherent memory to flush before the submission and to invalidate after it.
     [[nodiscard]] const std::vector<VkMappedMemoryRange>& flushes() const noexcept { return flushes_; }
-    [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept { return invalidates_; }
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept {
+        return invalidates_;
+    }
 
 private:
     uint32_t object_slot(Object& object);
@@ -49,8 +51,8 @@ private:
     std::vector<PlannedObject> objects_;
     std::vector<CommandUses> commands_;
     std::vector<Use> uses_;
-    std::vector<uint8_t> host_visible_;        // by resource number
-    std::vector<uint32_t> device_numbers_;     // object slot -> resource number of the device's side + 1
+    std::vector<uint8_t> host_visible_;     // by resource number
+    std::vector<uint32_t> device_numbers_;  // object slot -> resource number of the device's side + 1
     std::vector<VkMappedMemoryRange> flushes_;
     std::vector<VkMappedMemoryRange> invalidates_;
 };
@@ -69,7 +71,8 @@ public:
             pipeline_ = pipeline;
         }
         if (set != VK_NULL_HANDLE && (set_ != set || layout_ != layout))
-            vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+            vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0,
+                                       nullptr);
         set_ = set;
         layout_ = layout;
     }
