@@ -198,7 +198,7 @@ def _data_of_a_destroyed_tensor(w):
     t.data()
 
 
-@misuse(kp.OutOfMemoryError, "memory")
+@misuse(kp.OutOfMemoryError, r"35184372088832 bytes|needs 33554432 MiB", "split|smaller")
 def _more_memory_than_there_is(w):
     w.mgr.empty(1 << 45, np.uint8)
 
