@@ -43,14 +43,16 @@ def run_child(
     `driver`, `layer` and `config` are those of `tests.drivers.environment`; without `driver`, the one of the tests.
     `env` comes on top. Fails with the child's output when it does not end with success.
     """
-    variables = {name: value for name, value in os.environ.items() if name != "KP_NULL_DRIVER"}
+    variables = dict(os.environ)
     if driver is not None:
+        # What the tests' own driver and layer need is not for the child's.
+        of_another = ("VK_", "KP_NULL_DRIVER")
+        variables = {name: value for name, value in variables.items() if not name.startswith(of_another)}
         variables |= environment(driver, layer, config)
     variables |= {"PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": "default"} | (env or {})
     command = [sys.executable, "-c", _BOOTSTRAP, str(ROOT), function.__module__, function.__name__]
-    with (
-        tempfile.TemporaryDirectory() as scratch
-    ):  # not the repository: Python puts the current directory first
+    # Not in the repository: Python puts the current directory first.
+    with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
             [*command, json.dumps(arguments)],
             cwd=scratch,
