@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <memory>
 
 namespace kp {
@@ -167,6 +168,44 @@ struct PassResult {
     std::string log;
 };
 
+// HLSL numbers its t, u, b and s registers apart, Vulkan's bindings are one sequence: the usual pair of an input at t0 and
+// an output at u0 is two variables with one binding, so the same memory. Says so of each such pair.
+std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
+    enum : uint32_t { op_name = 5, op_decorate = 71, binding_of = 33, set_of = 34 };
+    struct Variable {
+        std::string name;
+        int64_t set = -1;
+        int64_t binding = -1;
+    };
+    std::map<uint32_t, Variable> variables;
+    for (size_t at = 5; at < words.size();) {
+        const size_t length = words[at] >> 16;
+        if (length == 0 || at + length > words.size()) break;
+        const uint32_t operation = words[at] & 0xFFFF;
+        if (operation == op_name && length > 2) {
+            const char* name = reinterpret_cast<const char*>(&words[at + 2]);
+            variables[words[at + 1]].name.assign(name, strnlen(name, (length - 2) * 4));
+        } else if (operation == op_decorate && length == 4) {
+            if (words[at + 2] == binding_of) variables[words[at + 1]].binding = words[at + 3];
+            if (words[at + 2] == set_of) variables[words[at + 1]].set = words[at + 3];
+        }
+        at += length;
+    }
+    std::vector<std::string> problems;
+    std::map<std::pair<int64_t, int64_t>, std::string> first;
+    for (const auto& [id, variable] : variables) {
+        if (variable.binding < 0) continue;
+        const auto [known, fresh] = first.emplace(std::pair(variable.set, variable.binding), variable.name);
+        if (!fresh)
+            problems.push_back(
+                "'" + known->second + "' and '" + variable.name + "' are both binding " +
+                std::to_string(variable.binding) +
+                ", so the same memory; registers of different letters are not told apart: number " +
+                "them with [[vk::binding(n)]]");
+    }
+    return problems;
+}
+
 class Compilation {
 public:
     Compilation(const CompileRequest& request, const Target& target)
@@ -188,6 +227,10 @@ public:
             out.warnings = std::move(diagnostics);
         }
         out.spirv = first.spirv;
+        if (hlsl_)
+            for (const std::string& problem : shared_bindings(out.spirv))
+                out.warnings.push_back(
+                    {to_valid_utf8(request_.name), 0, 0, "warning", to_valid_utf8(problem), ""});
         name_entry(out.spirv);
         if (request_.optimize) out.spirv = optimized(out.spirv);
         out.included = sources_.included();

@@ -333,6 +333,27 @@ TEST_CASE("HLSL compiles, under any name of its function") {
     CHECK(missing.diagnostics.size() == 1);
 }
 
+TEST_CASE("HLSL registers that become the same binding draw a warning") {
+    const auto warnings_of = [](const std::string& origin, const std::string& target) {
+        return kp::compile(hlsl(origin + "StructuredBuffer<float> origin" +
+                                (origin.empty() ? " : register(t0)" : "") + ";\n" + target +
+                                "RWStructuredBuffer<float> target" +
+                                (target.empty() ? " : register(u0)" : "") +
+                                ";\n[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {\n"
+                                "    target[id.x] = origin[id.x];\n}\n"))
+            .warnings;
+    };
+    const std::vector<kp::Diagnostic> found = warnings_of("", "");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].severity == "warning");
+    CHECK(found[0].file == "blur.hlsl");
+    for (const char* part : {"'origin'", "'target'", "binding 0", "[[vk::binding(n)]]"})
+        CHECK_MESSAGE(contains(found[0].message, part), found[0].message);
+    CHECK(warnings_of("[[vk::binding(0)]] ", "[[vk::binding(1)]] ").empty());
+    // In another set the same number is another binding.
+    CHECK(warnings_of("[[vk::binding(0, 0)]] ", "[[vk::binding(0, 1)]] ").empty());
+}
+
 TEST_CASE("HLSL's errors have places, too") {
     const Failure unknown =
         failure_of(hlsl("RWStructuredBuffer<float> b;\n[numthreads(1,1,1)] void main() { b[0] = foo; }\n"));
