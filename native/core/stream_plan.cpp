@@ -63,11 +63,12 @@ void StreamPlan::use_host(Resource& resource, UseKind kind) {
         resource.host_slot_ = static_cast<uint32_t>(host_visible_.size());
         host_visible_.push_back(1);
     }
+    // Flushed before a write of the device's, too: a line that the host changed would go out at any later moment, over
+    // what the device wrote.
+    add_range(flushes_, resource.host_memory());
     if (writes(kind)) {
         objects_[slot].written = true;
         add_range(invalidates_, resource.host_memory());
-    } else {
-        add_range(flushes_, resource.host_memory());
     }
     add_use(resource.host_slot_, kind, resource.nbytes());
 }
@@ -76,7 +77,11 @@ void StreamPlan::mention(Object& object) { object_slot(object); }
 
 void StreamPlan::bring_to_device(Resource& resource) { add_range(flushes_, resource.device_memory()); }
 
-void StreamPlan::bring_to_host(Resource& resource) { add_range(invalidates_, resource.device_memory()); }
+void StreamPlan::bring_to_host(Resource& resource) {
+    // Invalidating drops what the host wrote and did not flush.
+    add_range(flushes_, resource.device_memory());
+    add_range(invalidates_, resource.device_memory());
+}
 
 void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }
 
