@@ -38,7 +38,7 @@ WRONG = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {\n    float x 
 
 @pytest.fixture
 def world(mgr, make_manager):
-    """Objects to misuse: of a Manager, and a tensor of another one."""
+    """Objects to misuse; `foreign()` makes a tensor of another Manager."""
     code = kp.compile(SUM)
     tensors = [mgr.tensor([1, 2, 3]), mgr.tensor([4, 5, 6]), mgr.tensor([0, 0, 0])]
     return SimpleNamespace(
@@ -46,7 +46,7 @@ def world(mgr, make_manager):
         code=code,
         tensors=tensors,
         image=mgr.image(np.zeros((2, 2), np.float32)),
-        foreign=make_manager().tensor([1, 2, 3]),
+        foreign=lambda: make_manager().tensor([1, 2, 3]),
         algorithm=mgr.algorithm(tensors, code, (3, 1, 1)),
         properties=mgr.get_device_properties(),
     )
@@ -306,7 +306,7 @@ def _a_tensor_for_a_list(w):
 
 @misuse(kp.InvalidArgumentError, r"tensors\[2\]", "belongs to", "one Manager")
 def _another_managers_tensor(w):
-    w.mgr.algorithm([*w.tensors[:2], w.foreign], w.code)
+    w.mgr.algorithm([*w.tensors[:2], w.foreign()], w.code)
 
 
 @misuse(kp.FailedPreconditionError, "destroyed", r"tensors\[0\]")
@@ -464,12 +464,12 @@ def _recording_a_class(w):
 
 @misuse(kp.InvalidArgumentError, "OpSyncDevice", "another Manager")
 def _recording_another_managers_tensor(w):
-    w.mgr.sequence().record(kp.OpSyncDevice([w.foreign]))
+    w.mgr.sequence().record(kp.OpSyncDevice([w.foreign()]))
 
 
 @misuse(kp.InvalidArgumentError, "OpCopy", "Manager")
 def _copying_between_managers(w):
-    w.mgr.sequence().record(kp.OpCopy([w.tensors[0], w.foreign]))
+    w.mgr.sequence().record(kp.OpCopy([w.tensors[0], w.foreign()]))
 
 
 @misuse(kp.FailedPreconditionError, "running", r"eval_await")
