@@ -20,7 +20,7 @@ from .figures import DRIVERS, NO_DRIVER, Figure
 from .floor import build
 from .paths import ROOT
 from .rows import REGISTRY
-from .table import LEGEND, Row, markdown, met, text
+from .table import Row, legend, markdown, met, text
 
 
 @dataclass
@@ -110,7 +110,7 @@ def _print_report(report: Report, figures: list[Figure], as_markdown: bool) -> N
     else:
         print("\n".join(report.heading()), end="\n\n")
         print(text(figures, report.rows), end="\n\n")
-    print(LEGEND)
+    print(legend(report.rows))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -54,7 +54,9 @@ class Figure:
             if measured.ratio is None:
                 raise ValueError(f"{self.name} is a ratio but was measured without a baseline")
             return measured.ratio
-        return Sample(tuple(seconds * _SCALES[self.unit] for seconds in measured.ours.values))
+        return Sample(
+            tuple(seconds * _SCALES[self.unit] for seconds in measured.ours.values), measured.ours.disturbed
+        )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What is measured once in a process: `python -m benchmarks.fresh WHAT` prints seconds.
+"""What is measured once in a process: `python -m benchmarks.fresh WHAT` prints seconds and interruptions.
 
 WHAT is `numpy` (import numpy), `import` (import kompute_py when NumPy is there), `manager` (make a kp.Manager) or `floor`
 (make an instance and a device in C). The first Vulkan call loads the driver, so that the last two each need a process.
@@ -8,43 +8,47 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+
+from .timing import interruptions
 
 
-def _numpy() -> float:
+def _timed(work: Callable[[], object]) -> tuple[float, int]:
+    """Seconds, and how often the processor was taken away meanwhile."""
+    before = interruptions()
     start = time.perf_counter()
-    import numpy  # noqa: F401
-
-    return time.perf_counter() - start
-
-
-def _import() -> float:
-    import numpy  # noqa: F401
-
-    start = time.perf_counter()
-    import kompute_py  # noqa: F401
-
-    return time.perf_counter() - start
+    result = work()
+    seconds = time.perf_counter() - start
+    taken_away = interruptions() - before
+    del result
+    return seconds, taken_away
 
 
-def _manager() -> float:
+def _numpy() -> tuple[float, int]:
+    return _timed(lambda: __import__("numpy"))
+
+
+def _import() -> tuple[float, int]:
+    __import__("numpy")
+    return _timed(lambda: __import__("kompute_py"))
+
+
+def _manager() -> tuple[float, int]:
     import kompute_py as kp
 
-    start = time.perf_counter()
-    manager = kp.Manager()
-    seconds = time.perf_counter() - start
-    manager.destroy()
-    return seconds
+    return _timed(kp.Manager)
 
 
-def _floor() -> float:
+def _floor() -> tuple[float, int]:
     # The same modules are loaded in both processes.
     import kompute_py  # noqa: F401
 
     from .floor import create_device, load
 
     load()
+    before = interruptions()
     made, _ = create_device()
-    return made
+    return made, interruptions() - before
 
 
 _KINDS = {"numpy": _numpy, "import": _import, "manager": _manager, "floor": _floor}
@@ -55,7 +59,8 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0] not in _KINDS:
         print(f"usage: python -m benchmarks.fresh {{{','.join(_KINDS)}}}", file=sys.stderr)
         return 2
-    print(_KINDS[arguments[0]]())
+    seconds, taken_away = _KINDS[arguments[0]]()
+    print(seconds, taken_away)
     return 0
 
 

@@ -10,11 +10,11 @@ import time
 from .bench import Bench
 from .figures import DRIVERS, NO_DRIVER, REGISTRY, TIMES, Measured
 from .paths import ROOT, cache_directory
-from .timing import Sample, ratio
+from .timing import gather, ratio
 
 
-def _fresh(*arguments: str) -> float:
-    """Seconds that benchmarks.fresh measured in an interpreter of its own."""
+def _fresh(what: str) -> tuple[float, bool]:
+    """Seconds that benchmarks.fresh measured in an interpreter of its own, and whether it was interrupted."""
     environment = dict(os.environ)
     # As after an installation: bytecode is on disk. A user's setting or a read-only source tree must not decide that.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -22,24 +22,24 @@ def _fresh(*arguments: str) -> float:
     # The pipeline cache is part of what a Manager opens by default, but not the user's own one.
     environment["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = str(cache_directory() / "pipelines")
     environment["KOMPUTE_PY_VALIDATION"] = "0"
-    command = [sys.executable, "-m", "benchmarks.fresh", *arguments]
+    command = [sys.executable, "-m", "benchmarks.fresh", what]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments)} in a fresh interpreter failed:\n{done.stderr.strip()}")
-    return float(done.stdout)
+        raise RuntimeError(f"{what!r} in a fresh interpreter failed:\n{done.stderr.strip()}")
+    seconds, interruptions = done.stdout.split()
+    return float(seconds), interruptions != "0"
 
 
-def _fresh_pairs(bench: Bench, ours: str, theirs: str) -> tuple[Sample, Sample]:
-    rounds = 3 if bench.quick else 25
-    order = [ours, theirs]
-    values: dict[str, list[float]] = {ours: [], theirs: []}
-    for what in order:
+def _fresh_pairs(bench: Bench, ours: str, theirs: str) -> Measured:
+    for what in (ours, theirs):
         _fresh(what)  # writes bytecode, warms the system's file cache
-    for _ in range(rounds):
-        for what in order:
-            values[what].append(_fresh(what))
-        order.reverse()
-    return Sample(tuple(values[ours])), Sample(tuple(values[theirs]))
+
+    def measure_round(reverse: bool) -> tuple[list[float], bool]:
+        measured = {what: _fresh(what) for what in ((theirs, ours) if reverse else (ours, theirs))}
+        return [measured[ours][0], measured[theirs][0]], measured[ours][1] or measured[theirs][1]
+
+    mine, other = gather(bench.plan.scaled(0.15), measure_round)
+    return Measured(mine, other, ratio(mine, other))
 
 
 @REGISTRY.figure(
@@ -80,8 +80,7 @@ def seen_algorithm(bench: Bench) -> Measured:
     aim=15,
 )
 def import_package(bench: Bench) -> Measured:
-    ours, numpy = _fresh_pairs(bench, "import", "numpy")
-    return Measured(ours, numpy, ratio(ours, numpy))
+    return _fresh_pairs(bench, "import", "numpy")
 
 
 @REGISTRY.figure(
@@ -95,5 +94,4 @@ def import_package(bench: Bench) -> Measured:
     aim=1.1,
 )
 def make_manager(bench: Bench) -> Measured:
-    ours, floor = _fresh_pairs(bench, "manager", "floor")
-    return Measured(ours, floor, ratio(ours, floor))
+    return _fresh_pairs(bench, "manager", "floor")

@@ -24,6 +24,8 @@ class Row:
     """What the figure judges, in its unit; the median over the blocks."""
     baseline: float | None = None
     ratio: float | None = None
+    disturbed: bool = False
+    """Whether blocks count that other processes interrupted."""
 
     @staticmethod
     def of(figure: Figure, driver: str, measured: Measured) -> Row:
@@ -38,6 +40,7 @@ class Row:
             value.median,
             measured.baseline.median if measured.baseline is not None else None,
             measured.ratio.median if measured.ratio is not None else None,
+            value.disturbed,
         )
 
 
@@ -74,7 +77,7 @@ def _cells(figure: Figure, row: Row) -> tuple[str, ...]:
         "" if row.driver == NO_DRIVER else row.driver,
         duration(row.ours),
         duration(row.least),
-        f"{row.spread * 100:.0f}%",
+        f"{'!' if row.disturbed else ''}{row.spread * 100:.0f}%",
         duration(row.baseline) if row.baseline is not None else "",
         figure.baseline if row.baseline is not None else "",
         f"{row.ratio:.2f} x" if row.ratio is not None else "",
@@ -124,7 +127,13 @@ def markdown(figures: list[Figure], rows: list[Row]) -> str:
     return "\n".join(f"| {_aligned(line, widths, ' | ')} |" for line in [lines[0], tuple(rule), *lines[1:]])
 
 
-LEGEND = (
-    "Medians over blocks that alternate with the baseline's in one process; `least` is the fastest block, ± half of the "
-    "middle half's width. `ratio` is ours over the baseline, block by block. Targets hold on the driver of their row."
-)
+LEGEND = """\
+Medians over blocks that alternate with the baseline's in one process; `least` is the fastest block, ± half of the middle
+half's width. `ratio` is ours over the baseline, block by block. Targets hold on the driver of their row."""
+
+BUSY = "! The machine was too busy: other processes interrupted nearly all blocks, so that interrupted ones count."
+
+
+def legend(rows: list[Row]) -> str:
+    """What the columns mean, and a warning where it is due."""
+    return "\n".join([LEGEND, *([BUSY] if any(row.disturbed for row in rows) else [])])

@@ -1,19 +1,27 @@
 """Takes times on a machine that others use too.
 
-Both sides of a comparison run in turns, in blocks of a few milliseconds, in one process: what slows the machine down
-slows both. A figure is the median over the blocks, a ratio the median over the ratios of neighbouring blocks. Python's
-garbage collector is off while a block runs, as timeit has it.
+Both sides of a comparison run in turns, in blocks of about a millisecond, in one process: what slows the machine down
+slows both. A round, one block of each side, counts only if the system took the processor away from no thread of the
+process meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy that
+hardly any round is left alone, all count and the sample says so. A figure is the median over the blocks, a ratio the
+median over the rounds' ratios. Python's garbage collector is off while a block runs, as timeit has it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 Side = Callable[[int], float]
 """Does the work n times and returns the seconds for all of them."""
@@ -24,6 +32,8 @@ class Sample:
     """Seconds for one piece of work: one value for each block."""
 
     values: tuple[float, ...]
+    disturbed: bool = False
+    """Whether other processes interrupted so much that interrupted blocks had to count."""
 
     @property
     def median(self) -> float:
@@ -50,14 +60,19 @@ class Plan:
     """Blocks of each side."""
     block_seconds: float
     """How long a block takes, where its work is shorter than that."""
+    limit: float
+    """Seconds after which no further round is begun, once there are three."""
 
     def scaled(self, factor: float) -> Plan:
         """The same with another number of blocks, for work that takes long or varies much."""
-        return Plan(max(3, round(self.blocks * factor)), self.block_seconds)
+        return dataclasses.replace(self, blocks=max(3, round(self.blocks * factor)))
 
 
-FULL = Plan(blocks=101, block_seconds=4e-3)
-QUICK = Plan(blocks=5, block_seconds=1e-3)
+FULL = Plan(blocks=151, block_seconds=1e-3, limit=12.0)
+QUICK = Plan(blocks=5, block_seconds=3e-4, limit=2.0)
+# Rounds that may be measured for each that counts, and the share of them that is enough for a median.
+_ATTEMPTS = 3
+_ENOUGH = 0.1
 
 
 @contextlib.contextmanager
@@ -70,6 +85,11 @@ def collector_off() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def interruptions() -> int:
+    """How often the system has taken the processor away from a thread of this process; 0 where it does not say."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
 
 
 def side(work: Callable[[], object]) -> Side:
@@ -113,6 +133,26 @@ def repetitions(run: Side, seconds: float) -> int:
         times *= 4
 
 
+def gather(plan: Plan, measure_round: Callable[[bool], tuple[list[float], bool]]) -> list[Sample]:
+    """Samples of rounds that were left alone; of all rounds where too few were.
+
+    `measure_round(reverse)` gives the value of each side and whether the round was interrupted.
+    """
+    calm: list[list[float]] = []
+    everything: list[list[float]] = []
+    end = time.monotonic() + plan.limit
+    while len(calm) < plan.blocks and len(everything) < _ATTEMPTS * plan.blocks:
+        if time.monotonic() > end and len(everything) >= 3:
+            break
+        values, interrupted = measure_round(len(everything) % 2 == 1)
+        everything.append(values)
+        if not interrupted:
+            calm.append(values)
+    disturbed = len(calm) < max(3, _ENOUGH * len(everything))
+    rounds = everything if disturbed else calm
+    return [Sample(tuple(values), disturbed) for values in zip(*rounds, strict=True)]
+
+
 def alternate(plan: Plan, *sides: Side, times: int | None = None) -> list[Sample]:
     """Blocks of all sides in turns, the order reversed each round; a sample for each side.
 
@@ -122,15 +162,17 @@ def alternate(plan: Plan, *sides: Side, times: int | None = None) -> list[Sample
         counts = [times or repetitions(run, plan.block_seconds) for run in sides]
         for run, count in zip(sides, counts, strict=True):
             run(count)
-        values: list[list[float]] = [[] for _ in sides]
-        order = list(range(len(sides)))
-        for _ in range(plan.blocks):
-            for i in order:
-                values[i].append(sides[i](counts[i]) / counts[i])
-            order.reverse()
-    return [Sample(tuple(each)) for each in values]
+
+        def measure_round(reverse: bool) -> tuple[list[float], bool]:
+            values = [0.0] * len(sides)
+            before = interruptions()
+            for i in reversed(range(len(sides))) if reverse else range(len(sides)):
+                values[i] = sides[i](counts[i]) / counts[i]
+            return values, interruptions() != before
+
+        return gather(plan, measure_round)
 
 
 def ratio(ours: Sample, theirs: Sample) -> Sample:
     """Ours over theirs, block by block."""
-    return Sample(tuple(a / b for a, b in zip(ours.values, theirs.values, strict=True)))
+    return Sample(tuple(a / b for a, b in zip(ours.values, theirs.values, strict=True)), ours.disturbed)

@@ -118,11 +118,53 @@ def test_sides_alternate_in_reversing_order():
         return run
 
     ours, theirs = timing.alternate(
-        Plan(blocks=4, block_seconds=1.0), fake("a", 2.0), fake("b", 1.0), times=1
+        Plan(blocks=4, block_seconds=1.0, limit=60.0), fake("a", 2.0), fake("b", 1.0), times=1
     )
     assert calls[2:] == ["a", "b", "b", "a", "a", "b", "b", "a"]  # after one round to warm up
     assert ours.values == (2.0,) * 4 and theirs.values == (1.0,) * 4
     assert timing.ratio(ours, theirs).median == 2.0
+
+
+def rounds(interrupted):
+    """A round that gives its own number, and which rounds were asked for in reverse."""
+    reversals = []
+
+    def measure_round(reverse):
+        reversals.append(reverse)
+        number = len(reversals)
+        return [float(number)], interrupted(number)
+
+    return measure_round, reversals
+
+
+def test_interrupted_rounds_are_measured_again():
+    measure_round, reversals = rounds(lambda number: number % 2 == 0)
+    (sample,) = timing.gather(Plan(5, 1.0, limit=60.0), measure_round)
+    assert sample.values == (1.0, 3.0, 5.0, 7.0, 9.0) and not sample.disturbed
+    assert reversals == [False, True] * 4 + [False]
+
+
+def test_a_busy_machine_is_confessed():
+    measure_round, _ = rounds(lambda number: True)
+    (sample,) = timing.gather(Plan(5, 1.0, limit=60.0), measure_round)
+    assert len(sample.values) == 15 and sample.disturbed
+    assert timing.ratio(sample, sample).disturbed
+
+
+def test_rounds_end_at_the_limit():
+    measure_round, _ = rounds(lambda number: False)
+    (sample,) = timing.gather(Plan(1000, 1.0, limit=0.0), measure_round)
+    assert len(sample.values) == 3
+
+
+def test_busy_rows_are_marked():
+    figure = made_figure()
+    busy, calm = Sample((1.0, 1.0), disturbed=True), Sample((1.0, 1.0))
+    marked = Row.of(figure, "lavapipe", Measured(busy, busy, timing.ratio(busy, busy)))
+    plain = Row.of(figure, "lavapipe", Measured(calm, calm, timing.ratio(calm, calm)))
+    assert marked.disturbed and "!0%" in table.text([figure], [marked])
+    assert table.BUSY in table.legend([plain, marked])
+    assert "!" not in table.text([figure], [plain]) and table.BUSY not in table.legend([plain])
 
 
 def test_work_is_repeated_to_fill_a_block():
