@@ -147,6 +147,32 @@ def test_a_device_named_by_the_environment_that_is_not_there():
     run_child(check_environment_choice, driver="null", env={"KOMPUTE_PY_DEVICE": "nowhere, nothing"})
 
 
+def check_queue_families():
+    mgr = kp.Manager(
+        0, [0, 1, 1, 0]
+    )  # Kompute's form: a queue for each entry, the next one of a family that repeats
+    assert [(queue["family"], queue["index"], queue["shared"]) for queue in mgr.queues] == [
+        (0, 0, False), (1, 0, False), (1, 1, False), (0, 1, False),
+    ]  # fmt: skip
+    for index in range(4):
+        t = mgr.tensor([1, 2])
+        mgr.sequence(index).record(kp.OpSyncDevice([t])).eval()
+        assert t.read().tolist() == [1, 2]
+    with pytest.raises(kp.OutOfRangeError, match=r"4.*opened 4 queues \(0 to 3\)"):
+        mgr.sequence(4)
+    with pytest.raises(kp.InvalidArgumentError, match=r"family 2.*no compute.*0, 1"):
+        kp.Manager(0, [2])
+    with pytest.raises(kp.OutOfRangeError, match=r"family 3.*0 to 2"):
+        kp.Manager(0, [0, 3])
+    with pytest.raises(kp.InvalidArgumentError, match=r"-1.*from 0"):
+        kp.Manager(0, [-1])
+    assert not null_control().violations()
+
+
+def test_queue_families():
+    run_child(check_queue_families, driver="null")
+
+
 # -- what the device lacks ---------------------------------------------------------------------------------------------------
 
 
