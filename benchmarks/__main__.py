@@ -148,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"error: {error.args[0]}")
         return 2
     report = Report(quick=options.quick)
-    for driver in options.driver or (*DRIVERS, NO_DRIVER):
+    for driver in (*(options.driver or DRIVERS), NO_DRIVER):
         _measure(report, driver, figures, options.quick)
     if report.rows:
         _print_report(report, figures, options.markdown)

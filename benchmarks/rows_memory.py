@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,7 +23,7 @@ _LARGE_SCALE = 0.3
 _CPU_DRIVERS = ("lavapipe", "swiftshader")
 
 
-def _sync(bench: Bench, operation: type[kp.OpBase]) -> Measured:
+def _sync(bench: Bench, operation: Callable[[list[kp.Tensor]], kp.OpBase]) -> Measured:
     tensor = bench.manager.tensor(np.ones(LARGE // 4, np.float32))
     # Both ways once: each page is there before the clock starts.
     sequence = bench.manager.sequence()
