@@ -95,6 +95,18 @@ def clean(request, _log):
         assert kp.alive() <= before, kp.alive(detail=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def loaded_driver():
+    """Keeps the driver loaded from the first test to the last.
+
+    Managers share their instance, and with the last of them the loader unloads the driver. SwiftShader leaves a file
+    descriptor and thread-local keys behind each time: a thousand tests later its process is aborted.
+    """
+    manager = kp.Manager(validation=True)
+    yield
+    manager.destroy()
+
+
 @pytest.fixture
 def make_manager(clean):
     """Makes Managers with validation on; destroys them at the end of the test."""

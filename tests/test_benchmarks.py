@@ -19,6 +19,8 @@ from benchmarks.timing import Plan, Sample
 
 from .conftest import DRIVER
 
+pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

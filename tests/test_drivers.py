@@ -14,6 +14,8 @@ import pytest
 from tests.drivers import LAYERS, DriverUnavailableError, environment, layer_directory, manifest
 from tests.drivers.scenarios import scenarios
 
+pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

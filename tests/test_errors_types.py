@@ -17,6 +17,8 @@ import pytest
 from kompute_py import errors, types
 from kompute_py.errors import Diagnostic, ErrorCode, KomputeError, ShaderCompileError
 
+pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
+
 # Class, the built-in that it also is, status code, the core's name for it.
 TREE = [
     ("InvalidArgumentError", ValueError, ErrorCode.INVALID_ARGUMENT, "invalid_argument"),

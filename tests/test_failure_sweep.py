@@ -21,6 +21,8 @@ import kompute_py as kp
 from tests.child import run_child
 from tests.drivers import null_control
 
+pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
+
 SHADER = """
 #version 450
 layout(local_size_x = 64) in;

@@ -210,6 +210,7 @@ def test_validators_are_silent_about_random_programs(layer, queues):
     assert run_child(run_random_programs, list(range(16)), queues, driver=driver, layer=layer) == []
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("layer", LAYERS)
 def test_validators_are_silent_on_several_queue_families(layer):
     """The null driver has families and queues enough; it runs no shader, which validation does not need."""
@@ -318,6 +319,7 @@ def reported(layer):
     return run_child(run_seeded, layer, driver="lavapipe", layer=layer)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(("layer", "kind"), [(layer, kind) for layer in LAYERS for kind in PROGRAMS[layer]])
 def test_what_validators_say_about_seeded_hazards(layer, kind):
     _, hazard = PROGRAMS[layer][kind]

@@ -250,6 +250,7 @@ def explore_null():
     return control.violations(), control.live(), kp.alive()
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("memory", ["discrete", "noncoherent", "exotic", "unified"])
 def test_programs_on_other_memory(memory):
     """Memory that lavapipe does not have: not visible to the host, or carried over by flush and invalidate alone.
