@@ -59,7 +59,7 @@ from .operations import (
     OpTensorSyncLocal,
 )
 from .sequence import Sequence
-from .shader import Shader, compile
+from .shader import Shader, ShaderCompileWarning, compile
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 
@@ -99,6 +99,7 @@ __all__ = [
     "Sequence",
     "Shader",
     "ShaderCompileError",
+    "ShaderCompileWarning",
     "Tensor",
     "TensorDataTypes",
     "TensorTypes",
@@ -110,6 +111,11 @@ __all__ = [
     "list_devices",
     "manager",
 ]
+
+
+def __dir__() -> list[str]:
+    # What users use: completion would otherwise offer the modules, and with them what only looks like Kompute's names.
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
 def __getattr__(name: str) -> Any:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native as core
-from .arrays import as_indices
+from .arrays import as_indices, as_name
 from .constants import NO_SPECIALIZATION, is_given
 from .diagnostics import warn
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from .memory import Memory
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, check_push_size, plan_of
 
@@ -35,8 +35,15 @@ def to_spirv(spirv: Any) -> bytes:
     if isinstance(spirv, os.PathLike) or (
         isinstance(spirv, str) and spirv.endswith(".spv") and "\n" not in spirv
     ):
-        with open(spirv, "rb") as file:
-            return file.read()
+        try:
+            with open(spirv, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"There is no SPIR-V file {os.fspath(spirv)!r} (in {os.getcwd()!r})"
+            ) from None
+        except OSError as error:
+            raise NotFoundError(f"Cannot read the SPIR-V file {os.fspath(spirv)!r}: {error}") from error
     if isinstance(spirv, str):
         raise ArgumentTypeError(
             "The shader is a str; SPIR-V is bytes. Compile the source first: kp.compile(source)"
@@ -76,8 +83,8 @@ class Algorithm:
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
     binding has, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
-    types; FailedPreconditionError for what is destroyed; UnimplementedError where the shader needs what the device lacks.
-    Surplus tensors and constants warn.
+    types; NotFoundError for a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where
+    the shader needs what the device lacks. Surplus tensors and constants warn.
     """
 
     __slots__ = ("__weakref__", "_dispatch", "_manager", "_native", "_plan", "_tensors")
@@ -143,7 +150,12 @@ class Algorithm:
             groups = (bound[0].size(), 1, 1)
         elif 0 in groups:
             groups = (groups[0], groups[1] or 1, groups[2] or 1)
-        manager._check_groups(groups, "workgroup")
+        manager._check_groups(
+            groups,
+            "The default workgroup (one group for each element of the first tensor)"
+            if counted
+            else "workgroup",
+        )
 
         native = manager._native.algorithm(
             shader,
@@ -195,7 +207,7 @@ class Algorithm:
 
     @name.setter
     def name(self, value: str) -> None:
-        self._built("be named").name = value
+        self._built("be named").name = as_name(value)
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -302,7 +314,7 @@ def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tupl
         memory = bound[position]
         if memory._is_image is not is_image:
             raise InvalidArgumentError(
-                f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is a "
+                f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is "
                 f"{memory._describe()}: give {'mgr.image(...)' if is_image else 'mgr.tensor(...)'} there"
             )
     if len(bound) > plan.top:

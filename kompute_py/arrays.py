@@ -68,6 +68,13 @@ def as_typed(data: ArrayLike, empty_like: str = "mgr.zeros(n, dtype)") -> np.nda
     return _not_empty(array, empty_like).astype(dtype, order="C", copy=False)
 
 
+def as_name(value: Any) -> str:
+    """`value` as the name of an object. Raises ArgumentTypeError for anything but a str."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f'A name is a str, not {type(value).__name__}; "" for none')
+    return value
+
+
 def as_index(value: Any, what: str) -> int:
     """`value` as an int. Raises ArgumentTypeError, naming `what`, for anything but an integer."""
     if isinstance(value, bool):

@@ -7,7 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,7 +16,13 @@ from .algorithm import Algorithm
 from .arrays import FLOAT32, as_float32, as_indices, as_shape, as_typed, to_array, to_dtype
 from .devices import DeviceInfo, list_devices
 from .diagnostics import Diagnostics
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from .errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfMemoryError,
+)
 from .image import Image
 from .memory import DEVICE, Memory, to_memory_type
 from .options import resolve_options, string_tuple
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
 
 _ndarray = np.ndarray
 _AXES = "xyz"
+# Beyond that, sizes do not fit the core's 64 bits, nor an array's.
+_MOST_BYTES = 2**63 - 1
 _exit_hook_set = False
 
 
@@ -228,6 +236,11 @@ class Manager:
         element = to_dtype(dtype)
         where = to_memory_type(memory_type)
         count = math.prod(made)
+        if count * element.itemsize > _MOST_BYTES:
+            raise OutOfMemoryError(
+                f"A tensor of shape {made}, {element} would have {count * element.itemsize} bytes; "
+                "no device has buffers of that size"
+            )
         native = self._native.buffer(None, count * element.itemsize, where, zero)
         tensor = buffer_tensor(native, self, made, element, count, where)
         self._after(where)
@@ -456,6 +469,12 @@ def manager() -> Manager:
         return _default
 
 
+@overload
+def alive(detail: Literal[False] = False) -> int: ...
+@overload
+def alive(detail: Literal[True]) -> dict[str, int]: ...
+@overload
+def alive(detail: bool) -> int | dict[str, int]: ...
 def alive(detail: bool = False) -> int | dict[str, int]:
     """How many native objects are alive in the process; with `detail`, a dict of the counts by kind.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import matching
+from .arrays import as_name, matching
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .types import DataTypes, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
@@ -238,7 +238,7 @@ class Memory:
 
     @name.setter
     def name(self, value: str) -> None:
-        self._native.name = value
+        self._native.name = as_name(value)
 
     @property
     def manager(self) -> Manager:

@@ -12,7 +12,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index
+from .arrays import as_index, as_name
 from .diagnostics import warn
 from .errors import (
     ArgumentTypeError,
@@ -98,6 +98,11 @@ class Sequence:
             _require_operation(op)
             if getattr(op, "_native", None) is None:
                 op._bind(self._manager)  # raises, saying what is missing
+            raise
+        except TypeError:
+            # A class of operations has the attributes, too, but no native operation in them.
+            if isinstance(op, type):
+                _require_operation(op)
             raise
         for other in more:
             self.record(other)
@@ -301,7 +306,7 @@ class Sequence:
 
     @name.setter
     def name(self, value: str) -> None:
-        self._native.name = value
+        self._native.name = as_name(value)
 
     def __repr__(self) -> str:
         native = self._native

@@ -244,6 +244,21 @@ def test_surplus_warns(mgr, abc):
         kp.OpAlgoDispatch(algorithm, [1.0])
 
 
+def test_a_path_with_no_spirv(mgr, tmp_path):
+    with pytest.raises(kp.NotFoundError, match=r"no SPIR-V file 'gone\.spv'"):
+        mgr.algorithm([mgr.zeros(1)], "gone.spv")
+    with pytest.raises(kp.NotFoundError, match="Cannot read the SPIR-V file"):
+        mgr.algorithm([mgr.zeros(1)], tmp_path)
+
+
+def test_the_default_workgroup_says_so_in_errors(mgr, monkeypatch):
+    monkeypatch.setattr(mgr, "_max_groups", (10, 10, 10))  # a real device's would take a large tensor
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"default workgroup .one group for each element.* 11 groups"
+    ):
+        mgr.algorithm([mgr.empty(11)] * 3, spirv(MULTIPLY))
+
+
 def test_too_few_tensors(mgr, abc):
     with pytest.raises(kp.InvalidArgumentError, match=r"needs 3 tensors; 1 were given \(binding 1"):
         mgr.algorithm(abc[:1], spirv(MULTIPLY))

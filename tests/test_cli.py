@@ -170,7 +170,7 @@ def test_demo_errors_are_one_line(tmp_path, capsys):
     assert main(["demo", "--device", "99", "--out", out]) == 1
     assert "99" in one_line(capsys)
     assert main(["demo", "--out", str(tmp_path / "text.png")]) == 1
-    assert "text.png" in one_line(capsys)
+    assert "text.png: there is a file of that name; choose another" in one_line(capsys)
 
 
 @pytest.mark.parametrize(

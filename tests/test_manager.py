@@ -355,3 +355,5 @@ def test_public_names():
         assert getattr(kp, name) is member and name not in kp.__all__
     with pytest.raises(AttributeError, match="nonsense"):
         _ = kp.nonsense
+    # Completion shows what is public, not the modules behind it.
+    assert {name for name in dir(kp) if not name.startswith("__")} == set(kp.__all__)

@@ -378,3 +378,11 @@ def test_names_and_handles(mgr):
     before = seq.last_value
     seq.eval()
     assert seq.last_value > before
+
+
+def test_a_class_is_no_operation(mgr):
+    sequence = mgr.sequence()
+    for call in (sequence.record, sequence.eval, sequence.eval_async):
+        with pytest.raises(kp.ArgumentTypeError, match=r"make one: kp\.OpSyncDevice\(\.\.\.\)"):
+            call(kp.OpSyncDevice)
+    sequence.record(kp.OpSyncDevice([mgr.zeros(1)])).eval()

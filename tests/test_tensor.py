@@ -340,3 +340,15 @@ def test_tensors_keep_their_manager():
     gc.collect()
     assert t.is_init()
     np.testing.assert_array_equal(t.data(), [1, 2])
+
+
+def test_sizes_beyond_all_devices(mgr):
+    for shape, dtype in ((2**62, np.float32), ((2**40, 2**40), np.uint8)):
+        with pytest.raises(kp.OutOfMemoryError, match="bytes; no device has"):
+            mgr.empty(shape, dtype)
+
+
+def test_a_name_is_a_str(mgr):
+    for named in (mgr.zeros(1), mgr.sequence()):
+        with pytest.raises(kp.ArgumentTypeError, match="A name is a str, not NoneType"):
+            named.name = None

@@ -65,12 +65,19 @@ def run_demo(
 
     `device` is what `kp.Manager` takes. `progress` is called with the name of each step before it. Failed checks are in the
     result, and the pictures are written all the same: they show what is wrong.
-    Raises NotFoundError and InvalidArgumentError for a picture that cannot be read, OSError where `out` cannot be
-    written, and what `kp.Manager` raises.
+    Raises NotFoundError and InvalidArgumentError for a picture that cannot be read, InvalidArgumentError where the
+    folder `out` cannot be made, OSError where it cannot be written to, and what `kp.Manager` raises.
     """
     settings = settings or Settings()
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)  # before the work: a wrong path is known at once
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # before the work: a wrong path is known at once
+    except OSError as error:
+        # mkdir's own words for a file in the way are "File exists", which it may well.
+        reason = "there is a file of that name" if folder.is_file() else error.strerror or error
+        raise kp.InvalidArgumentError(
+            f"The pictures cannot be written to the folder {folder}: {reason}; choose another one (--out)"
+        ) from error
     progress("reading the picture")
     original = load_photo(None if image is None else Path(image))
     progress("opening the device")
