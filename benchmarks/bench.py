@@ -58,14 +58,26 @@ class Bench:
     def algorithm(self) -> kp.Algorithm:
         return self.manager.algorithm(self.tensors, self.spirv, (self.GROUPS, 1, 1))
 
+    @property
+    def threaded(self) -> bool:
+        """Whether the driver does submitted work on threads of its own."""
+        return self.driver != "null"
+
     def compare(
-        self, ours: Side, baseline: Side | None = None, *, scale: float = 1.0, times: int | None = None
+        self,
+        ours: Side,
+        baseline: Side | None = None,
+        *,
+        scale: float = 1.0,
+        times: int | None = None,
+        submits: bool = False,
     ) -> Measured:
-        """Measures both sides in turns; `scale` times as many blocks as usual."""
+        """Measures both sides in turns; `scale` times as many blocks as usual. `submits`: the work goes to the driver."""
         plan = self.plan.scaled(scale)
+        threaded = submits and self.threaded
         if baseline is None:
-            return Measured(*alternate(plan, ours, times=times))
-        mine, theirs = alternate(plan, ours, baseline, times=times)
+            return Measured(*alternate(plan, ours, times=times, threaded=threaded))
+        mine, theirs = alternate(plan, ours, baseline, times=times, threaded=threaded)
         return Measured(mine, theirs, ratio(mine, theirs))
 
     def close(self) -> None:

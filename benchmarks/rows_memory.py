@@ -32,7 +32,7 @@ def _sync(bench: Bench, operation: Callable[[list[kp.Tensor]], kp.OpBase]) -> Me
     sequence.record(operation([tensor]))
     pair = CopyPair(LARGE)
     try:
-        return bench.compare(side(sequence.eval), pair.copy, times=1, scale=_LARGE_SCALE)
+        return bench.compare(side(sequence.eval), pair.copy, times=1, scale=_LARGE_SCALE, submits=True)
     finally:
         pair.close()
 

@@ -1,9 +1,11 @@
 """Takes times on a machine that others use too.
 
 Both sides of a comparison run in turns, in blocks of about a millisecond, in one process: what slows the machine down
-slows both. A round, one block of each side, counts only if the system took the processor away from no thread of the
-process meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy that
-hardly any round is left alone, all count and the sample says so. A figure is the median over the blocks, a ratio the
+slows both. For work on one thread a round, one block of each side, counts only if the system took the processor away
+from it no time meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy
+that hardly any round is left alone, all count and the sample says so. Where threads of the driver work with ours all
+rounds count: they switch involuntarily among themselves, so that choosing would favour some of their ways of doing so
+and not others. A figure is the median over the blocks, a ratio the
 median over the rounds' ratios. Python's garbage collector is off while a block runs, as timeit has it.
 """
 
@@ -153,10 +155,11 @@ def gather(plan: Plan, measure_round: Callable[[bool], tuple[list[float], bool]]
     return [Sample(tuple(values), disturbed) for values in zip(*rounds, strict=True)]
 
 
-def alternate(plan: Plan, *sides: Side, times: int | None = None) -> list[Sample]:
+def alternate(plan: Plan, *sides: Side, times: int | None = None, threaded: bool = False) -> list[Sample]:
     """Blocks of all sides in turns, the order reversed each round; a sample for each side.
 
-    `times` is how often the work is done in a block; by default as often as `plan` gives time for.
+    `times` is how often the work is done in a block; by default as often as `plan` gives time for. `threaded` says that
+    other threads of this process take part in the work.
     """
     with collector_off():
         counts = [times or repetitions(run, plan.block_seconds) for run in sides]
@@ -168,7 +171,7 @@ def alternate(plan: Plan, *sides: Side, times: int | None = None) -> list[Sample
             before = interruptions()
             for i in reversed(range(len(sides))) if reverse else range(len(sides)):
                 values[i] = sides[i](counts[i]) / counts[i]
-            return values, interruptions() != before
+            return values, not threaded and interruptions() != before
 
         return gather(plan, measure_round)
 

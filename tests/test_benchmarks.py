@@ -153,6 +153,16 @@ def test_a_busy_machine_is_confessed():
     assert timing.ratio(sample, sample).disturbed
 
 
+def test_threads_of_the_driver_interrupt_no_round(monkeypatch):
+    counter = iter(range(1000))
+    monkeypatch.setattr(timing, "interruptions", lambda: next(counter))
+    plan = Plan(4, 1.0, limit=60.0)
+    (alone,) = timing.alternate(plan, lambda times: 1.0, times=1)
+    assert alone.disturbed and len(alone.values) == 12
+    (threaded,) = timing.alternate(plan, lambda times: 1.0, times=1, threaded=True)
+    assert not threaded.disturbed and len(threaded.values) == 4
+
+
 def test_rounds_end_at_the_limit():
     measure_round, _ = rounds(lambda number: False)
     (sample,) = timing.gather(Plan(1000, 1.0, limit=0.0), measure_round)
