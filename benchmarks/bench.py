@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ import kompute_py as kp
 
 from .figures import Measured
 from .floor import Floor
-from .timing import FULL, QUICK, Plan, Side, alternate, ratio
+from .timing import FULL, QUICK, Plan, Side, alternate, merged, ratio
 
 SHADER = """
 #version 450
@@ -24,6 +25,8 @@ void main() {
 }
 """
 _LOCAL_SIZE = 64
+# How the system places a device's threads changes its times; see timing.
+_DEVICES = 12
 
 
 class Bench:
@@ -78,6 +81,22 @@ class Bench:
         if baseline is None:
             return Measured(*alternate(plan, ours, times=times, threaded=threaded))
         mine, theirs = alternate(plan, ours, baseline, times=times, threaded=threaded)
+        return Measured(mine, theirs, ratio(mine, theirs))
+
+    def compare_submissions(self, make: Callable[[Bench], tuple[Side, Side]]) -> Measured:
+        """Measures the two sides that `make` gives: on this device, or where the driver has threads on several."""
+        if not self.threaded:
+            return self.compare(*make(self))
+        measured = []
+        for _ in range(2 if self.quick else _DEVICES):
+            other = Bench(self.driver, self.quick)
+            other.spirv = self.spirv
+            try:
+                measured.append(other.compare(*make(other), submits=True))
+            finally:
+                other.close()
+        mine = merged([each.ours for each in measured])
+        theirs = merged([each.baseline for each in measured if each.baseline is not None])
         return Measured(mine, theirs, ratio(mine, theirs))
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ A figure is measured on each of its drivers; its targets hold on one of them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -54,8 +55,9 @@ class Figure:
             if measured.ratio is None:
                 raise ValueError(f"{self.name} is a ratio but was measured without a baseline")
             return measured.ratio
-        return Sample(
-            tuple(seconds * _SCALES[self.unit] for seconds in measured.ours.values), measured.ours.disturbed
+        ours = measured.ours
+        return dataclasses.replace(
+            ours, values=tuple(seconds * _SCALES[self.unit] for seconds in ours.values)
         )
 
 

@@ -10,7 +10,7 @@ import kompute_py as kp
 
 from .bench import Bench
 from .figures import REGISTRY, TIMES, Measured
-from .timing import side
+from .timing import Side, side
 
 
 @REGISTRY.figure(
@@ -23,8 +23,10 @@ from .timing import side
     aim=0.3,
 )
 def evaluate(bench: Bench) -> Measured:
-    sequence = bench.manager.sequence().record(kp.OpAlgoDispatch(bench.algorithm))
-    return bench.compare(side(sequence.eval), bench.floor.eval, submits=True)
+    def sides(on: Bench) -> tuple[Side, Side]:
+        return side(on.manager.sequence().record(kp.OpAlgoDispatch(on.algorithm)).eval), on.floor.eval
+
+    return bench.compare_submissions(sides)
 
 
 @REGISTRY.figure(
@@ -60,18 +62,20 @@ def record(bench: Bench) -> Measured:
     aim=5,
 )
 def clear_record_eval(bench: Bench) -> Measured:
-    sequence = bench.manager.sequence()
-    algorithm = bench.algorithm
-    inputs, outputs = bench.tensors[:2], bench.tensors[2:]
+    def sides(on: Bench) -> tuple[Side, Side]:
+        sequence, algorithm = on.manager.sequence(), on.algorithm
+        inputs, outputs = on.tensors[:2], on.tensors[2:]
 
-    def work() -> None:
-        sequence.clear()
-        sequence.record(kp.OpSyncDevice(inputs))
-        sequence.record(kp.OpAlgoDispatch(algorithm))
-        sequence.record(kp.OpSyncLocal(outputs))
-        sequence.eval()
+        def work() -> None:
+            sequence.clear()
+            sequence.record(kp.OpSyncDevice(inputs))
+            sequence.record(kp.OpAlgoDispatch(algorithm))
+            sequence.record(kp.OpSyncLocal(outputs))
+            sequence.eval()
 
-    return bench.compare(side(work), bench.floor.rerecorded_roundtrip, submits=True)
+        return side(work), on.floor.rerecorded_roundtrip
+
+    return bench.compare_submissions(sides)
 
 
 @REGISTRY.figure(
@@ -84,20 +88,22 @@ def clear_record_eval(bench: Bench) -> Measured:
     aim=1.02,
 )
 def roundtrip(bench: Bench) -> Measured:
-    left, right, product = bench.tensors
-    sequence = (
-        bench.manager.sequence()
-        .record(kp.OpSyncDevice([left, right]))
-        .record(kp.OpAlgoDispatch(bench.algorithm))
-        .record(kp.OpSyncLocal([product]))
-    )
-    floor = bench.floor
-    floor.host(0)[:], floor.host(1)[:] = left.data(), right.data()
-    # Submissions to a CPU driver wait for threads to wake up, which varies: more blocks than elsewhere.
-    measured = bench.compare(side(sequence.eval), floor.roundtrip, scale=6, submits=True)
-    if bench.driver != "null":  # which runs no shaders
-        expected = left.data() * right.data()
-        for who, result in (("kompute_py", product.data()), ("the C floor", floor.host(2))):
-            if not np.array_equal(result, expected):
-                raise AssertionError(f"{who} computed a wrong product on {bench.driver}")
-    return measured
+    def sides(on: Bench) -> tuple[Side, Side]:
+        left, right, product = on.tensors
+        sequence = (
+            on.manager.sequence()
+            .record(kp.OpSyncDevice([left, right]))
+            .record(kp.OpAlgoDispatch(on.algorithm))
+            .record(kp.OpSyncLocal([product]))
+        )
+        on.floor.host(0)[:], on.floor.host(1)[:] = left.data(), right.data()
+        sequence.eval()
+        on.floor.roundtrip(1)
+        if on.driver != "null":  # which runs no shaders
+            expected = left.data() * right.data()
+            for who, result in (("kompute_py", product.data()), ("the C floor", on.floor.host(2))):
+                if not np.array_equal(result, expected):
+                    raise AssertionError(f"{who} computed a wrong product on {on.driver}")
+        return side(sequence.eval), on.floor.roundtrip
+
+    return bench.compare_submissions(sides)

@@ -40,7 +40,7 @@ def _fresh_pairs(bench: Bench, ours: str, theirs: str, threaded: bool = False) -
             measured[ours][1] or measured[theirs][1]
         )
 
-    mine, other = gather(bench.plan.scaled(0.15), measure_round)
+    mine, other = gather(bench.plan.scaled(0.15), measure_round, threaded=threaded)
     return Measured(mine, other, ratio(mine, other))
 
 

@@ -21,7 +21,7 @@ class Row:
     spread: float
     """Of what the figure judges: half of the middle half's width over the median."""
     value: float
-    """What the figure judges, in its unit; the median over the blocks."""
+    """What the figure judges, in its unit; what is typical of the blocks."""
     baseline: float | None = None
     ratio: float | None = None
     disturbed: bool = False
@@ -34,12 +34,13 @@ class Row:
         return Row(
             figure.name,
             driver,
-            measured.ours.median,
+            measured.ours.typical,
             measured.ours.least,
-            value.spread,
-            value.median,
-            measured.baseline.median if measured.baseline is not None else None,
-            measured.ratio.median if measured.ratio is not None else None,
+            # A ratio of quartiles is one number and has no spread of its own.
+            value.spread if len(value.values) > 1 else measured.ours.spread,
+            value.typical,
+            measured.baseline.typical if measured.baseline is not None else None,
+            measured.ratio.typical if measured.ratio is not None else None,
             value.disturbed,
         )
 
@@ -128,8 +129,9 @@ def markdown(figures: list[Figure], rows: list[Row]) -> str:
 
 
 LEGEND = """\
-Medians over blocks that alternate with the baseline's in one process; `least` is the fastest block, ± half of the middle
-half's width. `ratio` is ours over the baseline, block by block. Targets hold on the driver of their row."""
+Medians over blocks that alternate with the baseline's in one process (`import` and `Manager`: in fresh processes);
+where a driver's threads take part, lower quartiles over blocks of several devices. `least` is the fastest block, ± half
+of the middle half's width. `ratio` is ours over the baseline. Targets hold on the driver of their row."""
 
 BUSY = "! The machine was too busy: other processes interrupted nearly all blocks, so that interrupted ones count."
 

@@ -3,10 +3,13 @@
 Both sides of a comparison run in turns, in blocks of about a millisecond, in one process: what slows the machine down
 slows both. For work on one thread a round, one block of each side, counts only if the system took the processor away
 from it no time meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy
-that hardly any round is left alone, all count and the sample says so. Where threads of the driver work with ours all
-rounds count: they switch involuntarily among themselves, so that choosing would favour some of their ways of doing so
-and not others. A figure is the median over the blocks, a ratio the
-median over the rounds' ratios. Python's garbage collector is off while a block runs, as timeit has it.
+that hardly any round is left alone, all count and the sample says so. A figure is the median over the blocks, a ratio
+the median over the rounds' ratios. Python's garbage collector is off while a block runs, as timeit has it.
+
+Work that a driver's threads share with ours is another matter. They switch involuntarily among themselves, so that all
+rounds count. And the system places the threads of a device on processors as it happens, where they then stay: the same
+submissions take 30, 60 or 100 us, in C as with us, for as long as that device lives. So blocks come from several devices,
+each made anew for both sides, and figure and ratio are those of the lower quartiles over all of them.
 """
 
 from __future__ import annotations
@@ -36,9 +39,14 @@ class Sample:
     values: tuple[float, ...]
     disturbed: bool = False
     """Whether other processes interrupted so much that interrupted blocks had to count."""
+    threaded: bool = False
+    """Whether threads of the driver took part."""
 
     @property
-    def median(self) -> float:
+    def typical(self) -> float:
+        """The median; the lower quartile where threads took part."""
+        if self.threaded and len(self.values) > 1:
+            return statistics.quantiles(self.values, n=4, method="inclusive")[0]
         return statistics.median(self.values)
 
     @property
@@ -51,7 +59,8 @@ class Sample:
         if len(self.values) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
-        return (high - low) / 2 / self.median if self.median else 0.0
+        middle = statistics.median(self.values)
+        return (high - low) / 2 / middle if middle else 0.0
 
 
 @dataclass(frozen=True)
@@ -135,8 +144,10 @@ def repetitions(run: Side, seconds: float) -> int:
         times *= 4
 
 
-def gather(plan: Plan, measure_round: Callable[[bool], tuple[list[float], bool]]) -> list[Sample]:
-    """Samples of rounds that were left alone; of all rounds where too few were.
+def gather(
+    plan: Plan, measure_round: Callable[[bool], tuple[list[float], bool]], *, threaded: bool = False
+) -> list[Sample]:
+    """Samples of rounds that were left alone; of all rounds where too few were, or where the work is `threaded`.
 
     `measure_round(reverse)` gives the value of each side and whether the round was interrupted.
     """
@@ -148,11 +159,11 @@ def gather(plan: Plan, measure_round: Callable[[bool], tuple[list[float], bool]]
             break
         values, interrupted = measure_round(len(everything) % 2 == 1)
         everything.append(values)
-        if not interrupted:
+        if threaded or not interrupted:
             calm.append(values)
     disturbed = len(calm) < max(3, _ENOUGH * len(everything))
     rounds = everything if disturbed else calm
-    return [Sample(tuple(values), disturbed) for values in zip(*rounds, strict=True)]
+    return [Sample(tuple(values), disturbed, threaded) for values in zip(*rounds, strict=True)]
 
 
 def alternate(plan: Plan, *sides: Side, times: int | None = None, threaded: bool = False) -> list[Sample]:
@@ -171,11 +182,21 @@ def alternate(plan: Plan, *sides: Side, times: int | None = None, threaded: bool
             before = interruptions()
             for i in reversed(range(len(sides))) if reverse else range(len(sides)):
                 values[i] = sides[i](counts[i]) / counts[i]
-            return values, not threaded and interruptions() != before
+            return values, interruptions() != before
 
-        return gather(plan, measure_round)
+        return gather(plan, measure_round, threaded=threaded)
+
+
+def merged(samples: list[Sample]) -> Sample:
+    """One sample of the values of several."""
+    values = tuple(value for sample in samples for value in sample.values)
+    return Sample(
+        values, any(sample.disturbed for sample in samples), any(sample.threaded for sample in samples)
+    )
 
 
 def ratio(ours: Sample, theirs: Sample) -> Sample:
-    """Ours over theirs, block by block."""
+    """Ours over theirs: block by block, or of what is typical of each where threads took part."""
+    if ours.threaded:
+        return Sample((ours.typical / theirs.typical,), ours.disturbed, True)
     return Sample(tuple(a / b for a, b in zip(ours.values, theirs.values, strict=True)), ours.disturbed)
