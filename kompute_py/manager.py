@@ -6,7 +6,9 @@ import atexit
 import math
 import os
 import threading
+import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -20,6 +22,7 @@ from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
+    KomputeError,
     NotFoundError,
     OutOfMemoryError,
 )
@@ -42,6 +45,8 @@ _AXES = "xyz"
 # Beyond that, sizes do not fit the core's 64 bits, nor an array's.
 _MOST_BYTES = 2**63 - 1
 _exit_hook_set = False
+# Those that are alive: at interpreter exit, global variables go only after the exit hooks.
+_managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 
 
 def _selection(device: Any) -> tuple[int | None, str]:
@@ -136,9 +141,10 @@ class Manager:
             robust_access=resolved.robust_access,
             pipeline_cache_dir=resolved.pipeline_cache_dir,
         )
-        _set_exit_hook()
         info = native.info
         self._native = native
+        _managers.add(self)
+        _set_exit_hook()
         self._buffer = native.buffer
         self._options = resolved
         self._info = info
@@ -397,7 +403,11 @@ class Manager:
         Tensors, images, algorithms and sequences are not init after it and raise FailedPreconditionError; arrays that
         `data()` gave stay readable.
         """
+        global _default
         self._native.destroy()
+        with _default_lock:
+            if _default is self:
+                _default = None  # what is destroyed must not stay alive for it
         self._diagnostics.log_notes()
         if self._watch is not None:
             self._watch()
@@ -446,15 +456,34 @@ class Manager:
 
 
 def _set_exit_hook() -> None:
-    """Lets work of dropped Managers end before the interpreter, and with it the driver, is torn down."""
     global _exit_hook_set
     if not _exit_hook_set:
         _exit_hook_set = True
-        atexit.register(_native.shutdown)
+        atexit.register(_at_exit)
+
+
+def _at_exit() -> None:
+    """Lets all work end before the interpreter, and with it the driver, is torn down: threads of a driver for the CPU
+    would go on in memory that is gone.
+    """
+    import signal
+
+    # Waiting here answers no signal of Python's: whoever presses Ctrl-C now wants the process to end.
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except ValueError:
+        before = None  # not the main thread
+    for manager in list(_managers):
+        if manager._native.is_init():
+            with suppress(KomputeError):  # a lost device works on nothing
+                manager._native.wait_idle()
+    _native.shutdown()
+    if before is not None:
+        signal.signal(signal.SIGINT, before)
 
 
 _default: Manager | None = None
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()
 
 
 def manager() -> Manager:

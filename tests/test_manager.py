@@ -216,6 +216,9 @@ def test_the_default_manager():
         assert again is not made and again.is_init()
     finally:
         kp.manager().destroy()
+    before = kp.alive()
+    kp.manager().destroy()
+    assert kp.alive() == before
 
 
 def test_alive(mgr):
@@ -344,6 +347,25 @@ def test_exit_with_objects_alive():
         "kp.manager()\n"
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_exit_with_work_in_flight():
+    # Global variables go after the exit hooks, and then the driver's threads must be done.
+    code = (
+        "import kompute_py as kp, numpy as np\n"
+        "mgr = kp.Manager()\n"
+        "t = mgr.zeros(20000)\n"
+        'code = kp.compile("""#version 450\n'
+        "layout(local_size_x = 1) in; layout(binding = 0) buffer V { float v[]; };\n"
+        "void main() {\n"
+        "    float x = v[gl_GlobalInvocationID.x]; for (int k = 0; k < 3000; k++) x = sin(x) + 1.0;\n"
+        "    v[gl_GlobalInvocationID.x] = x;\n"
+        '}""")\n'
+        "seq = mgr.sequence().record(kp.OpAlgoDispatch(mgr.algorithm([t], code))).eval_async()\n"
+    )
+    for _ in range(3):
+        done = run_python(code)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
 def test_public_names():
