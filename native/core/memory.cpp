@@ -247,6 +247,10 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
                 if (auto allocation = take(it->get())) return allocation;
     }
     VkResult result = VK_SUCCESS;
+    if (size > heap.size) {  // asking for it is invalid use, not a way to be refused
+        last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+        return {};
+    }
     if (dedicated) {
         MemoryBlock* block = make_block(type, pool_kind, size, true, result);
         last_result_ = result;

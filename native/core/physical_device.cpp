@@ -337,19 +337,10 @@ constexpr SubgroupNeed subgroup_needs[] = {
 
 // What Vulkan 1.2 gives every compute shader.
 constexpr uint32_t always_there[] = {
-    spv::CapabilityMatrix,
-    spv::CapabilityShader,
-    spv::CapabilityInputAttachment,
-    spv::CapabilitySampled1D,
-    spv::CapabilityImage1D,
-    spv::CapabilitySampledBuffer,
-    spv::CapabilityImageBuffer,
-    spv::CapabilityImageQuery,
-    spv::CapabilityDerivativeControl,
-    spv::CapabilityStorageImageMultisample,
+    spv::CapabilityMatrix,      spv::CapabilityShader,     spv::CapabilityInputAttachment,
+    spv::CapabilitySampled1D,   spv::CapabilityImage1D,    spv::CapabilitySampledBuffer,
+    spv::CapabilityImageBuffer, spv::CapabilityImageQuery, spv::CapabilityDerivativeControl,
     spv::CapabilityDeviceGroup,
-    spv::CapabilitySampledCubeArray,
-    spv::CapabilityImageCubeArray,
 };
 
 }  // namespace
