@@ -260,7 +260,7 @@ class Sequence:
         scale = self._manager._info["timestamp_period"] * 1e-9
         return [
             (name, ((end - start) & mask) * scale)
-            for name, start, end in zip(self._native.operation_names(), ticks, ticks[1:], strict=False)
+            for name, start, end in zip(self._native.timed_names(), ticks, ticks[1:], strict=False)
         ]
 
     # -- state ---------------------------------------------------------------------------------------------------------

@@ -177,7 +177,10 @@ void bind_context(py::module_& m) {
         .def("shader",
              [](const Context& c, const py::bytes& spirv) {
                  c.device().require_open("make an algorithm");
-                 return c.device().pipelines().shader(std::string_view(spirv));
+                 const std::string_view bytes(spirv);
+                 // Another thread may be compiling under the store's lock.
+                 const py::gil_scoped_release unlocked;
+                 return c.device().pipelines().shader(bytes);
              })
         .def("stream", [](const Context& c, int64_t queue_index, int64_t timestamps) {
             c.device().require_open("make a sequence");

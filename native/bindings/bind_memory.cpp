@@ -30,14 +30,30 @@ py::array host_array(Resource& resource, const py::object& base, const py::dtype
     return py::array(dtype, {count}, {dtype.itemsize()}, data, base);
 }
 
+// Waits for the work that uses the resource with the interpreter lock released, and hears Ctrl-C meanwhile.
+void await_work(Resource& resource) {
+    constexpr uint64_t slice_nanoseconds = 50'000'000;
+    for (const Point& point : resource.pending()) {
+        if (point.queue->reached(point.value)) continue;
+        const auto wait = [&] {
+            const py::gil_scoped_release unlocked;
+            return point.queue->wait(point.value, slice_nanoseconds);
+        };
+        while (!wait())
+            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
+}
+
 void read(Resource& resource, const py::array& out, uint64_t offset) {
     const Bytes bytes = bytes_of(out, true);
+    await_work(resource);
     const py::gil_scoped_release unlocked;
     resource.read(bytes.data, offset, bytes.size);
 }
 
 void write(Resource& resource, const py::array& data, uint64_t offset) {
     const Bytes bytes = bytes_of(data, false);
+    await_work(resource);
     const py::gil_scoped_release unlocked;
     resource.write(bytes.data, offset, bytes.size);
 }
@@ -66,7 +82,8 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
         if (zero) buffer->zero();
         return buffer;
     };
-    if (nbytes <= release_lock_above) return make();
+    // A `storage` buffer's contents go through the device, and that may be busy for long.
+    if (nbytes <= release_lock_above && memory_type != MemoryType::storage) return make();
     const py::gil_scoped_release unlocked;
     return make();
 }
@@ -124,9 +141,9 @@ void bind_memory(py::module_& m) {
         .def("wait",
              [](Resource& r) {
                  r.require_init("wait for");
+                 await_work(r);
                  const py::gil_scoped_release unlocked;
                  r.wait_pending();
-                 if (r.host_visible()) r.settle();
              })
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("vk_memory",

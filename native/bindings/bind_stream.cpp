@@ -76,6 +76,7 @@ void bind_stream(py::module_& m) {
         .def("is_init", [](const Stream& s) { return s.is_init(); })
         .def("operation_names", &Stream::operation_names)
         .def("timestamps", &Stream::timestamps)
+        .def("timed_names", [](const Stream& s) { return s.timed_names(); })
         .def("barriers", &barriers)
         .def_property(
             "name", [](const Stream& s) { return s.name(); },

@@ -13,6 +13,13 @@ std::string describe(const BindingInfo& binding) {
     return "binding " + std::to_string(binding.binding) + (name.empty() ? "" : " ('" + name + "')");
 }
 
+constexpr uint32_t spirv_dim_2d = 1;
+
+ScalarKind scalar_of(const ImageShape& shape) {
+    if (shape.normalized || shape.component.starts_with("float")) return ScalarKind::floating;
+    return shape.component.starts_with("u") ? ScalarKind::unsigned_int : ScalarKind::signed_int;
+}
+
 UseKind use_of(const BindingInfo& binding) {
     if (binding.kind == DescriptorKind::uniform_buffer) return UseKind::uniform_read;
     switch (binding.access) {
@@ -68,6 +75,9 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
     if (pipeline_->layout->sets.empty()) return;
     set_ = device().pipelines().allocate_set(*pipeline_->layout, 0, info);
     try {
+        // Compiling took its time: under the lock nobody destroys what is bound.
+        const std::lock_guard lock(device().graph_mutex());
+        for (const auto& resource : resources_) resource->require_init("bind");
         for (const auto& binding : info.bindings) bind(binding, *resources_[binding.binding]);
     } catch (...) {
         device().pipelines().free_set(set_);
@@ -112,6 +122,18 @@ void Algorithm::bind(const BindingInfo& binding, Resource& resource) {
     case DescriptorKind::storage_image: {
         auto* image = dynamic_cast<Image*>(&resource);
         if (!image) wrong_kind("a tensor. Use mgr.image() for it");
+        // What a binding that is declared and not used would have to be does not matter.
+        const bool used = binding.access != Access::none;
+        if (used &&
+            (binding.image_dim != spirv_dim_2d || binding.image_arrayed || binding.image_multisampled))
+            wrong_kind("a two-dimensional image of one layer. Declare it as image2D");
+        if (used && binding.image_scalar != scalar_of(image->shape()))
+            wrong_kind(
+                ("an image of " + std::string(image->shape().normalized ? "normalized " : "") +
+                 image->shape().component +
+                 ". A shader sees float and normalized components as image2D, signed ones as iimage2D, "
+                 "unsigned ones as uimage2D")
+                    .c_str());
         image_info = {VK_NULL_HANDLE, image->view(), VK_IMAGE_LAYOUT_GENERAL};
         write.pImageInfo = &image_info;
         break;
@@ -124,6 +146,11 @@ void Algorithm::bind(const BindingInfo& binding, Resource& resource) {
     }
     device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
     if (binding.access != Access::none) uses_.push_back({&resource, use_of(binding)});
+}
+
+void Algorithm::set_name(const std::string& name) {
+    Object::set_name(name);
+    device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set_.handle), name);
 }
 
 void Algorithm::release(std::vector<Point> points) {

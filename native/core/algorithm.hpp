@@ -30,6 +30,7 @@ public:
     }
     // What a dispatch touches; unused bindings are left out.
     [[nodiscard]] const std::vector<Binding>& uses() const noexcept { return uses_; }
+    void set_name(const std::string& name) override;
     [[nodiscard]] VkDescriptorSet set() const noexcept { return set_.handle; }
 
 private:

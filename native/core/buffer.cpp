@@ -16,6 +16,9 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
         explicit BufferSide(Device& d) : device(d) {}
         ~BufferSide() override { device.vk().vkDestroyBuffer(device.handle(), buffer, nullptr); }
     };
+    if (nbytes > UINT64_MAX / 2)
+        throw Error(ErrorKind::out_of_memory,
+                    "A tensor of " + std::to_string(nbytes) + " bytes is larger than any memory");
     auto side = std::make_shared<BufferSide>(device());
     auto& vk = device().vk();
 
@@ -67,6 +70,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
 Buffer::~Buffer() { finalize(); }
 
 void Buffer::release(std::vector<Point> points) {
+    end_transfers();
     buffer_ = VK_NULL_HANDLE;
     Resource::release(std::move(points));
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
 
 namespace kp {
 namespace {
@@ -181,8 +182,9 @@ bool Device::busy() {
     return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
         try {
             return !queue->reached(queue->submitted());
-        } catch (...) {
-            return false;  // lost while we looked: nothing runs any more
+        } catch (const Error& error) {
+            // Lost while we looked: nothing runs any more. Where only the question failed, something may.
+            return error.kind() != ErrorKind::device_lost;
         }
     });
 }
@@ -196,13 +198,26 @@ void Device::wait_idle() {
     retire_.collect();
 }
 
+void Device::see_through() noexcept {
+    for (auto& queue : queues_) {
+        const uint64_t last = queue->submitted();
+        try {
+            while (!queue->wait(last, UINT64_C(1'000'000'000))) {}
+            continue;
+        } catch (const Error&) {
+            // The wait failed, not the work: its objects must not go before it ends.
+        }
+        try {
+            while (!lost() && !queue->reached(last)) std::this_thread::yield();
+        } catch (const Error&) {
+            continue;  // a lost device: its objects can and must be destroyed all the same
+        }
+    }
+}
+
 void Device::close() {
     if (closed_.exchange(true, std::memory_order_acq_rel)) return;
-    try {
-        wait_idle();
-    } catch (const Error&) {
-        // A lost device: its objects can and must be destroyed all the same.
-    }
+    see_through();
     while (true) {
         std::shared_ptr<Object> object;
         {
@@ -216,6 +231,8 @@ void Device::close() {
         if (auto* resource = dynamic_cast<Resource*>(object.get())) resource->keep_viewed();
         object->destroy();
     }
+    // Another thread may have submitted once more before its sequence was destroyed.
+    see_through();
     staging_->clear();
     retire_.drain();
     pipelines_->close();

@@ -100,6 +100,8 @@ public:
 private:
     Device() = default;
     void create_device(const DeviceOptions& options);
+    // Waits for all that was submitted, whatever the driver answers.
+    void see_through() noexcept;
     [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>>
     plan_queues(const std::vector<uint32_t>& families);
 

@@ -73,7 +73,8 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     VkImageFormatProperties support{};
     const auto supported = [&](VkImageTiling tiling) {
         return vkGetPhysicalDeviceImageFormatProperties(device().physical().handle, format_, VK_IMAGE_TYPE_2D,
-                                                        tiling, image_usage, 0, &support) == VK_SUCCESS;
+                                                        tiling, image_usage, 0, &support) == VK_SUCCESS &&
+               support.maxExtent.width >= shape.width && support.maxExtent.height >= shape.height;
     };
     struct ImageSide final : DeviceSide {
         Device& device;
@@ -173,6 +174,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
 Image::~Image() { finalize(); }
 
 void Image::release(std::vector<Point> points) {
+    end_transfers();
     image_ = VK_NULL_HANDLE;
     view_ = VK_NULL_HANDLE;
     Resource::release(std::move(points));

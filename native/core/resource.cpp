@@ -4,6 +4,7 @@
 #include "error.hpp"
 
 #include <cstring>
+#include <mutex>
 
 namespace kp {
 
@@ -66,7 +67,10 @@ void Resource::release(std::vector<Point> points) {
         std::shared_ptr<DeviceSide> side;
         std::shared_ptr<HostCopy> copy;
     };
+    const std::unique_lock lock(transfers_);
     direct_ = nullptr;
+    released_copy_ = host_copy_;
+    released_side_ = device_side_;
     if (points.empty()) {
         device_side_.reset();
         host_copy_.reset();
@@ -92,7 +96,25 @@ void Resource::invalidate(const Allocation& memory) const {
              "vkInvalidateMappedMemoryRanges", label().c_str());
 }
 
+void Resource::end_transfers() { const std::unique_lock lock(transfers_); }
+
+void Resource::fetch() {
+    const std::shared_lock lock(transfers_);
+    if (const auto copy = host_copy_ ? host_copy_ : released_copy_.lock()) {
+        invalidate(copy->memory);
+    } else if (memory_type_ != MemoryType::storage) {
+        if (const auto side = device_side_ ? device_side_ : released_side_.lock()) invalidate(side->memory);
+    }
+}
+
 void Resource::wait_pending() {
+    const std::shared_lock lock(transfers_);
+    require_init("wait for");
+    wait_for_work();
+    if (direct_) settle();
+}
+
+void Resource::wait_for_work() {
     for (const auto& point : pending())
         while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {}
 }
@@ -112,9 +134,10 @@ void Resource::check_range(uint64_t offset, uint64_t size, const char* action) c
 }
 
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
+    const std::shared_lock lock(transfers_);
     check_range(offset, size, "read");
     if (size == 0) return;
-    wait_pending();
+    wait_for_work();
     if (direct_) {
         settle();
         std::memcpy(out, direct_ + offset, size);
@@ -124,9 +147,10 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
 }
 
 void Resource::write(const void* data, uint64_t offset, uint64_t size) {
+    const std::shared_lock lock(transfers_);
     check_range(offset, size, "write");
     if (size == 0) return;
-    wait_pending();
+    wait_for_work();
     if (direct_) {
         std::memcpy(direct_ + offset, data, size);
         flush(device_memory());

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <shared_mutex>
 
 namespace kp {
 
@@ -53,14 +54,14 @@ public:
     void read(void* out, uint64_t offset, uint64_t size);
     // Replaces the device's contents (not the host copy), after pending work. Blocks.
     void write(const void* data, uint64_t offset, uint64_t size);
+    // Waits for pending work and brings both sides of memory that the host addresses together.
     void wait_pending();
 
     // Before and after the device uses memory that the host wrote to or will read; no-ops on coherent memory.
     void flush(const Allocation& memory) const;
     void invalidate(const Allocation& memory) const;
-    // Brings both sides of memory that the host addresses together, once no work is pending: what the host wrote goes out
-    // (a cache writes back only lines it changed), then what the device wrote comes in.
-    void settle() const;
+    // Brings what the device wrote to where the host looks, also for views that outlive destroy().
+    void fetch();
 
 protected:
     Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type);
@@ -69,6 +70,8 @@ protected:
     virtual void download(void* out, uint64_t offset, uint64_t size) = 0;
     virtual void upload(const void* data, uint64_t offset, uint64_t size) = 0;
     void make_host_copy();
+    // For release(): another thread may be in the middle of read() or write(). New ones are refused by then.
+    void end_transfers();
 
     struct DeviceSide {
         virtual ~DeviceSide() = default;
@@ -85,12 +88,20 @@ protected:
     void release(std::vector<Point> points) override;
 
 private:
+    void wait_for_work();
+    // Brings both sides of memory that the host addresses together, once no work is pending: what the host wrote goes out
+    // (a cache writes back only lines it changed), then what the device wrote comes in.
+    void settle() const;
     void check_range(uint64_t offset, uint64_t size, const char* action) const;
     friend class Stream;
     friend class StreamPlan;
     // The plan's number of the host copy (Object::slot_ numbers the device's side).
     uint64_t host_epoch_ = 0;
     uint32_t host_slot_ = 0;
+    std::shared_mutex transfers_;  // shared: a host transfer runs
+    // After destroy(): gone, unless views keep them.
+    std::weak_ptr<HostCopy> released_copy_;
+    std::weak_ptr<DeviceSide> released_side_;
 };
 
 }  // namespace kp

@@ -1,5 +1,7 @@
 #include "retire.hpp"
 
+#include "error.hpp"
+
 namespace kp {
 namespace {
 
@@ -8,8 +10,9 @@ bool due(const std::vector<Point>& points) noexcept {
     for (const auto& point : points) {
         try {
             if (!point.queue->reached(point.value)) return false;
-        } catch (...) {
-            continue;
+        } catch (const Error& error) {
+            // Any other failure is the question's, not the work's: ask again later.
+            if (error.kind() != ErrorKind::device_lost) return false;
         }
     }
     return true;

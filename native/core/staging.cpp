@@ -86,6 +86,16 @@ void Staging::wait(Slot& slot) {
     slot.value = 0;
 }
 
+Staging::SeeThrough::~SeeThrough() {
+    for (auto& slot : staging.slots_) {
+        try {
+            staging.wait(slot);
+        } catch (...) {
+            continue;  // it has seen to the end of the work all the same
+        }
+    }
+}
+
 void Staging::run(const std::function<void(VkCommandBuffer)>& commands) {
     const std::lock_guard lock(mutex_);
     Slot& only = slot(0, false);
@@ -96,6 +106,7 @@ void Staging::run(const std::function<void(VkCommandBuffer)>& commands) {
 
 void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size) {
     const std::lock_guard lock(mutex_);
+    const SeeThrough guard{*this};
     auto& vk = device_.vk();
     const auto* source = static_cast<const std::byte*>(data);
     size_t turn = 0;
@@ -120,6 +131,7 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
 
 void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t size) {
     const std::lock_guard lock(mutex_);
+    const SeeThrough guard{*this};
     auto& vk = device_.vk();
     auto* destination = static_cast<std::byte*>(out);
     struct Chunk {

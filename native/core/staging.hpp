@@ -40,6 +40,11 @@ private:
     Slot& slot(size_t index, bool with_memory);
     void submit(Slot& slot, const std::function<void(VkCommandBuffer)>& commands);
     void wait(Slot& slot);
+    // When an exception leaves a transfer: what it submitted must end before the caller frees what it works on.
+    struct SeeThrough {
+        Staging& staging;
+        ~SeeThrough();
+    };
 
     Device& device_;
     std::mutex mutex_;

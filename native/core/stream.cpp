@@ -39,6 +39,9 @@ Stream::~Stream() { finalize(); }
 
 void Stream::require_idle(const char* action) const {
     require_init(action);
+    if (building_.load(std::memory_order_relaxed))
+        throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
+                                                        " from inside an operation that it is recording");
     if (is_running())
         throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
                                                         " while it is running. Call eval_await() first");
@@ -117,12 +120,6 @@ bool Stream::submit() {
         build();
     }
     recording_ = false;
-    auto& vk = device().vk();
-    if (!plan_.flushes().empty())
-        check_vk(vk.vkFlushMappedMemoryRanges(device().handle(),
-                                              static_cast<uint32_t>(plan_.flushes().size()),
-                                              plan_.flushes().data()),
-                 "vkFlushMappedMemoryRanges", label().c_str());
     if (has_rivals_.load(std::memory_order_acquire) || has_waits_) [[unlikely]]
         wait_for_other_queues();
 
@@ -134,12 +131,19 @@ bool Stream::submit() {
     {
         const Submitting guard(submitting_);
         if (!stale_.load(std::memory_order_seq_cst)) [[likely]] {
+            if (!plan_.flushes().empty())
+                check_vk(device().vk().vkFlushMappedMemoryRanges(
+                             device().handle(), static_cast<uint32_t>(plan_.flushes().size()),
+                             plan_.flushes().data()),
+                         "vkFlushMappedMemoryRanges", label().c_str());
             last_value_.store(queue_->submit(submission_), std::memory_order_release);
             running_.store(true, std::memory_order_release);
+            timed_ = true;
             return true;
         }
     }
-    // Another thread destroyed something a moment ago.
+    // Another thread destroyed something a moment ago, or an operation that was just recorded did.
+    require_init("evaluate");
     for (const auto& operation : operations_) operation->check();
     throw Error(ErrorKind::failed_precondition, "An object that the " + label() + " uses was destroyed");
 }
@@ -163,11 +167,24 @@ bool Stream::is_complete() { return queue_->reached(last_value()); }
 void Stream::finish() {
     // Another thread may have collected the same submission a moment ago.
     if (!running_.exchange(false, std::memory_order_acq_rel)) return;
-    if (!plan_.invalidates().empty() && is_init())
-        check_vk(device().vk().vkInvalidateMappedMemoryRanges(
-                     device().handle(), static_cast<uint32_t>(plan_.invalidates().size()),
-                     plan_.invalidates().data()),
-                 "vkInvalidateMappedMemoryRanges", label().c_str());
+    if (plan_.invalidates().empty()) return;
+    std::vector<std::shared_ptr<Object>> written;
+    {
+        // Under the lock nobody destroys what is brought in.
+        const std::lock_guard lock(device().graph_mutex());
+        if (!stale_.load(std::memory_order_relaxed)) {
+            check_vk(device().vk().vkInvalidateMappedMemoryRanges(
+                         device().handle(), static_cast<uint32_t>(plan_.invalidates().size()),
+                         plan_.invalidates().data()),
+                     "vkInvalidateMappedMemoryRanges", label().c_str());
+            return;
+        }
+        // The memory of what was destroyed since may be gone: each object knows about its own.
+        for (const auto& planned : plan_.objects())
+            if (planned.written) written.push_back(planned.object->shared_from_this());
+    }
+    for (const auto& object : written)
+        if (auto* resource = dynamic_cast<Resource*>(object.get())) resource->fetch();
 }
 
 void Stream::make_command_buffer() {
@@ -187,21 +204,56 @@ void Stream::make_command_buffer() {
         check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &commands_),
                  "vkAllocateCommandBuffers", label().c_str());
         submission_.prepare(*queue_, commands_);
+        device().name_handle(VK_OBJECT_TYPE_COMMAND_BUFFER, handle_value(commands_), name());
     }
 }
 
+void Stream::set_name(const std::string& name) {
+    Object::set_name(name);
+    device().name_handle(VK_OBJECT_TYPE_COMMAND_BUFFER, handle_value(commands_), name);
+}
+
+class Stream::Building {
+public:
+    explicit Building(Stream& stream) : stream_(stream) {
+        const std::lock_guard lock(stream_.device().graph_mutex());
+        stream_.require_init("evaluate");
+        stream_.building_.store(true, std::memory_order_relaxed);
+    }
+    Building(const Building&) = delete;
+    Building& operator=(const Building&) = delete;
+    ~Building() {
+        {
+            const std::lock_guard lock(stream_.device().graph_mutex());
+            stream_.building_.store(false, std::memory_order_relaxed);
+            if (!std::exchange(stream_.release_after_build_, false)) return;
+        }
+        try {
+            stream_.release({});
+        } catch (...) {
+            return;  // out of host memory: it goes with the device
+        }
+    }
+
+private:
+    Stream& stream_;
+};
+
 void Stream::build() {
-    for (const auto& operation : operations_) operation->check();
+    if (building_.load(std::memory_order_relaxed)) require_idle("evaluate");  // throws
+    const Building guard(*this);
+    built_ = false;
     make_command_buffer();
     prepare_timestamps();
     {
         const std::lock_guard lock(device().graph_mutex());
+        // Whoever destroys waits for the lock: what is there now stays while the plan is made.
+        for (const auto& operation : operations_) operation->check();
         stale_.store(false, std::memory_order_seq_cst);
         plan();
         register_users();
     }
-    for (const auto& point : std::exchange(inherited_, {}))
-        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {}
+    has_waits_ = has_waits_ || !inherited_.empty();
     record_commands();
     built_ = true;
 }
@@ -264,7 +316,8 @@ void Stream::unregister_users() noexcept {
 }
 
 void Stream::wait_for_other_queues() {
-    std::vector<Point> points;
+    std::erase_if(inherited_, [](const Point& point) { return point.queue->reached(point.value); });
+    std::vector<Point> points = inherited_;
     {
         const std::lock_guard lock(device().graph_mutex());
         for (const Stream* rival : rivals_)
@@ -277,8 +330,9 @@ void Stream::wait_for_other_queues() {
 
 void Stream::prepare_timestamps() {
     if (timestamp_limit_ == 0) return;
-    const uint32_t needed =
-        static_cast<uint32_t>(timestamp_limit_ > 0 ? timestamp_limit_ : operations_.size()) + 1;
+    timed_ = false;
+    timed_names_ = operation_names();
+    const auto needed = static_cast<uint32_t>(operations_.size()) + 1;
     if (needed > query_capacity_) {
         auto& vk = device().vk();
         if (queries_ != VK_NULL_HANDLE)
@@ -291,7 +345,7 @@ void Stream::prepare_timestamps() {
                  label().c_str());
         query_capacity_ = needed;
     }
-    query_count_ = static_cast<uint32_t>(operations_.size()) + 1;
+    query_count_ = needed;
 }
 
 void Stream::write_barrier(const Barrier& barrier) const {
@@ -307,6 +361,13 @@ void Stream::record_commands() {
     auto& vk = device().vk();
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     check_vk(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", label().c_str());
+    struct Reset {  // a recording that was broken off must not stay open
+        Stream& stream;
+        bool armed = true;
+        ~Reset() {
+            if (armed) stream.device().vk().vkResetCommandBuffer(stream.commands_, 0);
+        }
+    } reset{*this};
     Recorder recorder(vk, commands_);
     // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile. Let go for code
     // that is not ours, which may take locks of its own.
@@ -326,6 +387,8 @@ void Stream::record_commands() {
             lock.unlock();
             operation.record(recorder);
             lock.lock();
+            // It may have destroyed what the commands so far use: then they are not fit to go on from.
+            if (stale_.load(std::memory_order_relaxed) || !is_init()) return;
         } else if (!stale_.load(std::memory_order_relaxed)) {
             operation.record(recorder);
         }
@@ -335,6 +398,7 @@ void Stream::record_commands() {
     if (barriers_.tail.src_stages != 0) write_barrier(barriers_.tail);
     lock.unlock();
     check_vk(vk.vkEndCommandBuffer(commands_), "vkEndCommandBuffer", label().c_str());
+    reset.armed = false;
 }
 
 std::vector<uint64_t> Stream::timestamps() {
@@ -343,7 +407,7 @@ std::vector<uint64_t> Stream::timestamps() {
         throw Error(ErrorKind::failed_precondition,
                     "The " + label() +
                         " has no timestamps. Make it with total_timestamps=N or timestamps=True");
-    if (last_value() == 0)
+    if (!timed_)
         throw Error(ErrorKind::failed_precondition,
                     "The " + label() + " was not evaluated yet, so it has no timestamps");
     std::vector<uint64_t> ticks(query_count_);
@@ -369,7 +433,13 @@ void Stream::release(std::vector<Point> points) {
     auto payload = std::make_shared<Payload>(device());
     {
         const std::lock_guard lock(device().graph_mutex());
-        if (const Point point = last_point(); point.queue && is_running()) {
+        // A submission that is just being made is either through when this returns, or refused.
+        const Point point = make_stale();
+        if (building_.load(std::memory_order_relaxed)) {
+            release_after_build_ = true;
+            return;
+        }
+        if (point.queue && is_running()) {
             merge_point(points, point);
             for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);
         }

@@ -47,8 +47,11 @@ public:
     [[nodiscard]] uint64_t last_value() const noexcept { return last_value_.load(std::memory_order_acquire); }
     [[nodiscard]] VkCommandBuffer command_buffer() const noexcept { return commands_; }
     [[nodiscard]] std::vector<std::string> operation_names() const;
+    void set_name(const std::string& name) override;
     // Raw ticks: one before the first operation, one after each.
     [[nodiscard]] std::vector<uint64_t> timestamps();
+    // The operations that the timestamps are of: a new recording may have begun since.
+    [[nodiscard]] const std::vector<std::string>& timed_names() const noexcept { return timed_names_; }
     // What orders the operations, as built; empty before the first submission.
     [[nodiscard]] const BarrierPlan& barriers() const noexcept { return barriers_; }
 
@@ -62,6 +65,7 @@ private:
     void release(std::vector<Point> points) override;
     void require_idle(const char* action) const;
     void build();
+    class Building;
     void plan();
     void register_users();
     void drop_operations();
@@ -84,17 +88,23 @@ private:
     std::atomic<bool> stale_{false};       // an object of the built recording was destroyed
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
+    // build() works on the operations and the command buffer, and may run code that is not ours. What would pull them from
+    // under it is refused; destroy(), which may come at any moment, leaves the release to its end. Set under the graph mutex.
+    std::atomic<bool> building_{false};
+    bool release_after_build_ = false;
     std::atomic<uint64_t> last_value_{0};
 
     VkCommandPool pool_ = VK_NULL_HANDLE;
     VkCommandBuffer commands_ = VK_NULL_HANDLE;
     VkQueryPool queries_ = VK_NULL_HANDLE;
     uint32_t query_capacity_ = 0;
-    uint32_t query_count_ = 0;  // of the last submission
+    uint32_t query_count_ = 0;
+    std::vector<std::string> timed_names_;
+    bool timed_ = false;  // the queries belong to a submission
     PreparedSubmit submission_;
     StreamPlan plan_;
     BarrierPlan barriers_;
-    std::vector<Point> inherited_;  // work of streams that are gone, on other queues, that the plan found
+    std::vector<Point> inherited_;  // work of streams that are gone, on other queues, that may still run
 
     // Streams on other queues that share an object which one of us writes. Guarded by the graph mutex.
     std::vector<Stream*> rivals_;

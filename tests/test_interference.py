@@ -1,0 +1,276 @@
+"""What gets in each other's way: threads, operations that reach back into their sequence, calls that fail in mid-flight.
+
+The null driver takes as long for a submission as it is told to, fails on request, and notes what must not be done to work
+in flight as a violation.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from tests.child import run_child
+from tests.drivers import null_control
+
+STEP = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) buffer V { float v[]; };
+void main() { v[gl_GlobalInvocationID.x] += 1.0; }
+"""
+
+
+class Ticks:
+    """Counts how often another Python thread gets to run."""
+
+    def __enter__(self):
+        self.count, self._stop = 0, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        return self
+
+    def _run(self):
+        while not self._stop.wait(0.005):
+            self.count += 1
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+# -- an operation that reaches back into the sequence which records it ------------------------------------------------------
+
+
+class Reaching(kp.OpBase):
+    reads, writes = [], []
+
+    def __init__(self, reach):
+        self.reach = reach
+
+    def record(self, cmd):
+        self.reach()
+
+
+@pytest.mark.parametrize("call", ["clear", "rerecord", "eval", "eval_async", "record"])
+def test_a_sequence_refuses_changes_from_inside_its_recording(mgr, call):
+    t = mgr.tensor([1, 2, 3])
+    seq = mgr.sequence()
+    arguments = (kp.OpSyncLocal([t]),) if call == "record" else ()
+    refused = []
+
+    def reach():
+        with pytest.raises(kp.FailedPreconditionError, match="recording"):
+            getattr(seq, call)(*arguments)
+        refused.append(call)
+
+    seq.record(kp.OpSyncDevice([t])).record(Reaching(reach)).record(kp.OpSyncLocal([t])).eval()
+    assert refused == [call] and t.read().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("what", ["seq", "tensor", "mgr"])
+def test_destroying_from_inside_a_recording(make_manager, what):
+    mgr = make_manager()
+    t = mgr.tensor([1, 2, 3])
+    seq = mgr.sequence()
+    things = {"seq": seq, "tensor": t, "mgr": mgr}
+    seq.record(kp.OpSyncDevice([t])).record(Reaching(things[what].destroy)).record(kp.OpSyncLocal([t]))
+    for _ in range(2):
+        with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+            seq.eval()
+    assert not things[what].is_init()
+
+
+def test_a_recording_that_fails_half_way_can_be_tried_again(mgr):
+    t = mgr.tensor([1, 2, 3])
+    failures = [ValueError("half way")]
+
+    def reach():
+        if failures:
+            raise failures.pop()
+
+    seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(Reaching(reach))
+    with pytest.raises(ValueError, match="half way"):
+        seq.eval()
+    seq.eval()
+    assert t.read().tolist() == [1, 2, 3]
+
+
+def test_room_for_more_timestamps_than_32_bits_count(mgr, needs):
+    needs(mgr, "timestamps")
+    t = mgr.tensor([1])
+    seq = mgr.sequence(0, 2**32).record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t])).eval()
+    assert len(seq.get_timestamps()) == 3
+
+
+def test_timings_are_of_what_was_evaluated(mgr, needs):
+    needs(mgr, "timestamps")
+    t = mgr.tensor([1])
+    seq = mgr.sequence(timestamps=True).record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t])).eval()
+    seq.record(kp.OpFill([t], 1))
+    assert [name for name, _ in seq.timings()] == ["OpSyncDevice", "OpSyncLocal"]
+    seq.eval()
+    assert [name for name, _ in seq.timings()] == ["OpFill"]
+
+
+# -- images that a shader cannot see as it declares them -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("declared", "store", "says"),
+    [
+        ("r32f) uniform image3D i", "ivec3(0), vec4(1)", "image2D"),
+        ("r32f) uniform image2DArray i", "ivec3(0), vec4(1)", "image2D"),
+        ("r32ui) uniform uimage2D i", "ivec2(0), uvec4(1)", "float32"),
+        ("r32i) uniform iimage2D i", "ivec2(0), ivec4(1)", "float32"),
+    ],
+)
+def test_an_image_of_another_kind_than_the_shader_declares(mgr, declared, store, says):
+    source = f"#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0, {declared};\n"
+    code = kp.compile(source + f"void main() {{ imageStore(i, {store}); }}")
+    with pytest.raises(kp.InvalidArgumentError, match=says):
+        mgr.algorithm([mgr.image(np.zeros((4, 4), np.float32))], code, (1, 1, 1))
+
+
+# -- work in flight ------------------------------------------------------------------------------------------------------------
+
+
+def uploading(mgr):
+    t = mgr.tensor(np.arange(1000))
+    return t, mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t]))
+
+
+def check_failed_question():
+    """The driver has no answer to whether the work is done: then it is not done."""
+    mgr = kp.Manager()
+    t, seq = uploading(mgr)
+    for call, end in (("vkGetSemaphoreCounterValue", t.destroy), ("vkWaitSemaphores", mgr.destroy)):
+        if not t.is_init():
+            t, seq = uploading(mgr)
+        seq.eval_async()
+        null_control().fail(call, nth=1)
+        end()
+        assert not null_control().violations(), call
+        if mgr.is_init():
+            seq.eval_await()
+
+
+def test_a_failed_question_ends_no_work():
+    run_child(check_failed_question, driver="null", config="gpu_us=200000")
+
+
+def check_failed_upload():
+    mgr = kp.Manager()
+    null_control().fail("vkQueueSubmit", nth=2)
+    with pytest.raises(kp.OutOfMemoryError):
+        mgr.tensor_t(np.zeros(20 << 20, np.uint8), "storage")
+    gc.collect()
+    assert not null_control().violations()
+    mgr.destroy()
+
+
+def test_an_upload_that_fails_half_way():
+    run_child(check_failed_upload, driver="null", config="gpu_us=100000")
+
+
+def check_destroy_meets_eval():
+    """One thread evaluates without end while another one destroys the Manager."""
+    for _ in range(5):
+        mgr = kp.Manager()
+        _, seq = uploading(mgr)
+        ends = []
+
+        def work(seq=seq, ends=ends):
+            try:
+                while True:
+                    seq.eval()
+            except kp.FailedPreconditionError as error:
+                ends.append(str(error))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.03)
+        mgr.destroy()
+        thread.join()
+        assert len(ends) == 1 and "destroyed" in ends[0] and not null_control().violations()
+
+
+def test_destroying_a_manager_that_another_thread_uses():
+    run_child(check_destroy_meets_eval, driver="null", config="gpu_us=2000")
+
+
+def check_destroy_meets_read():
+    mgr = kp.Manager()
+    t = mgr.tensor_t(np.ones(12 << 20, np.uint8), "storage")
+    got = []
+    thread = threading.Thread(target=lambda: got.append(t.read()))
+    thread.start()
+    time.sleep(0.1)
+    t.destroy()
+    thread.join()
+    assert got[0].all() and not t.is_init() and not null_control().violations()
+
+
+def test_destroying_what_another_thread_reads():
+    run_child(check_destroy_meets_read, driver="null", config="gpu_us=200000")
+
+
+def check_small_storage():
+    mgr = kp.Manager()
+    _, seq = uploading(mgr)
+    seq.eval_async()
+    with Ticks() as ticks:
+        small = mgr.tensor([1, 2], "storage")  # behind half a second of work on the same queue
+        assert ticks.count >= 5
+    assert small.read().tolist() == [1, 2]
+    seq.eval_await()
+
+
+def test_other_threads_run_while_a_small_tensor_is_uploaded():
+    run_child(check_small_storage, driver="null", config="gpu_us=300000")
+
+
+def check_left_behind():
+    """Work of a sequence that is gone, on another queue: the device waits for it, not the host."""
+    mgr = kp.Manager(0, [0, 1])
+    t = mgr.tensor(np.arange(1000))
+    seq = mgr.sequence(0).record(kp.OpSyncDevice([t])).eval_async()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        del seq
+        gc.collect()
+    begin = time.perf_counter()
+    fetch = mgr.sequence(1).record(kp.OpCopy([t, mgr.zeros(1000)])).record(kp.OpSyncLocal([t]))
+    fetch.eval_async()
+    assert time.perf_counter() - begin < 0.2
+    fetch.eval_await()
+    assert t.data().tolist() == list(range(1000)) and time.perf_counter() - begin > 0.5
+    fetch.eval()
+    assert not null_control().violations()
+
+
+def test_work_left_behind_on_another_queue():
+    run_child(check_left_behind, driver="null", config="gpu_us=400000")
+
+
+def check_destroyed_in_flight():
+    """Memory that the host would fetch results from is gone before the results are collected."""
+    mgr = kp.Manager()
+    big, small = mgr.empty(40 << 20, np.uint8), mgr.tensor([1, 2, 3])
+    seq = (
+        mgr.sequence().record(kp.OpSyncDevice([big, small])).record(kp.OpSyncLocal([big, small])).eval_async()
+    )
+    big.destroy()
+    time.sleep(0.3)
+    mgr.tensor([1])  # gives the memory back
+    seq.eval_await()
+    assert small.data().tolist() == [1, 2, 3] and not null_control().violations()
+
+
+def test_what_was_destroyed_in_flight_is_not_fetched():
+    run_child(check_destroyed_in_flight, driver="null", config="memory=noncoherent,gpu_us=100000")
