@@ -11,7 +11,7 @@ import kompute_py as kp
 
 from .figures import Measured
 from .floor import Floor
-from .timing import FULL, QUICK, Plan, Side, alternate, merged, ratio
+from .timing import FULL, QUICK, Plan, Side, alternate, pooled, ratio
 
 SHADER = """
 #version 450
@@ -95,8 +95,8 @@ class Bench:
                 measured.append(other.compare(*make(other), submits=True))
             finally:
                 other.close()
-        mine = merged([each.ours for each in measured])
-        theirs = merged([each.baseline for each in measured if each.baseline is not None])
+        mine = pooled([each.ours for each in measured])
+        theirs = pooled([each.baseline for each in measured if each.baseline is not None])
         return Measured(mine, theirs, ratio(mine, theirs))
 
     def close(self) -> None:

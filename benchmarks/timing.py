@@ -2,14 +2,14 @@
 
 Both sides of a comparison run in turns, in blocks of about a millisecond, in one process: what slows the machine down
 slows both. For work on one thread a round, one block of each side, counts only if the system took the processor away
-from it no time meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy
+from it at no time meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy
 that hardly any round is left alone, all count and the sample says so. A figure is the median over the blocks, a ratio
 the median over the rounds' ratios. Python's garbage collector is off while a block runs, as timeit has it.
 
 Work that a driver's threads share with ours is another matter. They switch involuntarily among themselves, so that all
 rounds count. And the system places the threads of a device on processors as it happens, where they then stay: the same
-submissions take 30, 60 or 100 us, in C as with us, for as long as that device lives. So blocks come from several devices,
-each made anew for both sides, and figure and ratio are those of the lower quartiles over all of them.
+small submissions take 30, 60 or 100 us, in C as with us, for as long as that device lives. Their blocks come from
+several devices, each made anew for both sides, and figure and ratio are those of the lower quartiles over all of them.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Sample:
     values: tuple[float, ...]
     disturbed: bool = False
     """Whether other processes interrupted so much that interrupted blocks had to count."""
-    threaded: bool = False
-    """Whether threads of the driver took part."""
+    pooled: bool = False
+    """Whether the blocks come from several devices of a driver with threads."""
 
     @property
     def typical(self) -> float:
-        """The median; the lower quartile where threads took part."""
-        if self.threaded and len(self.values) > 1:
+        """The median; the lower quartile of pooled blocks."""
+        if self.pooled and len(self.values) > 1:
             return statistics.quantiles(self.values, n=4, method="inclusive")[0]
         return statistics.median(self.values)
 
@@ -163,7 +163,7 @@ def gather(
             calm.append(values)
     disturbed = len(calm) < max(3, _ENOUGH * len(everything))
     rounds = everything if disturbed else calm
-    return [Sample(tuple(values), disturbed, threaded) for values in zip(*rounds, strict=True)]
+    return [Sample(tuple(values), disturbed) for values in zip(*rounds, strict=True)]
 
 
 def alternate(plan: Plan, *sides: Side, times: int | None = None, threaded: bool = False) -> list[Sample]:
@@ -187,16 +187,14 @@ def alternate(plan: Plan, *sides: Side, times: int | None = None, threaded: bool
         return gather(plan, measure_round, threaded=threaded)
 
 
-def merged(samples: list[Sample]) -> Sample:
-    """One sample of the values of several."""
+def pooled(samples: list[Sample]) -> Sample:
+    """One sample of the blocks of several devices."""
     values = tuple(value for sample in samples for value in sample.values)
-    return Sample(
-        values, any(sample.disturbed for sample in samples), any(sample.threaded for sample in samples)
-    )
+    return Sample(values, any(sample.disturbed for sample in samples), pooled=True)
 
 
 def ratio(ours: Sample, theirs: Sample) -> Sample:
-    """Ours over theirs: block by block, or of what is typical of each where threads took part."""
-    if ours.threaded:
-        return Sample((ours.typical / theirs.typical,), ours.disturbed, True)
+    """Ours over theirs: block by block, or of what is typical of each where blocks are pooled."""
+    if ours.pooled:
+        return Sample((ours.typical / theirs.typical,), ours.disturbed, pooled=True)
     return Sample(tuple(a / b for a, b in zip(ours.values, theirs.values, strict=True)), ours.disturbed)

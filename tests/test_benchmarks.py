@@ -164,11 +164,14 @@ def test_threads_of_the_driver_interrupt_no_round(monkeypatch):
     assert not threaded.disturbed and len(threaded.values) == 4
 
 
-def test_threaded_samples_compare_lower_quartiles():
-    ours = timing.merged([Sample((2.0, 9.0), threaded=True), Sample((3.0, 4.0, 9.0), threaded=True)])
-    theirs = Sample((1.0, 2.0, 8.0, 8.0, 8.0), threaded=True)
+def test_pooled_samples_compare_lower_quartiles():
+    ours = timing.pooled([Sample((2.0, 9.0)), Sample((3.0, 4.0, 9.0))])
+    theirs = timing.pooled([Sample((1.0, 2.0, 8.0, 8.0, 8.0))])
     assert ours.typical == 3.0 and theirs.typical == 2.0
     assert timing.ratio(ours, theirs).values == (1.5,)
+    assert (
+        timing.ratio(Sample((4.0, 9.0, 9.0)), Sample((4.0, 3.0, 1.0))).typical == 3.0
+    )  # not pooled: block by block
 
 
 def test_rounds_end_at_the_limit():
