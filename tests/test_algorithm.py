@@ -349,3 +349,21 @@ def test_the_same_spirv_again_is_one_shader(mgr, abc):
     again = [mgr.algorithm(abc, bytes(bytearray(spirv(MULTIPLY)))) for _ in range(3)]
     assert kp.alive(detail=True)["shader"] == shaders
     assert first.is_init() and all(a.is_init() for a in again)
+
+
+@pytest.mark.parametrize("language", ["glsl", "hlsl"])
+def test_the_only_entry_point_needs_no_name(mgr, needs, language):
+    needs(mgr, "dispatch")
+    sources = {
+        "glsl": """#version 450
+            layout(local_size_x = 1) in;
+            layout(binding = 0) buffer Data { float data[]; };
+            void main() { data[gl_GlobalInvocationID.x] += 1; }""",
+        "hlsl": """RWStructuredBuffer<float> data : register(u0);
+            [numthreads(1, 1, 1)] void increment(uint3 id : SV_DispatchThreadID) { data[id.x] += 1; }""",
+    }
+    t = mgr.tensor([1, 2, 3])
+    algorithm = mgr.algorithm([t], kp.compile(sources[language], language=language, entry="increment"))
+    seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(algorithm))
+    seq.record(kp.OpSyncLocal([t])).eval()
+    np.testing.assert_array_equal(t.data(), [2, 3, 4])

@@ -2,6 +2,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "first_touch.hpp"
 #include "staging.hpp"
 
 #include <cstring>
@@ -62,7 +63,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
 
     if (!data) return;
     if (std::byte* host = host_data())
-        std::memcpy(host, data, nbytes);
+        first_copy(host, data, nbytes);
     else
         write(data, 0, nbytes);
 }
@@ -89,7 +90,7 @@ void Buffer::set_name(const std::string& name) {
 
 void Buffer::zero() {
     if (std::byte* host = host_data()) {
-        std::memset(host, 0, nbytes_);
+        first_zero(host, nbytes_);
         return;
     }
     device().staging().run([&](VkCommandBuffer commands) {

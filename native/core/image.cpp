@@ -2,6 +2,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "first_touch.hpp"
 #include "staging.hpp"
 
 #include <cstring>
@@ -152,7 +153,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     device_side_ = std::move(side);
     if (!linear && type != MemoryType::storage) make_host_copy();
 
-    if (data && host_data()) std::memcpy(host_data(), data, nbytes_);
+    if (data && host_data()) first_copy(host_data(), data, nbytes_);
     if (linear) flush(device_memory());
     device().staging().run([&](VkCommandBuffer commands) {
         VkImageMemoryBarrier barrier{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};

@@ -2,6 +2,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "first_touch.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr uint64_t first_block = uint64_t{1} << 20;
 constexpr uint64_t largest_block = uint64_t{64} << 20;
-constexpr uint64_t huge_page_threshold = uint64_t{4} << 20;
+constexpr uint64_t huge_page = uint64_t{2} << 20;
 constexpr uint64_t host_copy_alignment = 64;  // a cache line; also a multiple of every texel size
 
 uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
@@ -47,7 +48,9 @@ struct MemoryBlock {
     VkDeviceMemory memory = VK_NULL_HANDLE;
     VkBuffer buffer = VK_NULL_HANDLE;
     std::byte* mapped = nullptr;
-    uint64_t size = 0;
+    uint64_t size = 0;      // what the ranges divide
+    uint64_t bias = 0;      // where they begin in the memory
+    uint64_t reserved = 0;  // what the driver gave
     uint32_t type = 0;
     MemoryPool pool = MemoryPool::buffers;
     VkMemoryPropertyFlags flags = 0;
@@ -154,10 +157,16 @@ bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
     return false;
 }
 
-MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_t size, bool dedicated,
-                                         VkResult& result) {
+MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_t size, uint64_t alignment,
+                                         bool dedicated, VkResult& result) {
     auto& vk = device_.vk();
+    auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
     auto block = std::make_unique<MemoryBlock>(size);
+    // A CPU driver's memory begins where malloc put it. What begins on a huge page is in huge pages from end to end, and
+    // copies at memcpy's rate; the bytes that this skips are never touched, so they cost address space alone.
+    const bool aligns = dedicated && size >= huge_page_threshold && size + huge_page <= heap.size &&
+                        device_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    block->reserved = aligns ? size + huge_page : size;
     block->owner = this;
     block->type = type;
     block->pool = pool;
@@ -165,10 +174,10 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
     block->flags = properties_.memoryTypes[type].propertyFlags;
 
     VkMemoryRequirements needs{};
-    needs.size = size;
+    needs.size = block->reserved;
     if (pool == MemoryPool::host_copies) {
         VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-        create.size = size;
+        create.size = block->reserved;
         create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
         device_.share(create);
         result = vk.vkCreateBuffer(device_.handle(), &create, nullptr, &block->buffer);
@@ -190,13 +199,14 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
         result = vk.vkMapMemory(device_.handle(), block->memory, 0, VK_WHOLE_SIZE, 0, &address);
         block->mapped = static_cast<std::byte*>(address);
         if (result == VK_SUCCESS) advise_huge_pages(address, needs.size);
+        const uint64_t skip = (huge_page - reinterpret_cast<uintptr_t>(address) % huge_page) % huge_page;
+        if (result == VK_SUCCESS && aligns && skip % alignment == 0) block->bias = skip;
     }
     if (result != VK_SUCCESS) {
         destroy_block(block.get());
         return nullptr;
     }
-    auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
-    heap.reserved += size;
+    heap.reserved += block->reserved;
     ++heap.blocks;
     auto& blocks = pools_[type][static_cast<size_t>(pool)].blocks;
     blocks.push_back(std::move(block));
@@ -229,10 +239,10 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
         if (!range) return {};
         Allocation allocation;
         allocation.block_ = block;
-        allocation.offset_ = range->offset;
+        allocation.offset_ = block->bias + range->offset;
         allocation.size_ = size;
         allocation.node_ = range->node;
-        allocation.mapped_ = block->mapped ? block->mapped + range->offset : nullptr;
+        allocation.mapped_ = block->mapped ? block->mapped + allocation.offset_ : nullptr;
         heap.used += size;
         heap.peak = std::max(heap.peak, heap.used);
         ++heap.allocations;
@@ -252,7 +262,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
         return {};
     }
     if (dedicated) {
-        MemoryBlock* block = make_block(type, pool_kind, size, true, result);
+        MemoryBlock* block = make_block(type, pool_kind, size, alignment, true, result);
         last_result_ = result;
         return block ? take(block) : Allocation{};
     }
@@ -261,7 +271,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
     wanted = std::min(wanted, block_limit);
     // A nearly full heap may still have room for less than a whole block.
     for (;; wanted = std::max(size, wanted / 2)) {
-        MemoryBlock* block = make_block(type, pool_kind, wanted, false, result);
+        MemoryBlock* block = make_block(type, pool_kind, wanted, alignment, false, result);
         last_result_ = result;
         if (block) {
             pool.next_size = std::min(wanted * 2, block_limit);
@@ -330,7 +340,7 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) 
         });
         if (!other_empty) return;
     }
-    heap.reserved -= block->size;
+    heap.reserved -= block->reserved;
     --heap.blocks;
     destroy_block(block);
     std::erase_if(pool.blocks, [&](const auto& other) { return other.get() == block; });
@@ -343,7 +353,7 @@ void MemoryAllocator::trim() noexcept {
             std::erase_if(pool.blocks, [&](const auto& block) {
                 if (!block->ranges.empty()) return false;
                 auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
-                heap.reserved -= block->size;
+                heap.reserved -= block->reserved;
                 --heap.blocks;
                 destroy_block(block.get());
                 return true;

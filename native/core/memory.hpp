@@ -100,7 +100,8 @@ private:
     friend class Allocation;
     void release(MemoryBlock* block, uint64_t size, uint32_t node) noexcept;
     Allocation allocate_in(uint32_t type, MemoryPool pool, uint64_t size, uint64_t alignment);
-    MemoryBlock* make_block(uint32_t type, MemoryPool pool, uint64_t size, bool dedicated, VkResult& result);
+    MemoryBlock* make_block(uint32_t type, MemoryPool pool, uint64_t size, uint64_t alignment, bool dedicated,
+                            VkResult& result);
     void destroy_block(MemoryBlock* block) noexcept;
     // Memory types in order of preference for `use`.
     [[nodiscard]] std::vector<uint32_t> rank(uint32_t type_bits, MemoryUse use) const;

@@ -52,13 +52,21 @@ std::string model_name(uint32_t model) {
 const spirv::EntryPoint& find_entry_point(const Module& module, const std::string& entry) {
     std::string compute;
     std::string others;
+    const spirv::EntryPoint* only = nullptr;
+    size_t compute_count = 0;
     for (const auto& point : module.entry_points) {
-        if (point.model == spv::ExecutionModelGLCompute && point.name == entry) return point;
         const bool is_compute = point.model == spv::ExecutionModelGLCompute;
+        if (is_compute && point.name == entry) return point;
+        if (is_compute) {
+            only = &point;
+            ++compute_count;
+        }
         std::string& list = is_compute ? compute : others;
         list += (list.empty() ? "'" : ", '") + point.name + "'";
         if (!is_compute) list += " (" + model_name(point.model) + ")";
     }
+    // "main" is what is asked for when nobody asked: a module with one compute shader, however named, leaves no doubt.
+    if (entry == "main" && compute_count == 1) return *only;
     std::string message;
     if (!compute.empty())
         message = "the SPIR-V module has no compute entry point '" + entry + "'; it has " + compute +

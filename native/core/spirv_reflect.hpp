@@ -114,7 +114,8 @@ struct ShaderInfo {
 
 // Never reads outside `words` and never crashes, whatever they hold. Throws Error(invalid_argument) for: too
 // short, bad magic (says so when the bytes look like text/GLSL, an ELF, byte-swapped), truncated
-// instructions, ids out of bound, no compute entry point, entry point not found (lists those that exist). The
+// instructions, ids out of bound, no compute entry point, entry point not found (lists those that exist; "main",
+// the default, also means the only compute entry point of a module, whatever its name). The
 // module need not have been validated. Reflection is per entry point: only variables reachable from its call
 // tree have access != none, but every decorated variable of the module's interface used by the entry point OR
 // declared with set/binding is listed.

@@ -523,5 +523,14 @@ TEST_CASE("spirv names") {
     const auto at = std::find(words.begin(), words.end(), 0x6E69616Du);  // "main" of the entry point
     REQUIRE(at != words.end());
     *at = 0x6EFF616D;
-    CHECK(contains(error_of(words), "'ma?n'"));
+    CHECK(contains(error_of(words, "other"), "'ma?n'"));
+}
+
+TEST_CASE("spirv entry points: the only one needs no name") {
+    std::vector<uint32_t> words = assemble_valid(head() + basics + empty_main);
+    const auto at = std::find(words.begin(), words.end(), 0x6E69616Du);  // "main" of the entry point
+    REQUIRE(at != words.end());
+    *at = 0x656E6F61;
+    CHECK(reflect(words).entry == "aone");
+    CHECK(contains(error_of(words, "other"), "'aone'"));
 }
