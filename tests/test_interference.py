@@ -274,3 +274,41 @@ def check_destroyed_in_flight():
 
 def test_what_was_destroyed_in_flight_is_not_fetched():
     run_child(check_destroyed_in_flight, driver="null", config="memory=noncoherent,gpu_us=100000")
+
+
+# -- work that does not say what it uses, on one of several queues ----------------------------------------------------------
+
+
+def check_undeclared_work_is_ordered():
+    import vulkan
+
+    class Fill(kp.OpBase):  # declares nothing
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def record(self, cmd):
+            vulkan.vkCmdFillBuffer(cmd.vk_command_buffer, self.tensor.vk_buffer, 0, self.tensor.nbytes, 7)
+
+    mgr = kp.Manager(0, [0, 1])
+    data = np.zeros(16, np.uint32)
+    source, copy, other = (mgr.tensor_t(data) for _ in range(3))
+    upload = mgr.sequence(0).record(kp.OpSyncDevice([source, copy, other])).eval()
+    busy = mgr.sequence(0).record(kp.OpFill([other], 1))
+    undeclared = mgr.sequence(0).record(Fill(source))
+    reader = mgr.sequence(1).record(kp.OpCopy([source, copy])).record(kp.OpSyncLocal([copy]))
+    for _ in range(2):  # as built, and as evaluated again
+        upload.eval()
+        busy.eval_async()
+        undeclared.eval_async()
+        reader.eval_async()
+        reader.eval_await()
+        np.testing.assert_array_equal(copy.data(), 7)
+        undeclared.eval_await()
+        busy.eval_await()
+    mgr.destroy()
+    assert not null_control().violations()
+
+
+@pytest.mark.own_driver
+def test_undeclared_work_is_ordered_with_other_queues():
+    run_child(check_undeclared_work_is_ordered, driver="null", config="gpu_us=100000")

@@ -66,6 +66,8 @@ public:
     // Guards every object's list of users, and planning, which numbers objects. Held briefly; never while waiting.
     [[nodiscard]] std::mutex& graph_mutex() noexcept { return graph_mutex_; }
     [[nodiscard]] uint64_t next_epoch() noexcept { return ++epoch_; }  // under the graph mutex
+    // The streams that are built, where there are several queues. Under the graph mutex.
+    [[nodiscard]] std::vector<Stream*>& built_streams() noexcept { return built_streams_; }
 
     // Buffers and images are CONCURRENT over the opened queue families when there are several.
     template <typename CreateInfo>
@@ -123,6 +125,7 @@ private:
     std::unique_ptr<Staging> staging_;
     std::mutex graph_mutex_;
     uint64_t epoch_ = 0;
+    std::vector<Stream*> built_streams_;
     std::mutex objects_mutex_;
     Object* objects_ = nullptr;
     std::mutex notes_mutex_;

@@ -268,8 +268,23 @@ void Stream::plan() {
     planner().plan(plan_.commands(), plan_.uses(), plan_.host_visible(), barriers_);
 }
 
+void Stream::order_with(Stream& other) {
+    if (other.queue_ == queue_ || std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end()) return;
+    rivals_.push_back(&other);
+    other.rivals_.push_back(this);
+    other.has_rivals_.store(true, std::memory_order_release);
+}
+
 void Stream::register_users() {
     const bool several_queues = device().queues().size() > 1;
+    undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
+                              [](const CommandUses& command) { return command.full_barrier; });
+    if (several_queues) {
+        // What an operation does not declare may touch anything: such a stream is ordered with all of other queues.
+        for (Stream* other : device().built_streams())
+            if (undeclared_ || other->undeclared_) order_with(*other);
+        device().built_streams().push_back(this);
+    }
     for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
         auto& planned = plan_.objects()[slot];
         Object& object = *planned.object;
@@ -278,12 +293,7 @@ void Stream::register_users() {
         if (several_queues) {
             for (const auto& user : object.users_) {
                 Stream& other = *user.stream;
-                if (other.queue_ == queue_ || !(planned.written || other.plan_.objects()[user.slot].written))
-                    continue;
-                if (std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end()) continue;
-                rivals_.push_back(&other);
-                other.rivals_.push_back(this);
-                other.has_rivals_.store(true, std::memory_order_release);
+                if (planned.written || other.plan_.objects()[user.slot].written) order_with(other);
             }
             for (const auto& point : object.left_behind_)
                 if (point.queue != queue_) merge_point(inherited_, point);
@@ -297,6 +307,7 @@ void Stream::register_users() {
 
 void Stream::unregister_users() noexcept {
     if (!std::exchange(registered_, false)) return;
+    remove(device().built_streams(), this);
     for (const auto& planned : plan_.objects()) {
         auto& users = planned.object->users_;
         const uint32_t link = planned.link;

@@ -68,6 +68,7 @@ private:
     class Building;
     void plan();
     void register_users();
+    void order_with(Stream& other);
     void drop_operations();
     void unregister_users() noexcept;
     void record_commands();
@@ -108,6 +109,7 @@ private:
 
     // Streams on other queues that share an object which one of us writes. Guarded by the graph mutex.
     std::vector<Stream*> rivals_;
+    bool undeclared_ = false;  // an operation does not say what it uses
     std::atomic<bool> has_rivals_{false};
     bool has_waits_ = false;
 };
