@@ -25,6 +25,7 @@ from .errors import (
     KomputeError,
     NotFoundError,
     OutOfMemoryError,
+    OutOfRangeError,
 )
 from .image import Image
 from .memory import DEVICE, Memory, to_memory_type
@@ -62,7 +63,7 @@ def _selection(device: Any) -> tuple[int | None, str]:
             )
         return None, device
     if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
-        if device < 0:
+        if not 0 <= device < 2**32:  # what Vulkan counts with
             raise NotFoundError(
                 f"There is no device {device}; kp.list_devices() lists those there are, from 0"
             )
@@ -82,6 +83,8 @@ def _family_indices(indices: Any) -> list[int]:
     made = list(as_indices(indices, "family_queue_indices"))
     if any(index < 0 for index in made):
         raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")
+    if any(index >= 2**32 for index in made):
+        raise OutOfRangeError(f"family_queue_indices is {made}; no device has that many queue families")
     return made
 
 

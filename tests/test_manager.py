@@ -379,3 +379,10 @@ def test_public_names():
         _ = kp.nonsense
     # Completion shows what is public, not the modules behind it.
     assert {name for name in dir(kp) if not name.startswith("__")} == set(kp.__all__)
+
+
+def test_numbers_beyond_what_vulkan_counts_with():
+    with pytest.raises(kp.NotFoundError, match=str(2**40)):
+        kp.Manager(2**40)
+    with pytest.raises(kp.OutOfRangeError, match=str(2**40)):
+        kp.Manager(0, [2**40])
