@@ -250,7 +250,9 @@ void HazardPlanner::collect_write(const History& history, Scope scope, BarrierPl
         if (!read_since) add_pair(history.writer, {history.writer_stages, history.writer_access}, scope);
         if (history.beside_stages != 0)
             add_pair(history.writer, {history.beside_stages, 0}, {scope.stages, 0});
-    } else if (!read_since && !full_seen_) {
+    } else if (!full_seen_) {
+        // Also where reads came first, which order it already: validators before 2025 look for the write itself, and in a
+        // barrier that is there anyway the bit costs nothing.
         widen(out.head, {}, scope);
     }
 }
