@@ -90,7 +90,7 @@ class Context:
     def algorithm(
         self,
         shader: Shader,
-        memories: Sequence[Memory],
+        memories: Sequence[Memory | BufferView],
         workgroup: tuple[int, int, int],
         spec_constants: bytes,
         spec_map: Sequence[tuple[int, int, int]],
@@ -129,6 +129,33 @@ class Buffer(Memory):
     vk_size: int
     vk_device_address: int
     """0 where the device has no buffer device address."""
+
+def view(base: Buffer | BufferView, offset: int, size: int) -> BufferView:
+    """The `size` bytes from `offset` of `base`. Raises OutOfRangeError beyond it."""
+
+class BufferView:
+    """A part of a Buffer, with a Buffer's methods; offsets count from the part's begin. Wherever memories are taken, it is too."""
+
+    nbytes: int
+    memory_type: int
+    name: str
+    """Its own; the buffer's at first."""
+    def is_init(self) -> bool:
+        """False once it or its buffer was destroyed."""
+    def destroy(self) -> None:
+        """Ends the view alone."""
+    def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray: ...
+    def keep_host(self) -> object: ...
+    def read(self, out: np.ndarray, offset: int = 0) -> None: ...
+    def write(self, data: np.ndarray, offset: int = 0) -> None: ...
+    def wait(self) -> None: ...
+    host_visible: bool
+    vk_memory: int
+    vk_memory_offset: int
+    vk_buffer: int
+    vk_offset: int
+    vk_size: int
+    vk_device_address: int
 
 class Image(Memory):
     width: int
@@ -169,10 +196,10 @@ class Operation:
 
     name: str
 
-def op_sync_device(memories: Sequence[Memory]) -> Operation: ...
-def op_sync_local(memories: Sequence[Memory]) -> Operation: ...
-def op_copy(memories: Sequence[Memory]) -> Operation: ...
-def op_fill(memories: Sequence[Buffer], word: int) -> Operation:
+def op_sync_device(memories: Sequence[Memory | BufferView]) -> Operation: ...
+def op_sync_local(memories: Sequence[Memory | BufferView]) -> Operation: ...
+def op_copy(memories: Sequence[Memory | BufferView]) -> Operation: ...
+def op_fill(memories: Sequence[Buffer | BufferView], word: int) -> Operation:
     """Fills each whole buffer with a repeated 32-bit word (little end first; sizes that are no multiple of 4 are filled to the end)."""
 
 def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
@@ -180,8 +207,8 @@ def op_custom(
     context: Context,
     name: str,
     record: Callable[[int], None],
-    reads: Sequence[Memory] | None,
-    writes: Sequence[Memory] | None,
+    reads: Sequence[Memory | BufferView] | None,
+    writes: Sequence[Memory | BufferView] | None,
 ) -> Operation:
     """`record(vk_command_buffer)`; it is borrowed: the caller keeps the callable alive while a stream holds the operation.
     Both None: nothing declared, a full barrier stands before and after."""

@@ -62,7 +62,7 @@ class Memory:
         "_view",
     )
 
-    _native: core.Memory
+    _native: core.Memory | core.BufferView
     _is_image = False
 
     def _adopt(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from .arrays import as_typed
+import numpy as np
+
+from . import _native
+from .arrays import as_indices, as_typed, to_dtype
 from .memory import DEVICE, Memory, to_memory_type
+from .regions import locate, reshaped, retyped
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, DTypeLike
 
     from . import _native as core
     from .manager import Manager
     from .types import MemoryTypes
+
+_COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows one by one with OpCopy"
 
 
 class Tensor(Memory):
@@ -20,17 +27,88 @@ class Tensor(Memory):
 
     Made by ``mgr.tensor`` (float32), ``mgr.tensor_t`` (the data's own dtype), ``mgr.empty`` and ``mgr.zeros``, or as
     ``kp.Tensor(mgr, data, memory_type)``, which keeps the dtype.
+
+    `t[a:b]`, `view` and `reshape` give Tensors that share its memory: they can be synchronized, copied, filled and bound
+    wherever a tensor can, and only their own bytes are moved and ordered.
     """
 
-    __slots__ = ()
+    __slots__ = ("_base",)
 
-    _native: core.Buffer
+    _native: core.Buffer | core.BufferView
+    _base: Tensor
 
     def __init__(
         self, manager: Manager, data: ArrayLike, memory_type: MemoryTypes | str | None = None
     ) -> None:
         where = to_memory_type(memory_type)
         manager._adopt_buffer(self, as_typed(data), where)
+
+    # -- views ---------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """A Tensor of the part that `key` names, sharing this one's memory on the device and on the host.
+
+        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as NumPy's basic indexing takes them. The part must be
+        dense and row-major: ``t[2:8]``, ``t[3]``, ``t[1, 4:6]``, but not ``t[:, 0]`` or ``t[::2]``. Memory lives as
+        long as any tensor over it; destroying the tensor that was viewed ends the view too.
+
+        To be bound to a shader, a view must begin at a multiple of the device's minStorageBufferOffsetAlignment (16 to 256
+        bytes); everything else takes any bytes.
+
+        Raises OutOfRangeError for an index beyond its axis, InvalidArgumentError for a part with no element,
+        UnimplementedError for one that is not dense, ArgumentTypeError for lists, arrays and masks,
+        FailedPreconditionError when destroyed.
+        """
+        self._require_init("be viewed")
+        first, shape = locate(self._shape, key, self._describe(), _COPY_INSTEAD)
+        return self._part(first * self._dtype.itemsize, shape, self._dtype)
+
+    # Without this, Python would iterate through __getitem__, one device view an element.
+    __iter__ = None
+
+    def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor:
+        """A Tensor that shares this one's memory: of a part, under another dtype, or both.
+
+        ``t.view(2, slice(0, 4))`` is ``t[2, 0:4]``. ``t.view(np.uint32)`` or ``t.view(dtype="uint32")`` reads the same bytes as
+        elements of another dtype, as ``ndarray.view`` does: the last axis changes its length where the sizes differ.
+        With no argument, a view of all of it.
+
+        Raises what ``t[key]`` raises, InvalidArgumentError where the last axis is no whole number of new elements,
+        ArgumentTypeError for an unsupported dtype.
+        """
+        self._require_init("be viewed")
+        keys: tuple[Any, ...] = key
+        if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str)):
+            dtype, keys = keys[0], ()
+        first, shape = locate(self._shape, keys, self._describe(), _COPY_INSTEAD) if keys else (0, self._shape)
+        element = self._dtype if dtype is None else to_dtype(dtype)
+        shape = retyped(shape, self._dtype, element, self._describe())
+        return self._part(first * self._dtype.itemsize, shape, element)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """A Tensor of another shape that shares this one's memory; one axis may be -1, what is left.
+
+        Takes ``t.reshape(2, 3)`` and ``t.reshape((2, 3))``. Raises InvalidArgumentError where the number of elements differs,
+        ArgumentTypeError for what is no int, FailedPreconditionError when destroyed.
+        """
+        self._require_init("be reshaped")
+        given = shape[0] if len(shape) == 1 else shape
+        wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe())
+        return self._part(0, wanted, self._dtype)
+
+    def _part(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
+        count = math.prod(shape)
+        native = _native.view(self._native, offset, count * dtype.itemsize)
+        part = buffer_tensor(native, self._manager, shape, dtype, count, self._memory_type)
+        part._base = self
+        return part
+
+    @property
+    def base(self) -> Tensor | None:
+        """The tensor that this one is a view of; None for one that has its own memory."""
+        return getattr(self, "_base", None)
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
 
     @property
     def vk_buffer(self) -> int:

@@ -16,7 +16,7 @@ namespace {
 // Below this a copy takes less time than giving the interpreter lock away and taking it back.
 constexpr uint64_t release_lock_above = 64 * 1024;
 
-py::array host_array(Resource& resource, const py::object& base, const py::dtype& dtype, py::ssize_t count) {
+std::byte* host_side(Resource& resource) {
     resource.require_init("access the data of");
     std::byte* data = resource.host_data();
     if (!data)
@@ -24,10 +24,24 @@ py::array host_array(Resource& resource, const py::object& base, const py::dtype
                     "The " + resource.label() +
                         " has no host memory: its memory type is storage. Read it with "
                         "read(), or copy it to a device tensor with OpCopy");
+    return data;
+}
+
+py::array host_array(Resource& resource, const py::object& base, const py::dtype& dtype, py::ssize_t count) {
+    std::byte* data = host_side(resource);
     if (static_cast<uint64_t>(count) * static_cast<uint64_t>(dtype.itemsize()) > resource.nbytes())
         throw Error(ErrorKind::out_of_range, "The view is larger than the " + resource.label());
     resource.note_view();
     return py::array(dtype, {count}, {dtype.itemsize()}, data, base);
+}
+
+py::array host_array_of_view(BufferView& view, const py::object& base, const py::dtype& dtype,
+                             py::ssize_t count) {
+    const uint64_t bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(dtype.itemsize());
+    const uint64_t offset = view.locate(0, bytes, "access the data of");
+    std::byte* data = host_side(view.buffer());
+    view.keep_host();
+    return py::array(dtype, {count}, {dtype.itemsize()}, data + offset, base);
 }
 
 // Waits for the work that uses the resource with the interpreter lock released, and hears Ctrl-C meanwhile.
@@ -56,6 +70,27 @@ void write(Resource& resource, const py::array& data, uint64_t offset) {
     await_work(resource);
     const py::gil_scoped_release unlocked;
     resource.write(bytes.data, offset, bytes.size);
+}
+
+void wait(Resource& resource) {
+    resource.require_init("wait for");
+    await_work(resource);
+    const py::gil_scoped_release unlocked;
+    resource.wait_pending();
+}
+
+py::object keep_host(const Resource& resource) {
+    auto kept = resource.keep_host();
+    if (!kept) return py::none();
+    auto* owner = new std::shared_ptr<void>(std::move(kept));
+    return py::capsule(owner, [](void* p) { delete static_cast<std::shared_ptr<void>*>(p); });
+}
+
+std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, uint64_t size) {
+    if (!dynamic_cast<const Buffer*>(base.resource.get()))
+        throw Error(ErrorKind::argument_type,
+                    "There are no views of the " + base.label() + ": only of tensors");
+    return std::make_unique<BufferView>(base, offset, size);
 }
 
 }  // namespace
@@ -129,22 +164,10 @@ void bind_memory(py::module_& m) {
         .def(
             "destroy", [](Resource& r) { r.destroy(); }, py::call_guard<py::gil_scoped_release>())
         .def("host_array", &host_array, py::arg("base"), py::arg("dtype"), py::arg("count"))
-        .def("keep_host",
-             [](const Resource& r) -> py::object {
-                 auto kept = r.keep_host();
-                 if (!kept) return py::none();
-                 auto* owner = new std::shared_ptr<void>(std::move(kept));
-                 return py::capsule(owner, [](void* p) { delete static_cast<std::shared_ptr<void>*>(p); });
-             })
+        .def("keep_host", &keep_host)
         .def("read", &read, py::arg("out"), py::arg("offset") = 0)
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
-        .def("wait",
-             [](Resource& r) {
-                 r.require_init("wait for");
-                 await_work(r);
-                 const py::gil_scoped_release unlocked;
-                 r.wait_pending();
-             })
+        .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("vk_memory",
                                [](const Resource& r) { return handle_value(r.device_memory().memory()); })
@@ -156,6 +179,50 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("vk_offset", [](const Buffer&) { return 0; })
         .def_property_readonly("vk_size", &Buffer::nbytes)
         .def_property_readonly("vk_device_address", &Buffer::device_address);
+    m.def("view", &view_of, py::arg("base"), py::arg("offset"), py::arg("size"));
+
+    // The same methods as a Buffer's, for a part of one.
+    py::class_<BufferView>(m, "BufferView")
+        .def_property_readonly("nbytes", &BufferView::size)
+        .def_property_readonly("memory_type",
+                               [](const BufferView& v) { return static_cast<int>(v.buffer().memory_type()); })
+        .def_property("name", &BufferView::name, &BufferView::set_name)
+        .def("is_init", [](const BufferView& v) { return v.is_init(); })
+        .def("destroy", [](BufferView& v) { v.destroy(); })
+        .def("host_array", &host_array_of_view, py::arg("base"), py::arg("dtype"), py::arg("count"))
+        .def("keep_host", [](const BufferView& v) { return keep_host(v.buffer()); })
+        .def(
+            "read",
+            [](BufferView& v, const py::array& out, uint64_t offset) {
+                read(v.buffer(), out, v.locate(offset, static_cast<uint64_t>(out.nbytes()), "read"));
+            },
+            py::arg("out"), py::arg("offset") = 0)
+        .def(
+            "write",
+            [](BufferView& v, const py::array& data, uint64_t offset) {
+                write(v.buffer(), data, v.locate(offset, static_cast<uint64_t>(data.nbytes()), "write"));
+            },
+            py::arg("data"), py::arg("offset") = 0)
+        .def("wait",
+             [](BufferView& v) {
+                 (void)v.range("wait for");
+                 wait(v.buffer());
+             })
+        .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
+        .def_property_readonly(
+            "vk_memory",
+            [](const BufferView& v) { return handle_value(v.buffer().device_memory().memory()); })
+        .def_property_readonly(
+            "vk_memory_offset",
+            [](const BufferView& v) { return v.buffer().device_memory().offset() + v.offset(); })
+        .def_property_readonly("vk_buffer",
+                               [](const BufferView& v) { return handle_value(v.buffer().handle()); })
+        .def_property_readonly("vk_offset", &BufferView::offset)
+        .def_property_readonly("vk_size", &BufferView::size)
+        .def_property_readonly("vk_device_address", [](const BufferView& v) -> uint64_t {
+            const uint64_t address = v.buffer().device_address();
+            return address ? address + v.offset() : 0;
+        });
 
     py::class_<Image, Resource, std::shared_ptr<Image>>(m, "Image")
         .def_property_readonly("width", [](const Image& i) { return i.shape().width; })

@@ -15,12 +15,12 @@ std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
 }
 
 OperationPtr custom(const Context& context, std::string name, const py::object& record,
-                    const std::optional<std::vector<ResourcePtr>>& reads,
-                    const std::optional<std::vector<ResourcePtr>>& writes) {
+                    const std::optional<std::vector<ResourceRange>>& reads,
+                    const std::optional<std::vector<ResourceRange>>& writes) {
     CustomUses uses;
     uses.declared = reads.has_value() || writes.has_value();
-    uses.reads = reads.value_or(std::vector<ResourcePtr>{});
-    uses.writes = writes.value_or(std::vector<ResourcePtr>{});
+    uses.reads = reads.value_or(std::vector<ResourceRange>{});
+    uses.writes = writes.value_or(std::vector<ResourceRange>{});
     // Borrowed: the Python Sequence keeps the callable. A reference here would make an operation that is freed by the retire
     // list, on any thread, want the interpreter lock.
     PyObject* callable = record.ptr();
@@ -43,12 +43,12 @@ void bind_operation(py::module_& m) {
         return std::const_pointer_cast<Operation>(operation);
     };
     m.def("op_sync_device",
-          [own](std::vector<ResourcePtr> memories) { return own(make_sync_device(std::move(memories))); });
+          [own](std::vector<ResourceRange> memories) { return own(make_sync_device(std::move(memories))); });
     m.def("op_sync_local",
-          [own](std::vector<ResourcePtr> memories) { return own(make_sync_local(std::move(memories))); });
+          [own](std::vector<ResourceRange> memories) { return own(make_sync_local(std::move(memories))); });
     m.def("op_copy",
-          [own](std::vector<ResourcePtr> memories) { return own(make_copy(std::move(memories))); });
-    m.def("op_fill", [own](std::vector<std::shared_ptr<Buffer>> buffers, uint32_t word) {
+          [own](std::vector<ResourceRange> memories) { return own(make_copy(std::move(memories))); });
+    m.def("op_fill", [own](std::vector<ResourceRange> buffers, uint32_t word) {
         return own(make_fill(std::move(buffers), word));
     });
     m.def("op_dispatch", [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
@@ -56,8 +56,8 @@ void bind_operation(py::module_& m) {
         return own(make_dispatch(std::move(algorithm), groups_of(groups), std::string(push)));
     });
     m.def("op_custom", [](const Context& context, std::string name, const py::object& record,
-                          const std::optional<std::vector<ResourcePtr>>& reads,
-                          const std::optional<std::vector<ResourcePtr>>& writes) {
+                          const std::optional<std::vector<ResourceRange>>& reads,
+                          const std::optional<std::vector<ResourceRange>>& writes) {
         return std::const_pointer_cast<Operation>(custom(context, std::move(name), record, reads, writes));
     });
 }

@@ -105,7 +105,7 @@ std::shared_ptr<void> keep(const py::object& object) {
 }  // namespace
 
 std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
-                                          std::vector<ResourcePtr> memories,
+                                          std::vector<ResourceRange> memories,
                                           const std::array<int64_t, 3>& workgroup, const py::bytes& spec,
                                           const SpecializationMap& map, const py::bytes& push) {
     context.device().require_open("make an algorithm");

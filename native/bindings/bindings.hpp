@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/algorithm.hpp"
-#include "core/buffer.hpp"
+#include "core/buffer_view.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/image.hpp"
@@ -52,7 +52,7 @@ void collect_orphans(bool wait);
                                                 const std::string& component, bool normalized, int type);
 using SpecializationMap = std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>;  // id, offset, size
 [[nodiscard]] std::shared_ptr<Algorithm>
-make_algorithm(const Context& context, std::shared_ptr<Shader> shader, std::vector<ResourcePtr> memories,
+make_algorithm(const Context& context, std::shared_ptr<Shader> shader, std::vector<ResourceRange> memories,
                const std::array<int64_t, 3>& workgroup, const py::bytes& spec, const SpecializationMap& map,
                const py::bytes& push);
 
@@ -67,3 +67,23 @@ struct Bytes {
 [[nodiscard]] Bytes bytes_of(const py::array& array, bool writable);
 
 }  // namespace kp
+
+// A Memory is a range that is all of it; a BufferView is a part.
+template <>
+struct pybind11::detail::type_caster<kp::ResourceRange> {
+    PYBIND11_TYPE_CASTER(kp::ResourceRange, const_name("Memory | BufferView"));
+
+    bool load(handle source, bool convert) {
+        copyable_holder_caster<kp::Resource, std::shared_ptr<kp::Resource>> whole;
+        if (whole.load(source, convert)) {
+            auto& resource = static_cast<std::shared_ptr<kp::Resource>&>(whole);
+            if (!resource) return false;  // None
+            value = kp::ResourceRange(resource);
+            return true;
+        }
+        type_caster_base<kp::BufferView> view;
+        if (source.is_none() || !view.load(source, convert)) return false;
+        value = static_cast<kp::BufferView&>(view).range("use");
+        return true;
+    }
+};

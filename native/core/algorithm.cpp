@@ -5,6 +5,8 @@
 #include "error.hpp"
 #include "image.hpp"
 
+#include <algorithm>
+
 namespace kp {
 namespace {
 
@@ -32,21 +34,21 @@ UseKind use_of(const BindingInfo& binding) {
 }  // namespace
 
 Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shader,
-                     std::vector<std::shared_ptr<Resource>> resources, std::array<uint32_t, 3> workgroup,
+                     std::vector<ResourceRange> ranges, std::array<uint32_t, 3> workgroup,
                      const Specialization& constants, std::string push_constants)
     : Object(std::move(owner), ObjectKind::algorithm),
       shader_(std::move(shader)),
-      resources_(std::move(resources)),
+      ranges_(std::move(ranges)),
       workgroup_(workgroup),
       push_constants_(std::move(push_constants)) {
     if (!shader_->belongs_to(device()))
         throw Error(ErrorKind::invalid_argument, "The shader belongs to another Manager");
-    for (size_t i = 0; i < resources_.size(); ++i) {
-        if (&resources_[i]->device() != &device())
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+        if (&ranges_[i].resource->device() != &device())
             throw Error(ErrorKind::invalid_argument,
-                        "Memory object " + std::to_string(i) + " (" + resources_[i]->label() +
+                        "Memory object " + std::to_string(i) + " (" + ranges_[i].label() +
                             ") belongs to another Manager; an algorithm binds objects of its own");
-        resources_[i]->require_init("bind");
+        ranges_[i].resource->require_init("bind");
     }
     const ShaderInfo& info = shader_->info();
     const uint64_t block = info.push_constants ? info.push_constants->size : 0;
@@ -65,11 +67,11 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
                 ErrorKind::invalid_argument,
                 "The shader's " + describe(binding) +
                     " is an array of descriptors, but an algorithm binds one memory object to each binding");
-        if (binding.binding >= resources_.size())
+        if (binding.binding >= ranges_.size())
             throw Error(ErrorKind::invalid_argument, "Too few tensors: the shader's " + describe(binding) +
                                                          " needs memory object number " +
                                                          std::to_string(binding.binding) + ", but " +
-                                                         std::to_string(resources_.size()) + " were given");
+                                                         std::to_string(ranges_.size()) + " were given");
     }
     pipeline_ = device().pipelines().pipeline(shader_, constants);
     if (pipeline_->layout->sets.empty()) return;
@@ -77,8 +79,8 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
     try {
         // Compiling took its time: under the lock nobody destroys what is bound.
         const std::lock_guard lock(device().graph_mutex());
-        for (const auto& resource : resources_) resource->require_init("bind");
-        for (const auto& binding : info.bindings) bind(binding, *resources_[binding.binding]);
+        for (const auto& range : ranges_) range.resource->require_init("bind");
+        for (const auto& binding : info.bindings) bind(binding, ranges_[binding.binding]);
     } catch (...) {
         device().pipelines().free_set(set_);
         throw;
@@ -87,7 +89,8 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
 
 Algorithm::~Algorithm() { finalize(); }
 
-void Algorithm::bind(const BindingInfo& binding, Resource& resource) {
+void Algorithm::bind(const BindingInfo& binding, const ResourceRange& range) {
+    Resource& resource = *range.resource;
     const auto& limits = device().limits();
     VkDescriptorBufferInfo buffer_info{};
     VkDescriptorImageInfo image_info{};
@@ -109,13 +112,26 @@ void Algorithm::bind(const BindingInfo& binding, Resource& resource) {
         if (!buffer) wrong_kind("an image. Use mgr.tensor() for it");
         const bool uniform = binding.kind == DescriptorKind::uniform_buffer;
         const uint64_t limit = uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
-        if (buffer->nbytes() > limit)
-            throw Error(ErrorKind::invalid_argument,
-                        "The " + buffer->label() + " has " + std::to_string(buffer->nbytes()) +
-                            " bytes, but a shader of this device sees at most " + std::to_string(limit) +
-                            " bytes (" + (uniform ? "maxUniformBufferRange" : "maxStorageBufferRange") +
-                            ") of one buffer. Split it into several tensors");
-        buffer_info = {buffer->handle(), 0, buffer->nbytes()};
+        if (range.size > limit)
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The " + range.label() + " has " + std::to_string(range.size) +
+                    " bytes, but a shader of this device sees at most " + std::to_string(limit) + " bytes (" +
+                    (uniform ? "maxUniformBufferRange" : "maxStorageBufferRange") +
+                    ") of one binding. Bind windows of it (t[a:b]), one dispatch each, or reach it through "
+                    "its buffer address");
+        const uint64_t alignment =
+            uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
+        if (range.offset % std::max<uint64_t>(alignment, 1) != 0)
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The shader's " + describe(binding) + " cannot begin at byte " +
+                    std::to_string(range.offset) + " of the " + resource.label() +
+                    ": on this device it must be a multiple of " + std::to_string(alignment) + " bytes (" +
+                    (uniform ? "minUniformBufferOffsetAlignment" : "minStorageBufferOffsetAlignment") +
+                    "). Slice there, bind the whole tensor and pass the first element's number as a push "
+                    "constant, or copy the part with OpCopy into a tensor of its own");
+        buffer_info = {buffer->handle(), range.offset, range.size};
         write.pBufferInfo = &buffer_info;
         break;
     }
@@ -145,7 +161,7 @@ void Algorithm::bind(const BindingInfo& binding, Resource& resource) {
                         "images. Use one of these");
     }
     device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
-    if (binding.access != Access::none) uses_.push_back({&resource, use_of(binding)});
+    if (binding.access != Access::none) uses_.push_back({range, use_of(binding)});
 }
 
 void Algorithm::set_name(const std::string& name) {

@@ -4,20 +4,20 @@
 #include "access.hpp"
 #include "object.hpp"
 #include "pipeline_store.hpp"
-#include "resource.hpp"
+#include "resource_range.hpp"
 
 namespace kp {
 
 class Algorithm final : public Object {
 public:
-    // Binding i of set 0 is resources[i]. `push_constants` is the default of its dispatches: the block's size or empty.
+    // Binding i of set 0 is ranges[i]. `push_constants` is the default of its dispatches: the block's size or empty.
     Algorithm(std::shared_ptr<Device> device, std::shared_ptr<Shader> shader,
-              std::vector<std::shared_ptr<Resource>> resources, std::array<uint32_t, 3> workgroup,
+              std::vector<ResourceRange> ranges, std::array<uint32_t, 3> workgroup,
               const Specialization& constants, std::string push_constants);
     ~Algorithm() override;
 
     struct Binding {
-        Resource* resource = nullptr;
+        ResourceRange range;
         UseKind use = UseKind::shader_read_write;
     };
 
@@ -25,9 +25,7 @@ public:
     [[nodiscard]] const Pipeline& pipeline() const noexcept { return *pipeline_; }
     [[nodiscard]] std::array<uint32_t, 3> workgroup() const noexcept { return workgroup_; }
     [[nodiscard]] const std::string& push_constants() const noexcept { return push_constants_; }
-    [[nodiscard]] const std::vector<std::shared_ptr<Resource>>& resources() const noexcept {
-        return resources_;
-    }
+    [[nodiscard]] const std::vector<ResourceRange>& ranges() const noexcept { return ranges_; }
     // What a dispatch touches; unused bindings are left out.
     [[nodiscard]] const std::vector<Binding>& uses() const noexcept { return uses_; }
     void set_name(const std::string& name) override;
@@ -35,11 +33,11 @@ public:
 
 private:
     void release(std::vector<Point> points) override;
-    void bind(const BindingInfo& info, Resource& resource);
+    void bind(const BindingInfo& info, const ResourceRange& range);
 
     std::shared_ptr<Shader> shader_;
     std::shared_ptr<Pipeline> pipeline_;
-    std::vector<std::shared_ptr<Resource>> resources_;
+    std::vector<ResourceRange> ranges_;
     std::vector<Binding> uses_;
     DescriptorSet set_;
     std::array<uint32_t, 3> workgroup_;

@@ -89,6 +89,17 @@ VkMappedMemoryRange Allocation::mapped_range() const noexcept {
     return range;
 }
 
+VkMappedMemoryRange Allocation::mapped_range(uint64_t offset, uint64_t size) const noexcept {
+    VkMappedMemoryRange range = mapped_range();
+    if (!block_) return range;
+    // Offset and size of the allocation are multiples of the atom, so rounding never leaves it.
+    const uint64_t atom = block_->owner->atom_;
+    const uint64_t begin = offset / atom * atom;
+    range.offset += begin;
+    range.size = std::min(round_up(offset + size, atom), size_) - begin;
+    return range;
+}
+
 MemoryAllocator::MemoryAllocator(Device& device)
     : device_(device),
       properties_(device.physical().memory),

@@ -54,8 +54,9 @@ public:
     [[nodiscard]] std::byte* mapped() const noexcept { return mapped_; }  // null when the host cannot see it
     [[nodiscard]] bool coherent() const noexcept;
     [[nodiscard]] bool device_local() const noexcept;
-    // The range to flush or invalidate; only meaningful where !coherent().
+    // The range to flush or invalidate; only meaningful where !coherent(). Of a part: the atoms that hold it.
     [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
+    [[nodiscard]] VkMappedMemoryRange mapped_range(uint64_t offset, uint64_t size) const noexcept;
 
 private:
     friend class MemoryAllocator;

@@ -3,6 +3,7 @@
 
 #include "access.hpp"
 #include "object.hpp"
+#include "resource_range.hpp"
 
 #include <functional>
 #include <memory>
@@ -12,9 +13,7 @@
 namespace kp {
 
 class Algorithm;
-class Buffer;
 class Recorder;
-class Resource;
 class StreamPlan;
 
 class Operation {
@@ -43,21 +42,20 @@ private:
 };
 
 using OperationPtr = std::shared_ptr<const Operation>;
-using ResourcePtr = std::shared_ptr<Resource>;
 
 // Host copies to device memory. Nothing to move for `host` and `deviceAndHost`; `storage` has no host side.
-[[nodiscard]] OperationPtr make_sync_device(std::vector<ResourcePtr> resources);
-[[nodiscard]] OperationPtr make_sync_local(std::vector<ResourcePtr> resources);
+[[nodiscard]] OperationPtr make_sync_device(std::vector<ResourceRange> ranges);
+[[nodiscard]] OperationPtr make_sync_local(std::vector<ResourceRange> ranges);
 // Device memory of the first to each other one.
-[[nodiscard]] OperationPtr make_copy(std::vector<ResourcePtr> resources);
-[[nodiscard]] OperationPtr make_fill(std::vector<std::shared_ptr<Buffer>> buffers, uint32_t word);
+[[nodiscard]] OperationPtr make_copy(std::vector<ResourceRange> ranges);
+[[nodiscard]] OperationPtr make_fill(std::vector<ResourceRange> buffers, uint32_t word);
 [[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                                          std::string push_constants);
 
 struct CustomUses {
     bool declared = false;
-    std::vector<ResourcePtr> reads;
-    std::vector<ResourcePtr> writes;
+    std::vector<ResourceRange> reads;
+    std::vector<ResourceRange> writes;
 };
 [[nodiscard]] OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,
                                        std::function<void(VkCommandBuffer)> record, CustomUses uses);

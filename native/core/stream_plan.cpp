@@ -27,21 +27,31 @@ uint32_t StreamPlan::object_slot(Object& object) {
     return object.slot_;
 }
 
-void StreamPlan::add_use(uint32_t resource, UseKind kind, uint64_t size) {
-    uses_.push_back({resource, kind, 0, size});
+void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& range) {
+    uses_.push_back({resource, kind, range.offset, range.end()});
     ++commands_.back().count;
 }
 
-void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory) {
+void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
+                           const ResourceRange& part) {
     if (!memory.mapped() || memory.coherent()) return;
-    const VkMappedMemoryRange range = memory.mapped_range();
-    const bool known = std::any_of(ranges.begin(), ranges.end(), [&](const VkMappedMemoryRange& other) {
-        return other.memory == range.memory && other.offset == range.offset;
-    });
-    if (!known) ranges.push_back(range);
+    // An optimal image's bytes in memory are not those of its texels in order: it goes as a whole.
+    const VkMappedMemoryRange range =
+        part.whole() ? memory.mapped_range() : memory.mapped_range(part.offset, part.size);
+    for (auto& other : ranges) {
+        if (other.memory != range.memory || other.offset > range.offset + range.size ||
+            range.offset > other.offset + other.size)
+            continue;
+        const uint64_t end = std::max(other.offset + other.size, range.offset + range.size);
+        other.offset = std::min(other.offset, range.offset);
+        other.size = end - other.offset;
+        return;
+    }
+    ranges.push_back(range);
 }
 
-void StreamPlan::use(Resource& resource, UseKind kind) {
+void StreamPlan::use(const ResourceRange& range, UseKind kind) {
+    Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
     if (device_numbers_[slot] == 0) {
         host_visible_.push_back(resource.device_memory().mapped() != nullptr ? 1 : 0);
@@ -50,13 +60,14 @@ void StreamPlan::use(Resource& resource, UseKind kind) {
     const bool written = writes(kind);
     objects_[slot].written = objects_[slot].written || written;
     if (!resource.has_host_copy() && resource.memory_type() != MemoryType::storage) {
-        add_range(flushes_, resource.device_memory());
-        if (written) add_range(invalidates_, resource.device_memory());
+        add_range(flushes_, resource.device_memory(), range);
+        if (written) add_range(invalidates_, resource.device_memory(), range);
     }
-    add_use(device_numbers_[slot] - 1, kind, std::max<uint64_t>(resource.nbytes(), 1));
+    add_use(device_numbers_[slot] - 1, kind, range);
 }
 
-void StreamPlan::use_host(Resource& resource, UseKind kind) {
+void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
+    Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
     if (resource.host_epoch_ != epoch_) {
         resource.host_epoch_ = epoch_;
@@ -65,22 +76,24 @@ void StreamPlan::use_host(Resource& resource, UseKind kind) {
     }
     // Flushed before a write of the device's, too: a line that the host changed would go out at any later moment, over
     // what the device wrote.
-    add_range(flushes_, resource.host_memory());
+    add_range(flushes_, resource.host_memory(), range);
     if (writes(kind)) {
         objects_[slot].written = true;
-        add_range(invalidates_, resource.host_memory());
+        add_range(invalidates_, resource.host_memory(), range);
     }
-    add_use(resource.host_slot_, kind, resource.nbytes());
+    add_use(resource.host_slot_, kind, range);
 }
 
 void StreamPlan::mention(Object& object) { object_slot(object); }
 
-void StreamPlan::bring_to_device(Resource& resource) { add_range(flushes_, resource.device_memory()); }
+void StreamPlan::bring_to_device(const ResourceRange& range) {
+    add_range(flushes_, range.resource->device_memory(), range);
+}
 
-void StreamPlan::bring_to_host(Resource& resource) {
+void StreamPlan::bring_to_host(const ResourceRange& range) {
     // Invalidating drops what the host wrote and did not flush.
-    add_range(flushes_, resource.device_memory());
-    add_range(invalidates_, resource.device_memory());
+    add_range(flushes_, range.resource->device_memory(), range);
+    add_range(invalidates_, range.resource->device_memory(), range);
 }
 
 void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }

@@ -4,7 +4,7 @@
 
 #include "hazard.hpp"
 #include "object.hpp"
-#include "resource.hpp"
+#include "resource_range.hpp"
 
 #include <vector>
 
@@ -25,11 +25,11 @@ public:
     void begin(uint64_t epoch);
     void begin_operation();
 
-    void use(Resource& resource, UseKind kind);       // the device's side
-    void use_host(Resource& resource, UseKind kind);  // the host copy
-    void mention(Object& object);              // used by the recording, but no memory access of its own
-    void bring_to_device(Resource& resource);  // the host wrote to the one memory
-    void bring_to_host(Resource& resource);    // the host will read it
+    void use(const ResourceRange& range, UseKind kind);       // the device's side
+    void use_host(const ResourceRange& range, UseKind kind);  // the host copy
+    void mention(Object& object);  // used by the recording, but no memory access of its own
+    void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
+    void bring_to_host(const ResourceRange& range);    // the host will read it
     void full_barrier();
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
@@ -44,8 +44,9 @@ public:
 
 private:
     uint32_t object_slot(Object& object);
-    void add_use(uint32_t resource, UseKind kind, uint64_t size);
-    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory);
+    void add_use(uint32_t resource, UseKind kind, const ResourceRange& range);
+    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
+                          const ResourceRange& part);
 
     uint64_t epoch_ = 0;
     std::vector<PlannedObject> objects_;
