@@ -58,6 +58,14 @@ from .operations import (
     OpTensorSyncDevice,
     OpTensorSyncLocal,
 )
+from .parameters import (
+    TensorDict,
+    TensorFileEntry,
+    TensorFileInfo,
+    load_tensors,
+    save_tensors,
+    tensor_file_info,
+)
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
 from .tensor import Tensor
@@ -102,6 +110,9 @@ __all__ = [
     "ShaderCompileWarning",
     "Tensor",
     "TensorDataTypes",
+    "TensorDict",
+    "TensorFileEntry",
+    "TensorFileInfo",
     "TensorTypes",
     "UnavailableError",
     "UnimplementedError",
@@ -109,7 +120,10 @@ __all__ = [
     "alive",
     "compile",
     "list_devices",
+    "load_tensors",
     "manager",
+    "save_tensors",
+    "tensor_file_info",
 ]
 
 

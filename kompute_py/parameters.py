@@ -1,0 +1,483 @@
+"""Parameter files: tensors by name in a file, in the safetensors format that other frameworks share.
+
+A file can be larger than the memory that is free. So nothing here ever holds a tensor's bytes on the host: loading maps
+the file and hands it to the device piece by piece, saving takes the device's contents piece by piece to the file. What
+the process takes meanwhile is a piece, the device's staging ring, and pages of the system's file cache.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from .diagnostics import warn
+from .errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+from .progress import ByteProgress, Progress
+from .safetensors_format import (
+    PREFIX_BYTES,
+    Header,
+    TensorFileEntry,
+    build_header,
+    header_bytes,
+    parse_header,
+    shown,
+)
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .manager import Manager
+    from .types import MemoryTypes
+
+__all__ = [
+    "TensorDict",
+    "TensorFileEntry",
+    "TensorFileInfo",
+    "load_tensors",
+    "save_tensors",
+    "tensor_file_info",
+]
+
+# Of the bytes on their way: enough that a transfer through the staging ring mostly overlaps with the host's copy, and little
+# enough that Ctrl-C and the progress are prompt.
+_PIECE = 16 << 20
+# Linux' own number, from 5.14 on; Python does not name it. Pages come in one call instead of a fault each, and a file that
+# has become shorter, or cannot be read, is an error of this call instead of a signal that ends the process.
+_MADV_POPULATE_READ = 22
+# difflib compares with every name: in a file of a million of them, an error should not take minutes.
+_COMPARED_NAMES = 5000
+_WILD = frozenset("*?[")
+
+
+class TensorDict(dict[str, Tensor]):
+    """Tensors by name, as `load_tensors` gives them: a dict with the file's `metadata` (strings by name)."""
+
+    metadata: dict[str, str]
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(tensors)
+        self.metadata = dict(metadata or {})
+
+
+class TensorFileInfo(NamedTuple):
+    """What is in a parameter file, without its data."""
+
+    tensors: dict[str, TensorFileEntry]
+    """By name, in the order of the file: each with `dtype` (the format's name), `numpy_dtype`, `shape`, `nbytes`, `offset`."""
+    metadata: dict[str, str]
+    """The strings that were saved with the tensors."""
+    nbytes: int
+    """Bytes of all tensors."""
+
+
+def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:
+    """Names, shapes, dtypes and metadata of a safetensors file; reads its header only, and needs no device.
+
+    Raises NotFoundError where there is no such file, InvalidArgumentError where it is damaged or no safetensors file,
+    UnavailableError where the system does not let it be read.
+    """
+    path = _path(path)
+    with _opened(path) as (_, header, _, data_bytes):
+        return TensorFileInfo(header.entries, header.metadata, data_bytes)
+
+
+def load_tensors(
+    path: str | os.PathLike[str],
+    manager: Manager | None = None,
+    *,
+    names: str | Iterable[str] | None = None,
+    memory_type: MemoryTypes | str | None = None,
+    progress: Progress | bool | None = None,
+) -> TensorDict:
+    """Loads the tensors of a safetensors file to the device; gives them by name, in the order of the file.
+
+    `manager` is the process's default one, ``kp.manager()``, by default. `names` chooses: a name or several, or patterns with
+    ``*``, ``?`` and ``[...]``, e.g. ``"layers.0.*"``; a name that is spelled exactly so comes before a pattern. Each tensor has
+    its name in the file as its `name`. `memory_type` is `MemoryTypes.device` by default; the data goes to the device's memory,
+    as `Tensor.write` does it, and a host copy is not filled. dtypes: see `TensorFileEntry.numpy_dtype`; a KomputeWarning says
+    which tensors hold bits as unsigned integers.
+
+    The file is mapped and streamed: no tensor is ever whole in host memory. A bar shows itself where that takes over a second
+    (on a terminal, with rich installed); ``progress=False`` wants none, and a function is called with the bytes done, the
+    bytes in all and the tensor's name. Where loading fails, the tensors made so far are destroyed.
+
+    Raises NotFoundError where there is no such file, or no tensor of a name (it lists near ones); InvalidArgumentError where
+    the file is damaged or no safetensors file, or a chosen tensor has no element; UnimplementedError for elements of less
+    than 8 bits; UnavailableError where the system does not let it be read; OutOfMemoryError where the device has too little
+    memory; FailedPreconditionError where the Manager is destroyed.
+    """
+    path = _path(path)
+    if manager is None:
+        from .manager import manager as default_manager
+
+        manager = default_manager()
+    with _opened(path) as (file, header, start, _):
+        chosen = _choose(header.entries, names, path)
+        _check_loadable(chosen, path)
+        with ByteProgress(f"loading {os.path.basename(path)}", _total(chosen), progress) as bar:
+            loaded = TensorDict(metadata=header.metadata)
+            try:
+                _load(file, path, start, chosen, manager, memory_type, bar, loaded)
+            except BaseException:
+                for tensor in loaded.values():
+                    tensor.destroy()
+                raise
+    return loaded
+
+
+def save_tensors(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Tensor],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    progress: Progress | bool | None = None,
+) -> None:
+    """Saves the device's contents of `tensors` by name to a safetensors file, after pending work on them.
+
+    `metadata` is strings by name; None keeps those of a `TensorDict`. The file is there whole or not at all: it is written
+    beside `path` under another name, synced to the disk, and then takes the place of what was there. No tensor is ever whole
+    in host memory. `progress` is as in `load_tensors`.
+
+    Raises ArgumentTypeError for what is no Tensor, a dtype that the format does not have, names and metadata that are no str;
+    InvalidArgumentError for names that the format cannot hold; FailedPreconditionError for a tensor that is destroyed;
+    NotFoundError where the folder is missing; UnavailableError where the system does not let the file be written (the disk
+    is full, permission is missing); DeviceLostError where the pending work failed.
+    """
+    # A link stays a link: what it points to is replaced.
+    path = os.path.realpath(_path(path))
+    if not isinstance(tensors, Mapping):
+        raise ArgumentTypeError(
+            f"tensors is a {type(tensors).__name__}; give a dict of Tensors by name: "
+            'kp.save_tensors(path, {"weight": tensor})'
+        )
+    if metadata is None:
+        metadata = tensors.metadata if isinstance(tensors, TensorDict) else {}
+    elif not isinstance(metadata, Mapping):
+        raise ArgumentTypeError(f"metadata is a {type(metadata).__name__}; give a dict of str by str")
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise ArgumentTypeError(
+                f"{name!r} is a {type(tensor).__name__}, not a Tensor; make one of it with mgr.tensor_t(data)"
+            )
+        if not tensor.is_init():
+            raise FailedPreconditionError(f"The tensor {name!r} is destroyed: it cannot be saved")
+    head, entries = build_header(
+        ((name, tensor.dtype, tensor.shape) for name, tensor in tensors.items()), metadata
+    )
+    with (
+        ByteProgress(f"saving {os.path.basename(path)}", _total(entries), progress) as bar,
+        _replacing(path) as file,
+    ):
+        _write(file, head)
+        _save(file, tensors, entries, bar)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _path(path: Any) -> str:
+    try:
+        made = os.fspath(path)
+    except TypeError:
+        made = path
+    if not isinstance(made, str):
+        raise ArgumentTypeError(f"path is a {type(path).__name__}; give a str or a pathlib.Path")
+    if "\0" in made or not made:
+        raise InvalidArgumentError(f"path is {made!r}, which no file is called")
+    try:
+        os.fsencode(made)
+    except UnicodeError:
+        raise InvalidArgumentError(f"path is {made!r}, which this system cannot spell") from None
+    return made
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int]]:
+    """The file, its checked header, where its data begins, and how many bytes of data it has."""
+    try:
+        # Before it is opened: to open a pipe waits for someone to write.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InvalidArgumentError(f"{path!r} is no regular file, so that it is no safetensors file")
+        # Unbuffered: its contents are mapped.
+        file = open(path, "rb", buffering=0)  # noqa: SIM115
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no file {path!r} (in {os.getcwd()!r})") from error
+    except OSError as error:
+        raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
+    with file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            length = header_bytes(file.read(PREFIX_BYTES) or b"", size)
+            header = parse_header(_read(file, length), size - PREFIX_BYTES - length)
+        except OSError as error:
+            raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{path!r}: {error}") from None
+        yield file, header, PREFIX_BYTES + length, size - PREFIX_BYTES - length
+
+
+def _read(file: BinaryIO, count: int) -> bytes:
+    parts = []
+    while count:
+        part = file.read(count)
+        if not part:
+            raise InvalidArgumentError("The file ends within its header: it became shorter while it was read")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _total(entries: Iterable[TensorFileEntry]) -> int:
+    return sum(entry.nbytes for entry in entries)
+
+
+def _choose(
+    entries: dict[str, TensorFileEntry], names: str | Iterable[str] | None, path: str
+) -> list[TensorFileEntry]:
+    """The entries that `names` wants, in the order of the file."""
+    if names is None:
+        return list(entries.values())
+    if not isinstance(names, (str, Iterable)):
+        raise ArgumentTypeError(f"names is a {type(names).__name__}; give a str, several, or None for all")
+    wanted: set[str] = set()
+    missing = []
+    for name in [names] if isinstance(names, str) else names:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"names has {name!r} of type {type(name).__name__}; give str")
+        if name in entries:
+            wanted.add(name)
+            continue
+        matches = _matching(name, entries) if _WILD.intersection(name) else []
+        if not matches:
+            missing.append(name)
+        wanted.update(matches)
+    if missing:
+        raise NotFoundError("; ".join(_lacks(name, entries, path) for name in missing[:5]))
+    return [entry for entry in entries.values() if entry.name in wanted]
+
+
+def _matching(pattern: str, names: Iterable[str]) -> list[str]:
+    import re
+    from fnmatch import translate
+
+    matches = re.compile(translate(pattern)).match
+    return [name for name in names if matches(name)]
+
+
+def _lacks(name: str, entries: Mapping[str, TensorFileEntry], path: str) -> str:
+    from difflib import get_close_matches
+    from itertools import islice
+
+    what = f"{path!r} has no tensor {'like ' if _WILD.intersection(name) else ''}{shown(name)}"
+    near = get_close_matches(name, islice(entries, _COMPARED_NAMES), n=3, cutoff=0.5)
+    if near:
+        return f"{what}; near: {', '.join(map(shown, near))}"
+    some = ", ".join(map(shown, islice(entries, 5)))
+    if not some:
+        return f"{what}: it has none"
+    return f"{what}; it has {len(entries)}: {some}{', ...' if len(entries) > 5 else ''}"
+
+
+def _check_loadable(chosen: list[TensorFileEntry], path: str) -> None:
+    """Raises before any memory is taken; warns of what loads as bits."""
+    empty = [entry.name for entry in chosen if entry.nbytes == 0]
+    if empty:
+        raise InvalidArgumentError(
+            f"{path!r}: {_listed(empty)} no element, and device memory cannot be empty; "
+            "load the others with names="
+        )
+    raw = [entry for entry in chosen if entry.is_raw]
+    if raw:
+        kinds = sorted({f"{entry.dtype} as {entry.numpy_dtype}" for entry in raw})
+        fix = "; install ml_dtypes for bfloat16" if any(entry.dtype == "BF16" for entry in raw) else ""
+        warn(
+            f"{path!r}: {_listed([entry.name for entry in raw])} a dtype that NumPy does not have, and "
+            f"{'is' if len(raw) == 1 else 'are'} loaded as bits ({', '.join(kinds)}){fix}"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"the tensor {shown(names[0])} has"
+    return (
+        f"{len(names)} tensors ({', '.join(map(shown, names[:3]))}{', ...' if len(names) > 3 else ''}) have"
+    )
+
+
+def _load(
+    file: BinaryIO,
+    path: str,
+    start: int,
+    chosen: list[TensorFileEntry],
+    manager: Manager,
+    memory_type: MemoryTypes | str | None,
+    bar: ByteProgress,
+    loaded: TensorDict,
+) -> None:
+    if not chosen:
+        return
+    with _Mapping(file, path) as mapped:
+        done = 0
+        for entry in chosen:
+            bar.at(done, entry.name)
+            tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
+            loaded[entry.name] = tensor
+            tensor.name = entry.name
+            for at in range(0, entry.nbytes, _PIECE):
+                size = min(_PIECE, entry.nbytes - at)
+                mapped.hand(start + entry.offset + at, size, partial(tensor._native.write, offset=at))
+                done += size
+                bar.at(done, entry.name)
+            tensor._report()
+
+
+class _Mapping:
+    """A file in memory, of which a piece at a time is there."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        import mmap
+
+        self._file = file
+        self._path = path
+        try:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"The file {path!r} cannot be mapped: {error}") from error
+        self._page = mmap.ALLOCATIONGRANULARITY
+        self._forget: int | None = getattr(mmap, "MADV_DONTNEED", None)
+        self._can_populate = hasattr(mmap, "MADV_HUGEPAGE")  # Linux
+
+    def hand(self, offset: int, nbytes: int, take: Callable[[np.ndarray[Any, Any]], object]) -> None:
+        """Calls `take` with `nbytes` bytes from `offset` on, as uint8; afterwards they are the system's again."""
+        begin = offset - offset % self._page
+        length = offset + nbytes - begin
+        # To look at pages beyond a file's end ends the process.
+        if os.fstat(self._file.fileno()).st_size < offset + nbytes:
+            raise self._shorter()
+        if self._can_populate:
+            self._populate(begin, length)
+        take(np.frombuffer(self._map, np.uint8, nbytes, offset))
+        # The pages stay in the file cache: they only no longer count as this process's.
+        if self._forget is not None:
+            self._map.madvise(self._forget, begin, length)
+
+    def _populate(self, begin: int, length: int) -> None:
+        from errno import EINVAL
+
+        try:
+            self._map.madvise(_MADV_POPULATE_READ, begin, length)
+        except OSError as error:
+            if error.errno == EINVAL:  # an older kernel
+                self._can_populate = False
+                return
+            raise self._shorter() from error
+
+    def _shorter(self) -> UnavailableError:
+        return UnavailableError(
+            f"The file {self._path!r} can no longer be read to its end: it became shorter while it was loaded, "
+            "or its disk fails"
+        )
+
+    def __enter__(self) -> _Mapping:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        # The traceback of an error may still hold a piece; then the mapping goes when that does.
+        with suppress(BufferError):
+            self._map.close()
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def _save(
+    file: BinaryIO, tensors: Mapping[str, Tensor], entries: list[TensorFileEntry], bar: ByteProgress
+) -> None:
+    largest = max((entry.nbytes for entry in entries), default=0)
+    room = np.empty(min(_PIECE, largest), np.uint8)
+    done = 0
+    for entry in entries:
+        bar.at(done, entry.name)
+        tensor = tensors[entry.name]
+        for at in range(0, entry.nbytes, _PIECE):
+            piece = room[: min(_PIECE, entry.nbytes - at)]
+            tensor._native.read(piece, at)
+            _write(file, piece.data)
+            done += piece.nbytes
+            bar.at(done, entry.name)
+        tensor._report()
+
+
+def _write(file: BinaryIO, data: memoryview | bytes) -> None:
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError as error:
+        raise _not_written(file.name, error) from error
+
+
+def _not_written(path: str, error: OSError) -> UnavailableError:
+    return UnavailableError(f"The file {path!r} cannot be written: {error}")
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of `path` at the end; after an exception nothing has changed."""
+    if os.path.isdir(path):
+        raise InvalidArgumentError(f"{path!r} is a folder; give a file's name in it")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
+    try:
+        # Not of tempfile, whose files only their owner may read: this one is to be an ordinary file.
+        file = open(temporary, "xb", buffering=0)  # noqa: SIM115
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no folder {folder!r} to save {name!r} in") from error
+    except OSError as error:
+        raise _not_written(path, error) from error
+    try:
+        with file:
+            yield file
+            try:
+                with suppress(FileNotFoundError):
+                    os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
+                os.fsync(file.fileno())
+            except OSError as error:
+                raise _not_written(path, error) from error
+        try:
+            os.replace(temporary, path)
+        except OSError as error:
+            raise _not_written(path, error) from error
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    # So that the new name, too, outlives a loss of power. Not every system opens folders.
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    # The file is in place by now: a file system that cannot sync a folder is no reason to say otherwise.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
