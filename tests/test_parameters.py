@@ -259,6 +259,17 @@ def test_saves_the_devices_contents_not_the_host_copy(mgr, path):
     np.testing.assert_array_equal(safetensors.numpy.load_file(path)["t"], [4, 5, 6])
 
 
+def test_views_are_saved_as_the_part_they_are(mgr, path):
+    whole = mgr.tensor(np.zeros((4, 16)))
+    whole.write(np.arange(64).reshape(4, 16))
+    kp.save_tensors(path, {"rows": whole[1:3], "flat": whole.reshape(64), "bits": whole.view(np.uint32)})
+    saved = safetensors.numpy.load_file(path)
+    expected = np.arange(64, dtype=np.float32).reshape(4, 16)
+    np.testing.assert_array_equal(saved["rows"], expected[1:3])
+    np.testing.assert_array_equal(saved["flat"], expected.reshape(64))
+    np.testing.assert_array_equal(saved["bits"], expected.view(np.uint32))
+
+
 def test_one_tensor_under_two_names(mgr, path):
     tensor = mgr.tensor([1, 2])
     tensor.write([1, 2])
