@@ -2,8 +2,8 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "first_touch.hpp"
 
-#include <cstring>
 #include <mutex>
 
 namespace kp {
@@ -140,7 +140,7 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
     wait_for_work();
     if (direct_) {
         settle();
-        std::memcpy(out, direct_ + offset, size);
+        first_copy(static_cast<std::byte*>(out), direct_ + offset, size);
     } else {
         download(out, offset, size);
     }
@@ -152,7 +152,7 @@ void Resource::write(const void* data, uint64_t offset, uint64_t size) {
     if (size == 0) return;
     wait_for_work();
     if (direct_) {
-        std::memcpy(direct_ + offset, data, size);
+        first_copy(direct_ + offset, data, size);
         flush(device_memory());
     } else {
         upload(data, offset, size);

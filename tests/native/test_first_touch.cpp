@@ -49,3 +49,19 @@ TEST_CASE("first_copy and first_zero at any size and alignment") {
         }
     }
 }
+
+TEST_CASE("first_copy between ranges that overlap is memmove") {
+    constexpr size_t size = size_t{6} << 20;
+    for (const ptrdiff_t distance : {ptrdiff_t{0}, ptrdiff_t{1}, ptrdiff_t{3} << 20}) {
+        CAPTURE(distance);
+        const auto expected = numbered(size);
+        std::vector<std::byte> memory(size + static_cast<size_t>(distance));
+        for (const bool forward : {false, true}) {
+            std::byte* from = memory.data() + (forward ? distance : 0);
+            std::byte* to = memory.data() + (forward ? 0 : distance);
+            std::copy(expected.begin(), expected.end(), from);
+            first_copy(to, from, size);
+            CHECK(std::equal(expected.begin(), expected.end(), to));
+        }
+    }
+}
