@@ -352,3 +352,13 @@ def test_a_name_is_a_str(mgr):
     for named in (mgr.zeros(1), mgr.sequence()):
         with pytest.raises(kp.ArgumentTypeError, match="A name is a str, not NoneType"):
             named.name = None
+
+
+@pytest.mark.parametrize("memory_type", ["host", "deviceAndHost"])
+def test_a_tensor_is_written_and_read_over_its_own_memory(mgr, memory_type):
+    values = np.arange(3 << 20, dtype=np.int32)
+    tensor = mgr.tensor_t(values, memory_type)
+    tensor.write(tensor.numpy())
+    np.testing.assert_array_equal(tensor.read(), values)
+    tensor.read(out=tensor.data())
+    np.testing.assert_array_equal(tensor.data(), values)

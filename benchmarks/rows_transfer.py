@@ -1,0 +1,123 @@
+"""Transfers between the caller's arrays or files and device memory, against memcpy and reading a file.
+
+That they take no memory beyond the staging ring is not measured here but tested: tests/test_transfer_memory.py.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import kompute_py as kp
+
+from .bench import Bench
+from .figures import REGISTRY, TIMES, Measured
+from .floor import CopyPair
+from .paths import cache_directory
+from .timing import prepared, side
+
+LARGE = 256 << 20
+SHARED = 64 << 20
+# A round takes a twentieth of a second: fewer of them.
+_SCALE = 0.2
+# See rows_memory: the null driver's transfers are no measure.
+_CPU_DRIVERS = ("lavapipe", "swiftshader")
+# 0.95 of memcpy's rate.
+_MUST = 1 / 0.95
+
+
+def _beside_memcpy(bench: Bench, work: Callable[[kp.Tensor, np.ndarray], object]) -> Measured:
+    tensor = bench.manager.empty(LARGE // 4, np.float32)
+    array = np.ones(LARGE // 4, np.float32)
+    # Both ways once: each page is there before the clock starts.
+    tensor.write(array)
+    tensor.read(array)
+    pair = CopyPair(LARGE)
+    try:
+        return bench.compare(side(lambda: work(tensor, array)), pair.copy, times=1, scale=_SCALE)
+    finally:
+        pair.close()
+        tensor.destroy()
+
+
+@REGISTRY.figure(
+    "write-256m",
+    "write() of 256 MiB from the caller's array",
+    TIMES,
+    drivers=_CPU_DRIVERS,
+    baseline="memcpy",
+    judged_on="lavapipe",
+    must=_MUST,
+)
+def write(bench: Bench) -> Measured:
+    return _beside_memcpy(bench, lambda tensor, array: tensor.write(array))
+
+
+@REGISTRY.figure(
+    "read-256m",
+    "read() of 256 MiB into the caller's array",
+    TIMES,
+    drivers=_CPU_DRIVERS,
+    baseline="memcpy",
+    judged_on="lavapipe",
+    must=_MUST,
+)
+def read(bench: Bench) -> Measured:
+    return _beside_memcpy(bench, lambda tensor, array: tensor.read(out=array))
+
+
+@REGISTRY.figure(
+    "shared-64m",
+    "deviceAndHost of 64 MiB: eval, np.asarray",
+    TIMES,
+    drivers=_CPU_DRIVERS,
+    baseline="memcpy of it",
+    judged_on="lavapipe",
+    must=0.1,
+)
+def shared(bench: Bench) -> Measured:
+    manager = bench.manager
+    # A dispatch of one group in a large tensor: what is left is the cost of handing the tensor to the device and back.
+    tensors = [manager.zeros(SHARED // 4, np.float32, "deviceAndHost") for _ in range(3)]
+    left, _, product = tensors
+    algorithm = manager.algorithm(tensors, bench.spirv, (1, 1, 1))
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+    values = left.numpy()
+
+    def round_trip() -> np.ndarray:
+        values[:64] = 2.0
+        sequence.eval()
+        return np.asarray(product)
+
+    if not np.shares_memory(round_trip(), product.data()):
+        raise RuntimeError("np.asarray copied a deviceAndHost tensor")
+    pair = CopyPair(SHARED)
+    try:
+        return bench.compare(side(round_trip), pair.copy, times=1, scale=_SCALE, submits=True)
+    finally:
+        pair.close()
+
+
+@REGISTRY.figure(
+    "load-256m",
+    "load_tensors of a 256 MiB file",
+    TIMES,
+    drivers=_CPU_DRIVERS,
+    baseline="np.fromfile",
+    judged_on="lavapipe",
+    must=1.0,
+)
+def load(bench: Bench) -> Measured:
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as folder:
+        path = Path(folder) / "model.safetensors"
+        layer = bench.manager.tensor(np.ones(LARGE // 16, np.float32))
+        layer.write(layer.data())
+        kp.save_tensors(path, {f"layers.{number}": layer for number in range(4)})
+        layer.destroy()
+        # The file is in the system's cache on both sides, and both make what they read into.
+        ours = prepared(lambda: None, lambda: kp.load_tensors(path, bench.manager, progress=False))
+        theirs = prepared(lambda: None, lambda: np.fromfile(path, np.uint8))
+        return bench.compare(ours, theirs, times=1, scale=_SCALE)
