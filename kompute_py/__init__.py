@@ -43,6 +43,7 @@ from .errors import (
     UnimplementedError,
 )
 from .image import Image
+from .kernel import Kernel, OpKernel
 from .manager import Manager, alive, manager
 from .memory import Memory
 from .operations import (
@@ -68,6 +69,7 @@ from .parameters import (
 )
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
+from .shader_module import ShaderModule
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 
@@ -86,6 +88,7 @@ __all__ = [
     "Image",
     "InternalError",
     "InvalidArgumentError",
+    "Kernel",
     "KomputeError",
     "KomputeWarning",
     "Manager",
@@ -96,6 +99,7 @@ __all__ = [
     "OpBase",
     "OpCopy",
     "OpFill",
+    "OpKernel",
     "OpMult",
     "OpSyncDevice",
     "OpSyncLocal",
@@ -108,6 +112,7 @@ __all__ = [
     "Shader",
     "ShaderCompileError",
     "ShaderCompileWarning",
+    "ShaderModule",
     "Tensor",
     "TensorDataTypes",
     "TensorDict",

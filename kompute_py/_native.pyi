@@ -120,6 +120,8 @@ class Memory:
         """Waits for pending work that uses it."""
     host_visible: bool
     """Whether the device's memory of it can be seen by the host."""
+    on_device: bool
+    """Whether anything was ever written to the device's memory of it."""
     vk_memory: int
     vk_memory_offset: int
 
@@ -150,6 +152,7 @@ class BufferView:
     def write(self, data: np.ndarray, offset: int = 0) -> None: ...
     def wait(self) -> None: ...
     host_visible: bool
+    on_device: bool
     vk_memory: int
     vk_memory_offset: int
     vk_buffer: int
@@ -203,6 +206,15 @@ def op_fill(memories: Sequence[Buffer | BufferView], word: int) -> Operation:
     """Fills each whole buffer with a repeated 32-bit word (little end first; sizes that are no multiple of 4 are filled to the end)."""
 
 def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
+
+class BoundDispatch(Operation):
+    """A dispatch whose groups and push constants can change; what holds it is built anew at its next submission."""
+
+    def set(self, groups: tuple[int, int, int], push_constants: bytes) -> None: ...
+
+def op_bound_dispatch(
+    algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes
+) -> BoundDispatch: ...
 def op_custom(
     context: Context,
     name: str,
@@ -270,6 +282,9 @@ def validate_spirv(
     relax_block_layout: bool = True,
     workgroup_scalar_block_layout: bool = False,
 ) -> str: ...
+def reflect_spirv(spirv: bytes) -> dict[str, Any]:
+    """`Shader.reflection` of a module, without a device."""
+
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
 def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...
 def decompile_spirv(spirv: bytes, language: str, entry: str) -> str: ...

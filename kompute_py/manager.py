@@ -28,6 +28,7 @@ from .errors import (
     OutOfRangeError,
 )
 from .image import Image
+from .kernel import Kernel
 from .memory import DEVICE, Memory, to_memory_type
 from .options import resolve_options, string_tuple
 from .sequence import Sequence
@@ -354,6 +355,18 @@ class Manager:
     ) -> Sequence:
         """A Sequence on one of the Manager's queues. See `kp.Sequence` for the arguments and what is raised."""
         return Sequence(self, queue_index, total_timestamps, timestamps=timestamps)
+
+    def kernel(self, source: Any, **options: Any) -> Kernel:
+        """A Kernel: a shader that is called like a function.
+
+        `source` is GLSL or HLSL text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or any object with ``to_spirv()``.
+        Options: `name`, and what `kp.compile` takes (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
+        `target`), and `includes`, texts by name that ``#include`` finds before any file.
+
+        Raises ShaderCompileError where the source does not compile, InvalidArgumentError for what is no SPIR-V or an unknown
+        option, UnimplementedError where the device lacks what the shader needs, NotFoundError for a path with no file.
+        """
+        return Kernel(self, source, **options, stacklevel=3)
 
     def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
         limits = self._max_groups

@@ -80,7 +80,9 @@ class Tensor(Memory):
         keys: tuple[Any, ...] = key
         if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str)):
             dtype, keys = keys[0], ()
-        first, shape = locate(self._shape, keys, self._describe(), _COPY_INSTEAD) if keys else (0, self._shape)
+        first, shape = (
+            locate(self._shape, keys, self._describe(), _COPY_INSTEAD) if keys else (0, self._shape)
+        )
         element = self._dtype if dtype is None else to_dtype(dtype)
         shape = retyped(shape, self._dtype, element, self._describe())
         return self._part(first * self._dtype.itemsize, shape, element)

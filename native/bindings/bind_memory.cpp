@@ -169,6 +169,7 @@ void bind_memory(py::module_& m) {
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
         .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
+        .def_property_readonly("on_device", &Resource::on_device)
         .def_property_readonly("vk_memory",
                                [](const Resource& r) { return handle_value(r.device_memory().memory()); })
         .def_property_readonly("vk_memory_offset",
@@ -209,6 +210,7 @@ void bind_memory(py::module_& m) {
                  wait(v.buffer());
              })
         .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
+        .def_property_readonly("on_device", [](const BufferView& v) { return v.buffer().on_device(); })
         .def_property_readonly(
             "vk_memory",
             [](const BufferView& v) { return handle_value(v.buffer().device_memory().memory()); })

@@ -178,6 +178,16 @@ py::dict reflection_to_python(const ShaderInfo& info) {
 }
 
 void bind_shader(py::module_& m) {
+    m.def("reflect_spirv", [](const py::bytes& spirv) {
+        const std::string_view bytes = spirv;
+        if (bytes.empty() || bytes.size() % 4 != 0)
+            throw Error(ErrorKind::invalid_argument,
+                        "Not SPIR-V: " + std::to_string(bytes.size()) +
+                            " bytes, but a module is a non-empty whole number of 4-byte words");
+        std::vector<uint32_t> words(bytes.size() / 4);
+        std::memcpy(words.data(), bytes.data(), bytes.size());
+        return reflection_to_python(reflect(words));
+    });
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
         .def_property(

@@ -52,6 +52,10 @@ std::vector<Point> Object::pending() {
     return points;
 }
 
+void Object::outdate_recordings() noexcept {
+    for (const auto& user : users_) (void)user.stream->make_stale();
+}
+
 void Object::destroy() {
     std::vector<Point> points;
     {

@@ -49,6 +49,8 @@ public:
 
     // Ends of all submitted work that uses the object and may still run.
     [[nodiscard]] std::vector<Point> pending();
+    // What recordings of this object contain has changed: each is built anew at its next submission. Under the graph mutex.
+    void outdate_recordings() noexcept;
 
 protected:
     // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.

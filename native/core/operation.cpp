@@ -8,10 +8,35 @@
 namespace kp {
 namespace {
 
-class Dispatch final : public Operation {
+// The push constants, defaults applied, of a dispatch that the device can run.
+std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& groups,
+                    std::string push_constants) {
+    algorithm.require_init("dispatch");
+    const auto& limits = algorithm.device().limits();
+    for (size_t axis = 0; axis < 3; ++axis)
+        if (groups[axis] == 0 || groups[axis] > limits.maxComputeWorkGroupCount[axis])
+            throw Error(
+                ErrorKind::invalid_argument,
+                "Cannot dispatch " + std::to_string(groups[0]) + " x " + std::to_string(groups[1]) + " x " +
+                    std::to_string(groups[2]) + " workgroups: axis " + "xyz"[axis] + " must be 1 to " +
+                    std::to_string(limits.maxComputeWorkGroupCount[axis]) +
+                    " on this device (maxComputeWorkGroupCount). Use a larger local size or more axes");
+    if (push_constants.empty()) push_constants = algorithm.push_constants();
+    const auto& push = algorithm.pipeline().layout->push;
+    if (push_constants.empty() && push.size != 0)
+        push_constants.assign(push.size,
+                              '\0');  // a block whose values nobody gave reads as zero, not as noise
+    if (push_constants.size() != push.size)
+        throw Error(ErrorKind::invalid_argument,
+                    "Push constants of " + std::to_string(push_constants.size()) +
+                        " bytes do not fit the shader's block of " + std::to_string(push.size) + " bytes");
+    return push_constants;
+}
+
+class Dispatch final : public BoundDispatch {
 public:
     Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, std::string push_constants)
-        : Operation(algorithm->shared_device(), "OpAlgoDispatch"),
+        : BoundDispatch(algorithm->shared_device(), "OpAlgoDispatch"),
           algorithm_(std::move(algorithm)),
           groups_(groups),
           push_constants_(std::move(push_constants)) {}
@@ -36,6 +61,15 @@ public:
             to.vk.vkCmdPushConstants(to.commands, layout.handle, VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());
         to.vk.vkCmdDispatch(to.commands, groups_[0], groups_[1], groups_[2]);
+    }
+
+    void set(std::array<uint32_t, 3> groups, std::string push_constants) override {
+        push_constants = checked(*algorithm_, groups, std::move(push_constants));
+        // Commands are recorded under the same lock.
+        const std::lock_guard lock(device().graph_mutex());
+        groups_ = groups;
+        push_constants_ = std::move(push_constants);
+        algorithm_->outdate_recordings();
     }
 
 private:
@@ -80,25 +114,13 @@ private:
 
 OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                            std::string push_constants) {
-    algorithm->require_init("dispatch");
-    const auto& limits = algorithm->device().limits();
-    for (size_t axis = 0; axis < 3; ++axis)
-        if (groups[axis] == 0 || groups[axis] > limits.maxComputeWorkGroupCount[axis])
-            throw Error(
-                ErrorKind::invalid_argument,
-                "Cannot dispatch " + std::to_string(groups[0]) + " x " + std::to_string(groups[1]) + " x " +
-                    std::to_string(groups[2]) + " workgroups: axis " + "xyz"[axis] + " must be 1 to " +
-                    std::to_string(limits.maxComputeWorkGroupCount[axis]) +
-                    " on this device (maxComputeWorkGroupCount). Use a larger local size or more axes");
-    if (push_constants.empty()) push_constants = algorithm->push_constants();
-    const auto& push = algorithm->pipeline().layout->push;
-    if (push_constants.empty() && push.size != 0)
-        push_constants.assign(push.size,
-                              '\0');  // a block whose values nobody gave reads as zero, not as noise
-    if (push_constants.size() != push.size)
-        throw Error(ErrorKind::invalid_argument,
-                    "Push constants of " + std::to_string(push_constants.size()) +
-                        " bytes do not fit the shader's block of " + std::to_string(push.size) + " bytes");
+    return make_bound_dispatch(std::move(algorithm), groups, std::move(push_constants));
+}
+
+std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
+                                                   std::array<uint32_t, 3> groups,
+                                                   std::string push_constants) {
+    push_constants = checked(*algorithm, groups, std::move(push_constants));
     return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(push_constants));
 }
 

@@ -5,6 +5,7 @@
 #include "object.hpp"
 #include "resource_range.hpp"
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,6 +52,17 @@ using OperationPtr = std::shared_ptr<const Operation>;
 [[nodiscard]] OperationPtr make_fill(std::vector<ResourceRange> buffers, uint32_t word);
 [[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                                          std::string push_constants);
+
+// A dispatch whose groups and push constants can change: recordings that hold it are built anew at their next submission.
+class BoundDispatch : public Operation {
+public:
+    using Operation::Operation;
+    // Throws what make_dispatch throws; nothing has changed then.
+    virtual void set(std::array<uint32_t, 3> groups, std::string push_constants) = 0;
+};
+[[nodiscard]] std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
+                                                                 std::array<uint32_t, 3> groups,
+                                                                 std::string push_constants);
 
 struct CustomUses {
     bool declared = false;

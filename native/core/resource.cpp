@@ -151,6 +151,7 @@ void Resource::write(const void* data, uint64_t offset, uint64_t size) {
     check_range(offset, size, "write");
     if (size == 0) return;
     wait_for_work();
+    note_on_device();
     if (direct_) {
         first_copy(direct_ + offset, data, size);
         flush(device_memory());

@@ -4,6 +4,7 @@
 #include "memory.hpp"
 #include "object.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,9 @@ public:
     [[nodiscard]] const Allocation& device_memory() const noexcept;
     // Keeps the bytes behind host_data() alive beyond destroy().
     [[nodiscard]] std::shared_ptr<void> keep_host() const;
+    // Whether anything was ever written to the device's memory of it, or is about to be by a recording that was built.
+    [[nodiscard]] bool on_device() const noexcept { return on_device_.load(std::memory_order_relaxed); }
+    void note_on_device() noexcept { on_device_.store(true, std::memory_order_relaxed); }
     // A view of host_data() was handed out. Nobody tells when it dies, but it keeps this object alive for as long.
     void note_view() noexcept { viewed_ = true; }
     // The device closes: if there may be views, the bytes behind them stay until this object goes.
@@ -82,6 +86,7 @@ protected:
     std::shared_ptr<void> kept_for_views_;
     std::byte* direct_ = nullptr;
     bool viewed_ = false;
+    std::atomic<bool> on_device_{false};
     uint64_t nbytes_;
     MemoryType memory_type_;
 

@@ -107,7 +107,7 @@ Point Stream::make_stale() noexcept {
     return last_point();
 }
 
-bool Stream::submit() {
+bool Stream::submit(int attempts) {
     require_init("evaluate");
     if (is_running())
         throw Error(ErrorKind::failed_precondition,
@@ -142,10 +142,12 @@ bool Stream::submit() {
             return true;
         }
     }
-    // Another thread destroyed something a moment ago, or an operation that was just recorded did.
+    // Another thread destroyed or changed something a moment ago, or an operation that was just recorded did. Building
+    // again finds out which; it throws for what was destroyed.
     require_init("evaluate");
-    for (const auto& operation : operations_) operation->check();
-    throw Error(ErrorKind::failed_precondition, "An object that the " + label() + " uses was destroyed");
+    if (attempts > 1) return submit(attempts - 1);
+    throw Error(ErrorKind::failed_precondition,
+                "The " + label() + " cannot be evaluated: an operation changes it each time it is recorded");
 }
 
 bool Stream::poll() {
@@ -288,6 +290,8 @@ void Stream::register_users() {
     for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
         auto& planned = plan_.objects()[slot];
         Object& object = *planned.object;
+        if (planned.written && (object.kind() == ObjectKind::buffer || object.kind() == ObjectKind::image))
+            static_cast<Resource&>(object).note_on_device();
         if (!object.is_init())
             stale_.store(true, std::memory_order_seq_cst);  // destroyed since check(); submit() finds out
         if (several_queues) {

@@ -32,8 +32,8 @@ public:
     // Builds anew at the next submission.
     void rerecord();
 
-    // Returns false when there is nothing to submit.
-    bool submit();
+    // Returns false when there is nothing to submit. `attempts`: how often it builds anew for what others change meanwhile.
+    bool submit(int attempts = 16);
     // Whether the submission has finished; collects it if so. One driver call at most.
     [[nodiscard]] bool poll();
     // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.

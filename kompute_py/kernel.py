@@ -1,0 +1,616 @@
+"""Kernel: a shader that is called like a function.
+
+Everything about a call comes from the shader's reflection (`signature`). A call finds, or records once, a stream of one
+dispatch for the memory that it is given, and evaluates that; values of push constants and the grid are changed in place.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _native
+from .algorithm import to_groups
+from .constants import NO_SPECIALIZATION, Specialization
+from .errors import ArgumentTypeError, InvalidArgumentError
+from .memory import DEVICE, Memory
+from .operations import OpBase
+from .reflection import check_push_size, plan_of
+from .shader_module import ShaderModule
+from .signature import MISSING, Parameter, Signature
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+_EMPTY: Mapping[str, Any] = {}
+_MOST_CALLS = 64  # recorded calls that a kernel keeps
+_MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
+
+
+class OpKernel(OpBase):
+    """A kernel with its arguments bound, to be recorded: made by ``kernel.bind(...)``.
+
+    `set` changes push constants and the grid; every recording that holds it runs the new values at its next evaluation.
+    """
+
+    __slots__ = ("_groups", "_kernel", "_members", "_memories", "_native", "_push")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        memories: tuple[Memory, ...],
+        groups: tuple[int, int, int],
+        members: dict[str, Any],
+    ) -> None:
+        self._kernel = kernel
+        self._memories = memories
+        self._members = members
+        self._groups = groups
+        self._push = kernel._pack(members)
+        self._native: Any = kernel._dispatch(memories, groups, self._push)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._kernel
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """Workgroups that run in x, y, z."""
+        return self._groups
+
+    @property
+    def push_constants(self) -> dict[str, Any]:
+        """The values of the push constants by name."""
+        return dict(self._members)
+
+    def set(
+        self,
+        *,
+        grid: Any = None,
+        groups: Any = None,
+        push: Mapping[str, Any] = _EMPTY,
+        **members: Any,
+    ) -> OpKernel:
+        """Changes push constants, and with `grid` (invocations) or `groups` (workgroups) how many run. Returns itself.
+
+        What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the operation.
+        Raises InvalidArgumentError for unknown names or values that do not fit; nothing has changed then.
+        """
+        kernel = self._kernel
+        known = kernel.signature.push.names if kernel.signature.push is not None else ()
+        for name in (*push, *members):
+            if name not in known:
+                raise kernel.signature._unknown(kernel.name, name, known, "push constant")
+        values = {**self._members, **push, **members}
+        packed = kernel._pack(values)
+        count = self._groups if grid is None and groups is None else kernel._count(grid, groups, ())
+        self._native.set(count, packed)
+        self._members, self._groups, self._push = values, count, packed
+        return self
+
+    def __repr__(self) -> str:
+        values = "".join(f" {name}={value!r}" for name, value in self._members.items())
+        return f"<kp.OpKernel {self._kernel.name} groups={self._groups}{values}>"
+
+
+class _Call:
+    """One dispatch, recorded for certain memory."""
+
+    __slots__ = ("__weakref__", "fresh", "groups", "native", "push", "stream", "watchers")
+
+    def __init__(self, native: Any, stream: Any, groups: tuple[int, int, int], push: bytes) -> None:
+        self.native = native
+        self.stream = stream
+        self.groups = groups
+        self.push = push
+        self.watchers: list[Any] = []
+
+    def prepare(self, groups: tuple[int, int, int], push: bytes) -> None:
+        if groups != self.groups or push != self.push:
+            self.native.set(groups, push)
+            self.groups, self.push = groups, push
+
+
+class Kernel:
+    """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
+
+    ::
+
+        scale = mgr.kernel('''
+            #version 450
+            layout(local_size_x = 64) in;
+            layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+            layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+            layout(push_constant) uniform P { float factor; };
+            void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = factor * x[i]; }
+        ''')
+        y = scale(np.arange(8, dtype=np.float32), np.empty(8, np.float32), factor=2.0)
+
+    **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name, else that of the
+    block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
+    ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
+    `bind` and `push`. Tensors, views of them and Images are used in place. NumPy arrays (and lists) are copied in; those that
+    the shader writes are copied back, and returned.
+
+    **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader checks its bounds;
+    ``groups=`` counts workgroups. Left out, the grid is the reversed shape of the first argument that is written (of an image,
+    its width, height and depth).
+
+    A call blocks until the device is done. Of tensors with a host copy it uploads those that were never on the device; results
+    stay there: ``t.read()``, or record `bind` between OpSyncDevice and OpSyncLocal. `submit` does not block.
+
+    One kernel can be called from several threads; the calls run one after the other.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_calls",
+        "_fast",
+        "_local_size",
+        "_lock",
+        "_manager",
+        "_module",
+        "_native",
+        "_scratch",
+        "_signature",
+        "_special",
+        "_specialized",
+        "_values",
+        "_watch",
+        "name",
+    )
+
+    def __init__(
+        self,
+        manager: Manager,
+        source: Any,
+        *,
+        name: str | None = None,
+        language: str | None = None,
+        entry: str = "main",
+        defines: Mapping[str, object] | None = None,
+        include_dirs: Iterable[str | os.PathLike[str]] = (),
+        includes: Mapping[str, str] | None = None,
+        optimize: bool = True,
+        debug_info: bool = False,
+        target: str = "vulkan1.2",
+        stacklevel: int = 2,
+    ) -> None:
+        module = ShaderModule(
+            source,
+            name=name,
+            language=language,
+            entry=entry,
+            defines=defines,
+            include_dirs=include_dirs,
+            includes=includes,
+            optimize=optimize,
+            debug_info=debug_info,
+            target=target,
+            stacklevel=stacklevel + 1,
+        )
+        native = manager._native.shader(module.to_spirv())
+        check_push_size(plan_of(native), manager._max_push, manager._device_name)
+        self._setup(manager, module, native, NO_SPECIALIZATION, {}, {})
+
+    def _setup(
+        self,
+        manager: Manager,
+        module: ShaderModule,
+        native: _native.Shader,
+        special: Specialization,
+        values: dict[str | int, Any],
+        specialized: dict[str, Kernel],
+    ) -> None:
+        self._manager = manager
+        self._module = module
+        self._native = native
+        self._signature = module.signature
+        self._special = special
+        self._values = values
+        self._specialized = specialized
+        self.name: str = module.name
+        """What errors, validation messages and profiles call it."""
+        self._local_size = _local_size(module.signature, special)
+        self._watch = manager._watch
+        self._lock = threading.RLock()
+        self._calls: OrderedDict[tuple[Any, ...], _Call] = OrderedDict()
+        # Exactly repeated calls: (ids of positional arguments, keywords) -> what was prepared for them.
+        self._fast: dict[Any, tuple[_Call, tuple[int, int, int], bytes]] = {}
+        self._scratch: OrderedDict[tuple[Any, ...], Memory] = OrderedDict()
+        if self._watch is not None:
+            self._watch()
+
+    # -- calling -------------------------------------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        *args: Any,
+        **keywords: Any,
+    ) -> Any:
+        """Runs the shader and waits until it is done: see `Kernel` for the arguments.
+
+        Returns the arrays of NumPy arguments that the shader wrote: None, one, or a tuple in the order of the bindings.
+
+        Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of the wrong
+        kind, push constants out of range, a grid of zero or beyond the device's limits; ArgumentTypeError for objects of wrong
+        types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
+        """
+        key = _fast_key(args, keywords)
+        with self._lock:
+            found = self._fast.get(key) if key is not None else None
+            if found is not None:
+                call, groups, push = found
+                if call.groups is not groups or call.push is not push:
+                    call.prepare(groups, push)
+                call.stream.eval()
+                if self._watch is not None:
+                    self._watch()
+                return None
+            return self._run(args, keywords, key)
+
+    def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
+        grid, groups, values, members = self._resolve(args, keywords)
+        memories: list[Any] = []
+        results: list[tuple[np.ndarray[Any, Any], Memory]] = []
+        given = True
+        for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
+            if value is MISSING or isinstance(value, Memory):
+                memories.append(value)
+                continue
+            given = False
+            array, memory = self._borrow(i, parameter, value)
+            memories.append(memory)
+            if parameter.written:
+                results.append((array, memory))
+        bound = self._checked(memories)
+        count = self._count(grid, groups, bound)
+        push = self._pack(members)
+        call = self._recorded(bound, count, push)
+        call.prepare(count, push)
+        upload(bound)
+        call.stream.eval()
+        if self._watch is not None:
+            self._watch()
+        if given and key is not None:
+            self._fast[key] = (call, call.groups, call.push)
+            if len(self._fast) > 4 * _MOST_CALLS:
+                self._fast.clear()
+        for array, memory in results:
+            memory.read(array)
+        if not results:
+            return None
+        arrays = tuple(array for array, _ in results)
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def bind(self, *args: Any, **keywords: Any) -> OpKernel:
+        """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
+
+        Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Nothing is
+        uploaded: record OpSyncDevice. Raises what a call raises.
+        """
+        grid, groups, values, members = self._resolve(args, keywords)
+        for parameter, value in zip(self._signature.parameters, values, strict=True):
+            if value is not MISSING and not isinstance(value, Memory):
+                raise ArgumentTypeError(
+                    f"{self.name}.bind: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image, whose "
+                    "contents every evaluation then uses"
+                )
+        bound = self._checked(values)
+        return OpKernel(self, bound, self._count(grid, groups, bound), members)
+
+    def _resolve(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Any, Any, list[Any], dict[str, Any]]:
+        rest = dict(keywords)
+        grid, groups = rest.pop("grid", None), rest.pop("groups", None)
+        bind, push = rest.pop("bind", None) or _EMPTY, rest.pop("push", None) or _EMPTY
+        for name, mapping in (("bind", bind), ("push", push)):
+            if not isinstance(mapping, Mapping):
+                raise ArgumentTypeError(
+                    f"{self.name}: {name} is a {type(mapping).__name__}; give {{name: value}}"
+                )
+        values, members = self._signature.resolve(self.name, args, rest, bind, push)
+        return grid, groups, values, members
+
+    def _checked(self, values: Iterable[Any]) -> tuple[Memory, ...]:
+        """The memory of each parameter; what is not given, since the shader does not use it, repeats another."""
+        parameters = self._signature.parameters
+        bound: list[Any] = []
+        for parameter, value in zip(parameters, values, strict=True):
+            if value is not MISSING:
+                self._check(parameter, value)
+            bound.append(value)
+        return tuple(bound)
+
+    def _check(self, parameter: Parameter, memory: Memory) -> None:
+        what = f"{self.name}: {parameter.name!r}"
+        if memory._manager is not self._manager:
+            raise InvalidArgumentError(
+                f"{what} ({memory._describe()}) belongs to {memory._manager!r}, the kernel to {self._manager!r}"
+            )
+        if not memory._is_init():
+            memory._require_init(f"be {parameter.name!r} of {self.name}")
+        if memory._is_image is not parameter.is_image:
+            raise InvalidArgumentError(
+                f"{what} is a {parameter.kind} ({parameter.type}); {memory._describe()} is none: give "
+                f"{'mgr.image(...)' if parameter.is_image else 'mgr.tensor(...)'}"
+            )
+        if parameter.is_image:
+            return
+        dtype = memory._dtype
+        if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None:
+            raise ArgumentTypeError(
+                f"{what} is {parameter.type}, which holds {parameter.dtype}; {memory._describe()} does not. Convert the "
+                f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: tensor.view(np.{parameter.dtype})"
+            )
+        if memory.nbytes < parameter.size:
+            raise InvalidArgumentError(
+                f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {memory._describe()} has {memory.nbytes}"
+            )
+
+    def _borrow(self, index: int, parameter: Parameter, value: Any) -> tuple[np.ndarray[Any, Any], Memory]:
+        """(array, tensor that holds a copy of it) for a NumPy argument."""
+        what = f"{self.name}: {parameter.name!r}"
+        if parameter.is_image or parameter.kind == "sampler":
+            raise ArgumentTypeError(
+                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with mgr.image(...)"
+            )
+        if isinstance(value, np.ndarray):
+            array = value
+            if parameter.written and not array.flags.writeable:
+                raise InvalidArgumentError(f"{what} is written by the shader; the array is read-only")
+        elif isinstance(value, (list, tuple, int, float, np.generic)) or hasattr(value, "__array__"):
+            array = np.array(value, dtype=parameter.dtype)
+        else:
+            raise ArgumentTypeError(
+                f"{what} is a {type(value).__name__}; give a Tensor, an Image or a NumPy array"
+            )
+        if array.size == 0:
+            raise InvalidArgumentError(f"{what} is an array with no element")
+        key = (index, array.shape, array.dtype.str if array.dtype.names is None else array.dtype)
+        memory = self._scratch.pop(key, None)
+        if memory is None or not memory._is_init():
+            memory = self._manager.empty(array.shape, array.dtype, "storage")
+        self._check(parameter, memory)
+        self._scratch[key] = memory
+        while len(self._scratch) > _MOST_SCRATCH:
+            self._scratch.popitem(last=False)
+        # Contents that the shader only writes may be partly kept: what it does not write stays as the caller had it.
+        memory.write(array)
+        return array, memory
+
+    def _count(self, grid: Any, groups: Any, bound: tuple[Any, ...]) -> tuple[int, int, int]:
+        if grid is not None and groups is not None:
+            raise InvalidArgumentError(
+                f"{self.name}: give grid (invocations) or groups (workgroups), not both"
+            )
+        if groups is not None:
+            given = to_groups(groups, f"{self.name}: groups")
+            if given[0] == 0:
+                raise InvalidArgumentError(f"{self.name}: groups is {groups!r}; at least 1 workgroup runs")
+            count = (given[0], given[1] or 1, given[2] or 1)
+            self._manager._check_groups(count, f"{self.name}: groups {groups!r}")
+            return count
+        if grid is None:
+            x, y, z = self._default_grid(bound)
+        else:
+            x, y, z = to_groups(grid, f"{self.name}: grid")
+            if x == 0:
+                raise InvalidArgumentError(
+                    f"{self.name}: grid is {grid!r}; it counts invocations, at least 1"
+                )
+        i, j, k = self._local_size
+        count = (-(-x // i), -(-max(y, 1) // j), -(-max(z, 1) // k))
+        self._manager._check_groups(
+            count, f"{self.name}: grid {(x, max(y, 1), max(z, 1))} with local size {self._local_size}"
+        )
+        return count
+
+    def _default_grid(self, bound: tuple[Any, ...]) -> tuple[int, int, int]:
+        for parameter, memory in zip(self._signature.parameters, bound, strict=False):
+            if not parameter.written or memory is MISSING:
+                continue
+            if memory._is_image:
+                shape: tuple[int, ...] = (memory.height, memory.width)
+            else:
+                shape = memory._shape
+            if len(shape) > 3:
+                raise InvalidArgumentError(
+                    f"{self.name}: {parameter.name!r} has shape {shape}, of more than three axes: say how many "
+                    f"invocations run, for example grid=({math.prod(shape)},)"
+                )
+            reversed_shape = (*reversed(shape), 1, 1, 1)
+            return reversed_shape[0], reversed_shape[1], reversed_shape[2]
+        raise InvalidArgumentError(
+            f"{self.name} writes no argument whose shape could be the grid: give grid= (invocations) or groups="
+        )
+
+    def _pack(self, members: Mapping[str, Any]) -> bytes:
+        push = self._signature.push
+        return b"" if push is None else push.pack(members, self.name)
+
+    def _dispatch(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> Any:
+        """The native operation. Binding i of set 0 is place i of what the core takes; gaps repeat the first memory."""
+        places: dict[int, Any] = {
+            parameter.binding: memory._native
+            for parameter, memory in zip(self._signature.parameters, bound, strict=True)
+            if memory is not MISSING and parameter.set == 0
+        }
+        filler = next(iter(places.values()), None)
+        top = max((p.binding for p in self._signature.parameters if p.set == 0), default=-1)
+        natives = [places.get(i, filler) for i in range(top + 1)] if filler is not None else []
+        algorithm = self._manager._native.algorithm(
+            self._native, natives, groups, self._special.data, self._special.entries, push
+        )
+        algorithm.name = self.name
+        return _native.op_bound_dispatch(algorithm, groups, push)
+
+    def _recorded(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> _Call:
+        key = tuple(map(id, bound))
+        calls = self._calls
+        call = calls.get(key)
+        if call is not None:
+            calls.move_to_end(key)
+            return call
+        native = self._dispatch(bound, groups, push)
+        stream = self._manager._native.stream(0, 0)
+        stream.name = self.name
+        stream.record(native)
+        call = _Call(native, stream, groups, push)
+        calls[key] = call
+        # What is recorded keeps its memory: it must not outlive the tensors that it was recorded for.
+        forget = _Forget(weakref.ref(self), key)
+        call.watchers = [weakref.ref(memory, forget) for memory in bound if memory is not MISSING]
+        while len(calls) > _MOST_CALLS:
+            self._drop(next(iter(calls)))
+        return call
+
+    def _drop(self, key: tuple[Any, ...]) -> None:
+        call = self._calls.pop(key, None)
+        if call is not None:
+            for fast in [k for k, (found, _, _) in list(self._fast.items()) if found is call]:
+                self._fast.pop(fast, None)
+
+    # -- specialization ------------------------------------------------------------------------------------------------
+
+    def specialize(self, **constants: Any) -> Kernel:
+        """The kernel with these specialization constants, by name; those not named keep their values. Cached.
+
+        Raises InvalidArgumentError for a name that the shader lacks or a value that does not fit its type.
+        """
+        if not constants:
+            return self
+        values: dict[str | int, Any] = dict(self._values)
+        values.update(constants)
+        special = self._signature.spec.pack(values)
+        # By id, whatever the order in which they were given.
+        key = repr(sorted((identity, special.data[at : at + size]) for identity, at, size in special.entries))
+        with self._lock:
+            found = self._specialized.get(key)
+            if found is None:
+                found = Kernel.__new__(Kernel)
+                found._setup(self._manager, self._module, self._native, special, values, self._specialized)
+                self._specialized[key] = found
+        return found
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    @property
+    def module(self) -> ShaderModule:
+        """The shader."""
+        return self._module
+
+    @property
+    def signature(self) -> Signature:
+        """Its arguments."""
+        return self._signature
+
+    @property
+    def reflection(self) -> dict[str, Any]:
+        """What the shader says about itself, as plain data."""
+        return self._module.reflection
+
+    @property
+    def local_size(self) -> tuple[int, int, int]:
+        """Invocations of one workgroup in x, y, z, with the specialization constants applied."""
+        return self._local_size
+
+    @property
+    def spec_constants(self) -> dict[str, Any]:
+        """The specialization constants by name (or number where it has none): values given, else the defaults."""
+        constants: dict[str, Any] = {}
+        for c in self._signature.spec_constants:
+            constants[c["name"] or str(c["id"])] = self._values.get(c["name"], c["default"])
+        return constants
+
+    def disassembly(self) -> str:
+        """The SPIR-V as text."""
+        return self._module.disassembly()
+
+    def to(self, language: str) -> str:
+        """The shader written in "glsl" or "hlsl"."""
+        return self._module.to(language)
+
+    def to_spirv(self) -> bytes:
+        """The SPIR-V."""
+        return self._module.to_spirv()
+
+    def __str__(self) -> str:
+        signature = self._signature
+        lines = [signature.text(self.name), f"  local size  {' x '.join(map(str, self._local_size))}"]
+        for p in signature.parameters:
+            lines.append(f"  binding     {p.set}.{p.binding} {p.name}: {p.kind}, {p.type}, {p.access}")
+        if signature.push is not None:
+            lines.append(f"  push        {signature.push.name}: {signature.push.size} bytes")
+        for name, value in self.spec_constants.items():
+            lines.append(f"  constant    {name} = {value}")
+        needs = [c for c in signature.capabilities if c != "Shader"]
+        if needs:
+            lines.append(f"  needs       {', '.join(needs)}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<kp.Kernel {self._signature.text(self.name)}>"
+
+
+class _Forget:
+    """Called when a tensor dies: drops the calls that were recorded for it. Holds its kernel weakly."""
+
+    __slots__ = ("_kernel", "_key")
+
+    def __init__(self, kernel: weakref.ref[Kernel], key: tuple[Any, ...]) -> None:
+        self._kernel = kernel
+        self._key = key
+
+    def __call__(self, _: Any) -> None:
+        kernel = self._kernel()
+        if kernel is not None:
+            kernel._drop(self._key)
+
+
+def upload(memories: Iterable[Any]) -> None:
+    """Uploads the host copies of those that were never on the device."""
+    for memory in memories:
+        if memory is MISSING or memory._memory_type is not DEVICE or memory._native.on_device:
+            continue
+        memory._native.write(memory.data())
+
+
+def _fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What tells an exactly repeated call: the identities of tensors by position, the values of numbers by name.
+
+    None where a call is more than that. (0.0 and -0.0 are equal, and differ in their bits.)
+    """
+    if not keywords:
+        return tuple(map(id, args))
+    for value in keywords.values():
+        kind = type(value)
+        if (kind is not float and kind is not int) or value == 0:
+            return None
+    return (*map(id, args), *keywords.items())
+
+
+def _local_size(signature: Signature, special: Specialization) -> tuple[int, int, int]:
+    given: dict[int, int] = {
+        identity: int.from_bytes(special.data[offset : offset + size], "little")
+        for identity, offset, size in special.entries
+    }
+    x, y, z = (
+        given.get(identity, length) if identity is not None else length
+        for identity, length in zip(signature.local_size_ids, signature.local_size, strict=True)
+    )
+    return x, y, z

@@ -1,0 +1,147 @@
+"""Push constants by the names of their members, packed by the shader's layout."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .constants import SCALARS, pack_scalar
+from .errors import ArgumentTypeError, InvalidArgumentError
+
+
+class PushMembers:
+    """Packs the members of one shader's push-constant block.
+
+    A scalar takes a number; a vector a sequence of its length; a matrix of R rows and C columns a sequence of R rows (an
+    array of shape (R, C)), whatever its order in memory; an array a sequence of its length; a struct a mapping of all its
+    members, or a sequence in their order. Numbers are converted to the declared type as `mgr.algorithm` does.
+    """
+
+    __slots__ = ("_fast", "_start", "members", "name", "names", "size")
+
+    def __init__(self, reflected: Mapping[str, Any]) -> None:
+        self.name: str = reflected["block_name"] or reflected["name"] or "push constants"
+        self.size: int = reflected["size"]
+        self._start: int = reflected["offset"]
+        self.members: tuple[Mapping[str, Any], ...] = tuple(
+            _named(member, i) for i, member in enumerate(reflected["layout"]["members"])
+        )
+        self.names: tuple[str, ...] = tuple(member["name"] for member in self.members)
+        self._fast = self._plan()
+
+    def _plan(self) -> struct.Struct | None:
+        """One struct for blocks of plain numbers, which most are."""
+        codes, at = ["<"], 0
+        for member in sorted(self.members, key=lambda m: m["offset"]):
+            plain = not member["array"] and member["rows"] <= 1 and member["columns"] <= 1
+            if not plain or member["kind"] not in SCALARS or member["kind"] == "bool":
+                return None
+            offset = member["offset"] - self._start
+            if offset < at:
+                return None
+            scalar = SCALARS[member["kind"]]
+            codes.append(f"{offset - at}x{scalar.code}")
+            at = offset + scalar.size
+        if [m["offset"] for m in self.members] != sorted(m["offset"] for m in self.members):
+            return None
+        codes.append(f"{self.size - at}x")
+        return struct.Struct("".join(codes))
+
+    def pack(self, values: Mapping[str, Any], kernel: str) -> bytes:
+        """The block's bytes from a value for every member.
+
+        Raises InvalidArgumentError for a member that is missing, out of range or of another length, ArgumentTypeError for what
+        is no number.
+        """
+        missing = [name for name in self.names if name not in values]
+        if missing:
+            raise InvalidArgumentError(
+                f"{kernel} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            )
+        if self._fast is not None:
+            try:
+                return self._fast.pack(*[values[name] for name in self.names])
+            except (struct.error, OverflowError, TypeError):
+                pass  # to complain about by name below, or a NumPy array of one number
+        packed = bytearray(self.size)
+        for member in self.members:
+            _pack(
+                packed,
+                member,
+                member["offset"] - self._start,
+                values[member["name"]],
+                f"{kernel}: {member['name']}",
+            )
+        return bytes(packed)
+
+
+def _named(member: Mapping[str, Any], position: int) -> Mapping[str, Any]:
+    return member if member["name"] else {**member, "name": f"member{position}"}
+
+
+def _pack(
+    into: bytearray, layout: Mapping[str, Any], offset: int, value: Any, what: str, axis: int = 0
+) -> None:
+    lengths = layout["array"]
+    if axis < len(lengths):
+        stride = layout["array_strides"][axis]
+        for i, each in enumerate(_sequence(value, lengths[axis], what, "an array")):
+            _pack(into, layout, offset + i * stride, each, f"{what}[{i}]", axis + 1)
+        return
+    if layout["kind"] == "struct":
+        _pack_struct(into, layout, offset, value, what)
+        return
+    scalar = SCALARS[layout["kind"]]
+    rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
+    if columns > 1:
+        stride = layout["matrix_stride"]
+        for r, row in enumerate(_sequence(value, rows, what, f"a matrix of {rows} rows")):
+            for c, each in enumerate(_sequence(row, columns, f"{what}[{r}]", f"a row of {columns} columns")):
+                step = r * stride + c * scalar.size if layout["row_major"] else c * stride + r * scalar.size
+                into[offset + step : offset + step + scalar.size] = pack_scalar(
+                    each, scalar, f"{what}[{r}][{c}]"
+                )
+    elif rows > 1:
+        for r, each in enumerate(_sequence(value, rows, what, "a vector")):
+            at = offset + r * scalar.size
+            into[at : at + scalar.size] = pack_scalar(each, scalar, f"{what}[{r}]")
+    else:
+        if isinstance(value, np.ndarray) and value.size == 1:
+            value = value.reshape(())
+        into[offset : offset + scalar.size] = pack_scalar(value, scalar, what)
+
+
+def _pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: Any, what: str) -> None:
+    members = [_named(member, i) for i, member in enumerate(layout["members"])]
+    if isinstance(value, np.void) and value.dtype.names:
+        value = {name: value[name] for name in value.dtype.names}
+    if isinstance(value, Mapping):
+        names = {member["name"] for member in members}
+        wrong = sorted(set(value) ^ names)
+        if wrong:
+            raise InvalidArgumentError(
+                f"{what} is a struct of {', '.join(m['name'] for m in members)}; {wrong[0]!r} is "
+                f"{'missing' if wrong[0] in names else 'none of them'}"
+            )
+        each = [value[member["name"]] for member in members]
+    else:
+        each = list(_sequence(value, len(members), what, "a struct"))
+    for member, item in zip(members, each, strict=True):
+        _pack(into, member, offset + member["offset"], item, f"{what}.{member['name']}")
+
+
+def _sequence(value: Any, length: int, what: str, kind: str) -> Sequence[Any]:
+    if (
+        isinstance(value, (str, bytes, Mapping))
+        or not hasattr(value, "__len__")
+        or not hasattr(value, "__iter__")
+    ):
+        raise ArgumentTypeError(
+            f"{what} is {kind}: give {length} values, not {value!r} ({type(value).__name__})"
+        )
+    if len(value) != length:
+        raise InvalidArgumentError(f"{what} is {kind} of {length}; {len(value)} values were given")
+    return value

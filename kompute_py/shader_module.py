@@ -1,0 +1,142 @@
+"""ShaderModule: a compute shader as SPIR-V with what it says about itself. Needs no device."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from .errors import ArgumentTypeError, InvalidArgumentError
+from .shader import _compile, _path_of
+from .signature import Signature
+
+_MAGIC = b"\x03\x02\x23\x07"
+_ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
+
+
+class ShaderModule:
+    """A compute shader: compiled from `source`, or the SPIR-V that it is.
+
+    `source` is GLSL or HLSL text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
+    .comp, .glsl, .hlsl, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
+    bytes. The other arguments are those of `kp.compile`; `includes` are texts that ``#include`` finds before any file.
+    `name` is what errors call it; by default the path's stem, else the entry point.
+
+    Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V or for
+    compile options with a source that is SPIR-V already, NotFoundError for a path with no file, ArgumentTypeError for
+    anything else.
+    """
+
+    __slots__ = ("_reflection", "_signature", "_spirv", "files", "language", "name")
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        language: str | None = None,
+        entry: str = "main",
+        defines: Mapping[str, object] | None = None,
+        include_dirs: Iterable[str | os.PathLike[str]] = (),
+        includes: Mapping[str, str] | None = None,
+        optimize: bool = True,
+        debug_info: bool = False,
+        target: str = "vulkan1.2",
+        stacklevel: int = 2,
+    ) -> None:
+        self.files: tuple[str, ...] = ()
+        """The files that it was made from: the source's own and all that it includes."""
+        self.language: str | None = None
+        """"glsl" or "hlsl" where it was compiled, else None."""
+        path = None
+        if isinstance(source, str | os.PathLike) and not (
+            isinstance(source, str) and _ASSEMBLY.match(source)
+        ):
+            path = _path_of(source)
+            compiled = _compile(
+                source,
+                language=language,
+                entry=entry,
+                defines=defines,
+                include_dirs=include_dirs,
+                virtual_includes=includes,
+                optimize=optimize,
+                debug_info=debug_info,
+                target=target,
+                stacklevel=stacklevel + 1,
+            )
+            spirv = compiled.spirv
+            self.files = tuple(compiled.files)
+            binary = path is not None and path.suffix.lower() in (".spv", ".spvasm")
+            self.language = None if binary else language or ("hlsl" if _is_hlsl(path) else "glsl")
+        else:
+            if language is not None or defines or includes or tuple(include_dirs):
+                raise InvalidArgumentError(
+                    "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
+                )
+            spirv = _binary(source)
+            if isinstance(source, ShaderModule):
+                self.files, self.language, name = source.files, source.language, name or source.name
+        self._spirv = spirv
+        self._reflection: dict[str, Any] | None = None
+        self._signature: Signature | None = None
+        self.name: str = name or (path.stem if path is not None else "") or self.reflection["entry"]
+        """What errors call it."""
+
+    def to_spirv(self) -> bytes:
+        """The SPIR-V."""
+        return self._spirv
+
+    @property
+    def reflection(self) -> dict[str, Any]:
+        """What the module says about itself, as plain data: bindings with types and layouts, what the shader does with each,
+        push constants, specialization constants, local size, entry points, capabilities.
+        """
+        if self._reflection is None:
+            self._reflection = _native.reflect_spirv(self._spirv)
+        return self._reflection
+
+    @property
+    def signature(self) -> Signature:
+        """The same as the arguments of a call."""
+        if self._signature is None:
+            self._signature = Signature(self.reflection)
+        return self._signature
+
+    def disassembly(self) -> str:
+        """The SPIR-V as text, with the names that it has."""
+        return _native.disassemble_spirv(self._spirv)
+
+    def to(self, language: str) -> str:
+        """The shader written in "glsl" or "hlsl" (through SPIRV-Cross). Raises InvalidArgumentError for another language."""
+        return _native.decompile_spirv(self._spirv, language, self.reflection["entry"])
+
+    def __repr__(self) -> str:
+        return f"<kp.ShaderModule {self.signature.text(self.name)} {len(self._spirv)} bytes>"
+
+
+def _is_hlsl(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() == ".hlsl"
+
+
+def _binary(source: Any) -> bytes:
+    if isinstance(source, str):
+        return _native.assemble_spirv(source)
+    if not isinstance(source, bytes | bytearray | memoryview):
+        convert = getattr(source, "to_spirv", None)
+        if not callable(convert):
+            raise ArgumentTypeError(
+                f"A shader is source text, a path, SPIR-V as bytes, or an object with to_spirv(), not {type(source).__name__}"
+            )
+        source = convert()
+        if not isinstance(source, bytes | bytearray | memoryview):
+            raise ArgumentTypeError(f"to_spirv() returned a {type(source).__name__}; it must return bytes")
+    spirv = bytes(source)
+    if spirv[:4] != _MAGIC:
+        # The core says best what it is instead: text, an ELF file, byte-swapped.
+        _native.reflect_spirv(spirv)
+        raise InvalidArgumentError(f"The {len(spirv)} bytes are not SPIR-V: they start with {spirv[:4]!r}")
+    return spirv

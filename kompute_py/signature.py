@@ -1,0 +1,258 @@
+"""What calling a shader takes: its bindings, push constants and specialization constants under their names.
+
+A binding is called by its instance name, else by the name of the only member of its block, else by the block's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .constants import SpecConstants
+from .errors import InvalidArgumentError
+from .push_members import PushMembers
+
+# Scalars of a shader -> (GLSL's name, prefix of its vectors and matrices, NumPy's dtype).
+_GLSL: dict[str, tuple[str, str, str]] = {
+    "bool": ("bool", "b", "uint32"),
+    "int8": ("int8_t", "i8", "int8"),
+    "uint8": ("uint8_t", "u8", "uint8"),
+    "int16": ("int16_t", "i16", "int16"),
+    "uint16": ("uint16_t", "u16", "uint16"),
+    "int32": ("int", "i", "int32"),
+    "uint32": ("uint", "u", "uint32"),
+    "int64": ("int64_t", "i64", "int64"),
+    "uint64": ("uint64_t", "u64", "uint64"),
+    "float16": ("float16_t", "f16", "float16"),
+    "float32": ("float", "", "float32"),
+    "float64": ("double", "d", "float64"),
+}
+
+
+def type_text(layout: Mapping[str, Any]) -> str:
+    """GLSL's name of a reflected type: ``vec4[]``, ``mat3x2``, ``struct Particle[16]``."""
+    kind = layout["kind"]
+    if kind == "struct":
+        text = f"struct {layout['type_name']}" if layout["type_name"] else "struct"
+    elif kind not in _GLSL:
+        text = kind
+    else:
+        name, prefix, _ = _GLSL[kind]
+        rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
+        if columns > 1:
+            text = f"{prefix}mat{columns}x{rows}" if columns != rows else f"{prefix}mat{rows}"
+        else:
+            text = f"{prefix}vec{rows}" if rows > 1 else name
+    return text + "".join(f"[{length or ''}]" for length in layout["array"])
+
+
+class Parameter(NamedTuple):
+    """One binding of a shader, as an argument of a call."""
+
+    name: str
+    set: int
+    binding: int
+    kind: str
+    """Vulkan's term: "storage buffer", "uniform buffer", "storage image", "combined image sampler", ..."""
+    access: str
+    """What the shader does with it: "none", "read", "write" or "read_write"."""
+    descriptors: int
+    """How many descriptors: 1, a fixed number, or 0 for a run-time length."""
+    type: str
+    """As in GLSL: ``float[]``, ``image2D``."""
+    dtype: np.dtype[Any] | None
+    """The NumPy dtype of the scalars of a block with one member; None for blocks of several and for structs."""
+    size: int
+    """Bytes that the block has before its run-time array, if any."""
+    layout: Mapping[str, Any]
+    image: Mapping[str, Any] | None
+
+    @property
+    def is_image(self) -> bool:
+        """Whether an Image is bound."""
+        return self.image is not None
+
+    @property
+    def written(self) -> bool:
+        """Whether the shader writes it."""
+        return self.access in ("write", "read_write")
+
+    def __str__(self) -> str:
+        access = {"none": "unused", "read": "", "write": "out", "read_write": "inout"}[self.access]
+        return " ".join(part for part in (access, self.type, self.name) if part)
+
+
+def _parameter(b: Mapping[str, Any]) -> Parameter:
+    layout = b["layout"]
+    members = layout["members"]
+    sole = members[0] if len(members) == 1 else None
+    name = b["name"] or (sole["name"] if sole else "") or b["block_name"] or f"binding{b['binding']}"
+    dtype = None
+    if b["image"] is not None:
+        image = b["image"]
+        prefix = {"int": "i", "uint": "u"}.get(image["component"].rstrip("0123456789"), "")
+        what = {"storage image": "image", "sampled image": "texture"}.get(b["kind"], "sampler")
+        text = f"{prefix}{what}{image['dim']}{'Array' if image['arrayed'] else ''}"
+    elif b["kind"] == "sampler":
+        text = "sampler"
+    elif sole is not None:
+        text = type_text(sole)
+        if sole["kind"] in _GLSL:
+            dtype = np.dtype(_GLSL[sole["kind"]][2])
+    else:
+        fields = "; ".join(f"{type_text(member)} {member['name']}" for member in members)
+        text = f"{b['block_name'] or 'block'} {{ {fields} }}"
+    if b["count"] != 1:
+        text += f"[{b['count'] or ''}]"
+    return Parameter(
+        name,
+        b["set"],
+        b["binding"],
+        b["kind"],
+        b["access"],
+        b["count"],
+        text,
+        dtype,
+        layout["size"],
+        layout,
+        b["image"],
+    )
+
+
+class Signature:
+    """The arguments of a shader."""
+
+    __slots__ = (
+        "_by_name",
+        "capabilities",
+        "entry",
+        "local_size",
+        "local_size_ids",
+        "parameters",
+        "push",
+        "spec",
+        "spec_constants",
+    )
+
+    def __init__(self, reflected: Mapping[str, Any]) -> None:
+        self.parameters: tuple[Parameter, ...] = tuple(_unique(map(_parameter, reflected["bindings"])))
+        self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
+        block = reflected["push_constants"]
+        self.push = PushMembers(block) if block is not None and block["size"] else None
+        self.spec = SpecConstants(reflected["spec_constants"])
+        self.spec_constants: tuple[Mapping[str, Any], ...] = tuple(reflected["spec_constants"])
+        self.local_size: tuple[int, int, int] = tuple(reflected["local_size"])
+        self.local_size_ids: tuple[int | None, ...] = tuple(reflected["local_size_spec_ids"])
+        self.entry: str = reflected["entry"]
+        self.capabilities: tuple[str, ...] = tuple(reflected["capabilities"])
+
+    @property
+    def written(self) -> list[Parameter]:
+        """The parameters that the shader writes, in order."""
+        return [parameter for parameter in self.parameters if parameter.written]
+
+    def resolve(
+        self,
+        kernel: str,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        bind: Mapping[str, Any],
+        push: Mapping[str, Any],
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out is `MISSING`.
+
+        Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice or missing, or
+        too many of them.
+        """
+        parameters = self.parameters
+        if len(positional) > len(parameters):
+            raise InvalidArgumentError(
+                f"{kernel} takes {len(parameters)} bindings by position; {len(positional)} were given: {self.text(kernel)}"
+            )
+        values: list[Any] = [*positional, *[MISSING] * (len(parameters) - len(positional))]
+        members: dict[str, Any] = {}
+        for name, value in bind.items():
+            self._give(kernel, values, self._index(kernel, name), value)
+        known = self.push.names if self.push is not None else ()
+        for name, value in push.items():
+            if name not in known:
+                raise self._unknown(kernel, name, known, "push constant")
+            members[name] = value
+        for name, value in named.items():
+            if name in self._by_name:
+                self._give(kernel, values, self._by_name[name], value)
+            elif name == "out":
+                written = self.written
+                if len(written) != 1:
+                    raise InvalidArgumentError(
+                        f"out= stands for the only binding that a shader writes; {kernel} writes "
+                        f"{', '.join(p.name for p in written) or 'none'}: name them"
+                    )
+                self._give(kernel, values, self._by_name[written[0].name], value)
+            elif name in known:
+                if name in members:
+                    raise InvalidArgumentError(f"{kernel} got its push constant {name!r} twice")
+                members[name] = value
+            else:
+                raise self._unknown(kernel, name, (*self._by_name, *known), "argument")
+        missing = [
+            p.name for p, v in zip(parameters, values, strict=True) if v is MISSING and p.access != "none"
+        ]
+        if missing:
+            raise InvalidArgumentError(
+                f"{kernel} misses {', '.join(map(repr, missing))}: {self.text(kernel)}"
+            )
+        return values, members
+
+    def _index(self, kernel: str, name: str) -> int:
+        if name not in self._by_name:
+            raise self._unknown(kernel, name, tuple(self._by_name), "binding")
+        return self._by_name[name]
+
+    def _give(self, kernel: str, values: list[Any], index: int, value: Any) -> None:
+        if values[index] is not MISSING:
+            raise InvalidArgumentError(f"{kernel} got {self.parameters[index].name!r} twice")
+        values[index] = value
+
+    def _unknown(self, kernel: str, name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
+        import difflib  # for the message alone
+
+        known = tuple(known)
+        near = difflib.get_close_matches(str(name), known, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        return InvalidArgumentError(f"{kernel} has no {what} {name!r}: {hint}It is {self.text(kernel)}")
+
+    def text(self, kernel: str) -> str:
+        """The signature on one line."""
+        parts = [str(parameter) for parameter in self.parameters]
+        if self.push is not None and self.push.names:
+            parts.append("*")
+            parts += [f"{type_text(member)} {member['name']}" for member in self.push.members]
+        return f"{kernel}({', '.join(parts)})"
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Any = _Missing()
+"""Stands for an argument that was not given."""
+
+
+def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
+    """Names that occur twice get the binding's number appended: SPIR-V does not promise unique names."""
+    seen: set[str] = set()
+    result = []
+    for parameter in parameters:
+        name = parameter.name
+        if name in seen:
+            name = f"{name}_{parameter.set}_{parameter.binding}"
+        seen.add(name)
+        result.append(parameter._replace(name=name))
+    return result
+
+
+__all__ = ["MISSING", "Parameter", "Signature", "type_text"]
