@@ -4,7 +4,7 @@
 // its first touch from the far end towards the address touched, so that the caller finds that address in the cache. Touched
 // at its start, as a copy does, a page is zeroed downwards, which takes three times as long as upwards (64 MiB: 6 ms against
 // 2 ms). So touch each page at its end before copying into it; and copy page by page, while it is still in the cache. On
-// memory that was touched before it costs one store for each 2 MiB, and is no slower than one memcpy.
+// other memory it costs one store for each 2 MiB, and that no copy is long enough for memcpy to go past the caches.
 #pragma once
 
 #include <cstddef>

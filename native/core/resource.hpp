@@ -104,6 +104,8 @@ private:
     uint64_t host_epoch_ = 0;
     uint32_t host_slot_ = 0;
     std::shared_mutex transfers_;  // shared: a host transfer runs
+    // write() has been up to here; memory behind it may be fresh. Only a guess, so that writers need not agree on it.
+    std::atomic<uint64_t> touched_{0};
     // After destroy(): gone, unless views keep them.
     std::weak_ptr<HostCopy> released_copy_;
     std::weak_ptr<DeviceSide> released_side_;

@@ -2,7 +2,6 @@
 
 #include "device.hpp"
 #include "error.hpp"
-#include "first_touch.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -149,7 +148,7 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
             check_vk(vk.vkInvalidateMappedMemoryRanges(device_.handle(), 1, &range),
                      "vkInvalidateMappedMemoryRanges", "staging");
         }
-        first_copy(destination + flying[index].begin, landed.memory.mapped(), flying[index].bytes);
+        std::memcpy(destination + flying[index].begin, landed.memory.mapped(), flying[index].bytes);
         flying[index].bytes = 0;
     };
     size_t turn = 0;
