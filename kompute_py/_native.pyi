@@ -44,7 +44,7 @@ class Context:
     """Keys: index, device_name, vendor_id, device_id, vendor_name, uuid (hex str), driver_name, driver_info, driver_version (str),
     api_version (str), type ("discrete", "integrated", "virtual", "cpu", "other"), max_work_group_count (tuple3),
     max_work_group_invocations (int), max_work_group_size (tuple3), timestamps_supported (bool), timestamp_period (ns, float),
-    subgroup_size, limits (dict str -> int | float | tuple), features (dict str -> bool, what the device has), extensions ([str]),
+    subgroup_size, subgroup_operations ([str], of compute shaders), limits (dict str -> int | float | tuple), features (dict str -> bool, what the device has), extensions ([str]),
     queue_families ([{"index", "count", "compute", "transfer", "graphics", "timestamp_valid_bits"}]),
     memory_heaps ([{"size", "device_local"}]), memory_types ([{"heap", "device_local", "host_visible", "host_coherent", "host_cached"}]),
     device_local_bytes (int)."""
@@ -270,10 +270,37 @@ def compile(
     defines: Sequence[tuple[str | bytes, str | bytes]],
     include_dirs: Sequence[str | bytes],
     virtual_includes: Mapping[str, str | bytes],
-    optimize: bool,
+    optimize: str,
     debug_info: bool,
     target: str | bytes,
-) -> tuple[bytes, list[tuple[str, int, int, str, str, str]], list[str]]: ...
+    spirv_version: str | bytes,
+    glsl_version: str | bytes,
+    auto_bind: bool,
+    hlsl_offsets: bool,
+    hlsl_16bit_types: bool,
+    register_bases: Mapping[str, int],
+) -> tuple[bytes, list[tuple[str, int, int, str, str, str]], list[str], list[tuple[str, bytes | None]]]:
+    """The SPIR-V, the warnings (fields of Diagnostic), the files that were included, and every path where an include was
+    looked up, with what was read there or None. `optimize`: "none", "size" or "performance"; "" as a version: the default."""
+
+def compiler_id() -> str:
+    """Another one where the compilers that are linked in, or the code around them, are others."""
+
+def check_shader(
+    spirv: bytes,
+    name: str,
+    vulkan: tuple[int, int],
+    features: Sequence[str],
+    subgroup_operations: Sequence[str],
+    limits: Mapping[str, int],
+    work_group_size: tuple[int, int, int],
+    entry: str,
+    spec_constants: bytes,
+    spec_map: Sequence[tuple[int, int, int]],
+) -> list[tuple[str, str, int | str | None, int | str | None, str]]:
+    """What the device that the arguments describe would refuse, as (kind, what, needed, has, sentence). Raises NotFoundError
+    for an entry point that the module lacks."""
+
 def validate_spirv(
     spirv: bytes,
     vulkan_minor: int = 2,

@@ -7,7 +7,6 @@ dispatch for the memory that it is given, and evaluates that; values of push con
 from __future__ import annotations
 
 import math
-import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -174,28 +173,14 @@ class Kernel:
         source: Any,
         *,
         name: str | None = None,
-        language: str | None = None,
-        entry: str = "main",
-        defines: Mapping[str, object] | None = None,
-        include_dirs: Iterable[str | os.PathLike[str]] = (),
-        includes: Mapping[str, str] | None = None,
-        optimize: bool = True,
-        debug_info: bool = False,
-        target: str = "vulkan1.2",
         stacklevel: int = 2,
+        **options: Any,
     ) -> None:
         module = ShaderModule(
             source,
             name=name,
-            language=language,
-            entry=entry,
-            defines=defines,
-            include_dirs=include_dirs,
-            includes=includes,
-            optimize=optimize,
-            debug_info=debug_info,
-            target=target,
             stacklevel=stacklevel + 1,
+            **options,
         )
         native = manager._native.shader(module.to_spirv())
         check_push_size(plan_of(native), manager._max_push, manager._device_name)

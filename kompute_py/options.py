@@ -61,7 +61,8 @@ def _to_path(value: Any, source: str) -> str:
     return os.fsdecode(text)
 
 
-def _default_cache_dir() -> str:
+def default_cache_dir() -> str:
+    """The folder for what may be deleted at any time: the user's, as the system has it. "" where there is none."""
     if sys.platform == "win32":
         root = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
@@ -82,7 +83,7 @@ _OPTIONS: dict[str, _Option] = {
     "validation": _Option(_to_bool, lambda: False),
     "strict": _Option(_to_bool, lambda: False),
     "robust_access": _Option(_to_bool, lambda: True),
-    "pipeline_cache_dir": _Option(_to_path, _default_cache_dir),
+    "pipeline_cache_dir": _Option(_to_path, default_cache_dir),
     "required_extensions": _Option(_to_names, tuple),
     "debug_layers": _Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
 }

@@ -9,11 +9,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeWarning, NotFoundError
+from .shader_cache import CachedShader, compiler_key, pack, shader_cache
 
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 
 _LANGUAGES = ("glsl", "hlsl")
+_OPTIMIZATIONS = ("none", "size", "performance")
+_MAX_REGISTER_BASE = 1 << 16  # far beyond the bindings of any device
 # A str on one line with such an end is a path. What each is written in; None: it is SPIR-V already.
 _SUFFIXES = {".comp": "glsl", ".glsl": "glsl", ".hlsl": "hlsl", ".spv": None, ".spvasm": None}
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
@@ -37,9 +41,17 @@ def compile(
     entry: str = "main",
     defines: Mapping[str, object] | None = None,
     include_dirs: Iterable[str | os.PathLike[str]] = (),
-    optimize: bool = True,
+    includes: Mapping[str, str] | None = None,
+    optimize: bool | str = True,
     debug_info: bool = False,
     target: str = "vulkan1.2",
+    spirv_version: str | None = None,
+    glsl_version: int | str | None = None,
+    auto_bind: bool = False,
+    register_bases: Mapping[str, int] | None = None,
+    hlsl_offsets: bool = False,
+    hlsl_16bit_types: bool = False,
+    cache: bool = True,
 ) -> bytes:
     """Compile a compute shader to SPIR-V.
 
@@ -53,9 +65,19 @@ def compile(
         defines: Macros. An `int` or `float` becomes a literal, a `bool` 1 or 0, None an empty macro (for
             ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a parameter.
         include_dirs: Where ``#include`` looks, after the directory of the file that includes.
-        optimize: Optimize the SPIR-V for speed. Names, bindings and specialization constants are kept.
+        includes: Texts by name, which ``#include`` finds before any file.
+        optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and specialization
+            constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
         target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the version of Vulkan whose SPIR-V is made.
+        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (for HLSL at most 1.3).
+        glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``, ``"450 compatibility"``.
+        auto_bind: Number bindings that have no number. In HLSL that is always so.
+        register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``, ``b0`` and
+            ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
+        hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
+        hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
+        cache: Look into the cache on disk, and keep the result there.
 
     Returns:
         The SPIR-V module.
@@ -68,6 +90,9 @@ def compile(
         ArgumentTypeError: An argument is of the wrong type.
 
     What the compiler warns about is a `ShaderCompileWarning`.
+
+    The cache is in the folder ``KOMPUTE_PY_SHADER_CACHE_DIR`` (default: ``kompute_py/shaders`` in the user's cache folder; ""
+    turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default 128M). It notices changes of includes.
     """
     return _compile(
         source,
@@ -75,9 +100,17 @@ def compile(
         entry=entry,
         defines=defines,
         include_dirs=include_dirs,
+        includes=includes,
         optimize=optimize,
         debug_info=debug_info,
         target=target,
+        spirv_version=spirv_version,
+        glsl_version=glsl_version,
+        auto_bind=auto_bind,
+        register_bases=register_bases,
+        hlsl_offsets=hlsl_offsets,
+        hlsl_16bit_types=hlsl_16bit_types,
+        cache=cache,
         stacklevel=3,
     ).spirv
 
@@ -89,15 +122,20 @@ def _compile(
     entry: str = "main",
     defines: Mapping[str, object] | None = None,
     include_dirs: Iterable[str | os.PathLike[str]] = (),
-    virtual_includes: Mapping[str, str] | None = None,
-    optimize: bool = True,
+    includes: Mapping[str, str] | None = None,
+    optimize: bool | str = True,
     debug_info: bool = False,
     target: str = "vulkan1.2",
+    spirv_version: str | None = None,
+    glsl_version: int | str | None = None,
+    auto_bind: bool = False,
+    register_bases: Mapping[str, int] | None = None,
+    hlsl_offsets: bool = False,
+    hlsl_16bit_types: bool = False,
+    cache: bool = True,
     stacklevel: int = 2,
 ) -> _Compiled:
-    """`compile`, which also says which files took part; `virtual_includes` are texts that ``#include`` finds first."""
-    from . import _native
-
+    """`compile`, which also says which files took part."""
     if language is not None and language not in _LANGUAGES:
         raise InvalidArgumentError(
             f"{language!r} is not a shading language; choose one of {', '.join(_LANGUAGES)}"
@@ -116,28 +154,136 @@ def _compile(
         text, name, files = _read(path), os.fsencode(path), [str(path)]
         suffix = path.suffix.lower()
         if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
-            if language is not None or macros:
+            if language is not None or macros or includes:
                 raise InvalidArgumentError(
-                    f"{path} is SPIR-V already: language and defines cannot apply to it"
+                    f"{path} is SPIR-V already: language, defines and includes cannot apply to it"
                 )
             return _Compiled(_module(path, text, target), files)
         language = language or _SUFFIXES.get(suffix)
-    spirv, found, included = _native.compile(
+    request = _Request(
         text,
         name,
         language or "glsl",
         _encoded("entry", entry),
         macros,
         directories,
-        {key: _encoded(key, value) for key, value in (virtual_includes or {}).items()},
-        bool(optimize),
+        _texts(includes or {}),
+        _optimization(optimize),
         bool(debug_info),
         _encoded("target", target),
+        _encoded("spirv_version", spirv_version or ""),
+        _encoded("glsl_version", "" if glsl_version is None else str(glsl_version)),
+        bool(auto_bind),
+        bool(hlsl_offsets),
+        bool(hlsl_16bit_types),
+        _bases(register_bases or {}),
     )
-    for file, line, column, _, message, _ in found:
+    compiled = _cached(request) if cache else _run(request)[0]
+    for file, line, column, _, message, _ in compiled.warnings:
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
-    return _Compiled(spirv, files + included)
+    return _Compiled(compiled.spirv, files + compiled.included)
+
+
+COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
+"""The names of what `compile` takes beside the source."""
+
+
+class _Request(NamedTuple):
+    """The arguments of the native compiler."""
+
+    source: bytes
+    name: bytes
+    language: str
+    entry: bytes
+    defines: list[tuple[bytes, bytes]]
+    include_dirs: list[bytes]
+    includes: dict[str, bytes]
+    optimize: str
+    debug_info: bool
+    target: bytes
+    spirv_version: bytes
+    glsl_version: bytes
+    auto_bind: bool
+    hlsl_offsets: bool
+    hlsl_16bit_types: bool
+    register_bases: dict[str, int]
+
+    def key(self) -> bytes:
+        """All that decides the result, files that are included aside."""
+        relative = [*self.include_dirs, *([] if self.name == b"<source>" else [self.name])]
+        here = b"" if all(map(os.path.isabs, relative)) else os.fsencode(os.getcwd())
+        flags = (self.debug_info, self.auto_bind, self.hlsl_offsets, self.hlsl_16bit_types)
+        options = f"{self.language} {self.optimize} {flags} {sorted(self.register_bases.items())}"
+        return pack(
+            [
+                compiler_key(),
+                self.source,
+                self.name,
+                here,
+                options.encode(),
+                self.entry,
+                self.target,
+                self.spirv_version,
+                self.glsl_version,
+                pack(part for define in self.defines for part in define),
+                pack(self.include_dirs),
+                pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
+            ]
+        )
+
+
+def _run(request: _Request) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
+    """The compiler's result, and where it looked for includes."""
+    spirv, found, included, probes = _native.compile(*request)
+    return CachedShader(spirv, found, included), probes
+
+
+def _cached(request: _Request) -> CachedShader:
+    cache = shader_cache()
+    if cache is None:
+        return _run(request)[0]
+    key = request.key()
+    shader = cache.load(key)
+    if shader is None:
+        shader, probes = _run(request)
+        cache.store(key, shader, probes, os.fsdecode(request.name))
+    return shader
+
+
+def _optimization(value: bool | str) -> str:
+    if isinstance(value, str):
+        if value not in _OPTIMIZATIONS:
+            raise InvalidArgumentError(
+                f"optimize is {value!r}; choose True, False or one of {', '.join(_OPTIMIZATIONS)}"
+            )
+        return value
+    return "performance" if value else "none"
+
+
+def _texts(includes: Mapping[str, str]) -> dict[str, bytes]:
+    if not isinstance(includes, Mapping):
+        raise ArgumentTypeError(f"includes is a dict of texts by name, not {type(includes).__name__}")
+    for name in includes:
+        _encoded("an include's name", name)
+    return {name: _encoded(f"the include {name!r}", text) for name, text in includes.items()}
+
+
+def _bases(bases: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(bases, Mapping):
+        raise ArgumentTypeError(f"register_bases is a dict such as {{'u': 8}}, not {type(bases).__name__}")
+    for letter, base in bases.items():
+        if letter not in ("t", "u", "b", "s"):
+            raise InvalidArgumentError(
+                f"register_bases has {letter!r}; HLSL's registers have the letters t, u, b and s"
+            )
+        if isinstance(base, bool) or not isinstance(base, int):
+            raise ArgumentTypeError(f"register_bases[{letter!r}] is {base!r}; give an int")
+        if not 0 <= base <= _MAX_REGISTER_BASE:
+            raise InvalidArgumentError(
+                f"register_bases[{letter!r}] is {base}; give 0 to {_MAX_REGISTER_BASE}"
+            )
+    return dict(bases)
 
 
 def _path_of(source: object) -> Path | None:
@@ -165,8 +311,6 @@ def _read(path: Path) -> bytes:
 
 def _module(path: Path, content: bytes, target: str) -> bytes:
     """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
-    from . import _native
-
     if target not in _TARGETS:
         raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(_TARGETS)}")
     minor = _TARGETS.index(target)

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError
-from .shader import _compile, _path_of
+from .shader import COMPILE_OPTIONS, _compile, _path_of
 from .signature import Signature
 
 _MAGIC = b"\x03\x02\x23\x07"
@@ -22,7 +22,7 @@ class ShaderModule:
 
     `source` is GLSL or HLSL text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
     .comp, .glsl, .hlsl, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
-    bytes. The other arguments are those of `kp.compile`; `includes` are texts that ``#include`` finds before any file.
+    bytes. The other arguments and `options` are those of `kp.compile`.
     `name` is what errors call it; by default the path's stem, else the entry point.
 
     Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V or for
@@ -42,11 +42,14 @@ class ShaderModule:
         defines: Mapping[str, object] | None = None,
         include_dirs: Iterable[str | os.PathLike[str]] = (),
         includes: Mapping[str, str] | None = None,
-        optimize: bool = True,
-        debug_info: bool = False,
-        target: str = "vulkan1.2",
         stacklevel: int = 2,
+        **options: Any,
     ) -> None:
+        for option in options:
+            if option not in COMPILE_OPTIONS:
+                raise ArgumentTypeError(
+                    f"A shader has no option {option!r}; the options are name, {', '.join(COMPILE_OPTIONS)}"
+                )
         self.files: tuple[str, ...] = ()
         """The files that it was made from: the source's own and all that it includes."""
         self.language: str | None = None
@@ -62,11 +65,9 @@ class ShaderModule:
                 entry=entry,
                 defines=defines,
                 include_dirs=include_dirs,
-                virtual_includes=includes,
-                optimize=optimize,
-                debug_info=debug_info,
-                target=target,
+                includes=includes,
                 stacklevel=stacklevel + 1,
+                **options,
             )
             spirv = compiled.spirv
             self.files = tuple(compiled.files)

@@ -37,6 +37,7 @@ os.environ.update(_environment())
 for variable in [name for name in os.environ if name.startswith("KOMPUTE_PY_") and "TEST" not in name]:
     del os.environ[variable]
 os.environ["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = ""
+os.environ["KOMPUTE_PY_SHADER_CACHE_DIR"] = ""
 
 import kompute_py as kp  # noqa: E402
 

@@ -46,6 +46,11 @@ py::dict limits_of(const VkPhysicalDeviceLimits& limits) {
     KP_LIMIT(maxPerStageDescriptorSampledImages);
     KP_LIMIT(maxPerStageDescriptorStorageImages);
     KP_LIMIT(maxPerStageResources);
+    KP_LIMIT(maxDescriptorSetSamplers);
+    KP_LIMIT(maxDescriptorSetUniformBuffers);
+    KP_LIMIT(maxDescriptorSetStorageBuffers);
+    KP_LIMIT(maxDescriptorSetSampledImages);
+    KP_LIMIT(maxDescriptorSetStorageImages);
     KP_LIMIT(maxComputeSharedMemorySize);
     KP_LIMIT(maxComputeWorkGroupInvocations);
     KP_LIMIT(minMemoryMapAlignment);
@@ -59,6 +64,14 @@ py::dict limits_of(const VkPhysicalDeviceLimits& limits) {
 #undef KP_LIMIT
     result["maxComputeWorkGroupCount"] = three(limits.maxComputeWorkGroupCount);
     result["maxComputeWorkGroupSize"] = three(limits.maxComputeWorkGroupSize);
+    return result;
+}
+
+py::list subgroup_operations(const PhysicalDevice& device) {
+    py::list result;
+    if (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
+        for (const auto& [name, bit] : subgroup_operation_names)
+            if (device.v11.subgroupSupportedOperations & bit) result.append(name);
     return result;
 }
 
@@ -86,6 +99,7 @@ py::dict device_info(const PhysicalDevice& device) {
     result["api_version"] = version_text(properties.apiVersion);
     result["type"] = type_name(properties.deviceType);
     result["subgroup_size"] = device.v11.subgroupSize;
+    result["subgroup_operations"] = subgroup_operations(device);
     result["limits"] = limits_of(limits);
     py::dict features;
     for (const auto& [name, has] : device.features) features[py::str(name)] = has;

@@ -82,17 +82,6 @@ bool is_image(DescriptorKind kind) {
            kind == DescriptorKind::storage_texel_buffer;
 }
 
-Specialization specialization_of(const py::bytes& data, const SpecializationMap& map) {
-    Specialization result;
-    result.data = std::string(data);
-    for (const auto& [id, offset, size] : map) {
-        if (uint64_t{offset} + size > result.data.size())
-            throw Error(ErrorKind::internal, "A specialization constant lies outside its data");
-        result.entries.push_back({id, offset, size});
-    }
-    return result;
-}
-
 // A Python object kept by the core: let go with the interpreter lock held.
 std::shared_ptr<void> keep(const py::object& object) {
     return {object.inc_ref().ptr(), [](void* pointer) {
@@ -103,6 +92,17 @@ std::shared_ptr<void> keep(const py::object& object) {
 }
 
 }  // namespace
+
+Specialization specialization_of(const py::bytes& data, const SpecializationMap& map) {
+    Specialization result;
+    result.data = std::string(data);
+    for (const auto& [id, offset, size] : map) {
+        if (uint64_t{offset} + size > result.data.size())
+            throw Error(ErrorKind::internal, "A specialization constant lies outside its data");
+        result.entries.push_back({id, offset, size});
+    }
+    return result;
+}
 
 std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
                                           std::vector<ResourceRange> memories,
@@ -177,15 +177,20 @@ py::dict reflection_to_python(const ShaderInfo& info) {
     return result;
 }
 
+std::vector<uint32_t> spirv_words(const py::bytes& spirv) {
+    const std::string_view bytes = spirv;
+    if (bytes.empty() || bytes.size() % 4 != 0)
+        throw Error(ErrorKind::invalid_argument,
+                    "Not SPIR-V: " + std::to_string(bytes.size()) +
+                        " bytes, but a module is a non-empty whole number of 4-byte words");
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+}
+
 void bind_shader(py::module_& m) {
     m.def("reflect_spirv", [](const py::bytes& spirv) {
-        const std::string_view bytes = spirv;
-        if (bytes.empty() || bytes.size() % 4 != 0)
-            throw Error(ErrorKind::invalid_argument,
-                        "Not SPIR-V: " + std::to_string(bytes.size()) +
-                            " bytes, but a module is a non-empty whole number of 4-byte words");
-        std::vector<uint32_t> words(bytes.size() / 4);
-        std::memcpy(words.data(), bytes.data(), bytes.size());
+        const std::vector<uint32_t> words = spirv_words(spirv);
         return reflection_to_python(reflect(words));
     });
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")

@@ -45,11 +45,38 @@ SourceLanguage language_named(const std::string& name) {
                 "'" + name + "' is not a shading language; choose one of glsl, hlsl");
 }
 
+OptimizeFor optimization_named(const std::string& name) {
+    if (name == "none") return OptimizeFor::nothing;
+    if (name == "size") return OptimizeFor::size;
+    if (name == "performance") return OptimizeFor::performance;
+    throw Error(ErrorKind::invalid_argument,
+                "'" + name + "' is no level of optimization; choose one of none, size, performance");
+}
+
+RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter) {
+    RegisterBases bases;
+    for (const auto& [letter, base] : by_letter) {
+        uint32_t* const place = letter == "t"   ? &bases.textures
+                                : letter == "u" ? &bases.writable
+                                : letter == "b" ? &bases.buffers
+                                : letter == "s" ? &bases.samplers
+                                                : nullptr;
+        if (!place)
+            throw Error(ErrorKind::invalid_argument,
+                        "'" + letter + "' is no letter of HLSL's registers; choose of t, u, b, s");
+        *place = base;
+    }
+    return bases;
+}
+
+// (SPIR-V, warnings, files that took part, [(path, content | None)] of all places where an include was looked up).
 py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
                             std::string entry, std::vector<std::pair<std::string, std::string>> defines,
                             std::vector<std::string> include_dirs,
-                            std::map<std::string, std::string> virtual_includes, bool optimize,
-                            bool debug_info, std::string target) {
+                            std::map<std::string, std::string> virtual_includes, const std::string& optimize,
+                            bool debug_info, std::string target, std::string spirv_version,
+                            std::string glsl_version, bool auto_bind, bool hlsl_offsets,
+                            bool hlsl_16bit_types, const std::map<std::string, uint32_t>& register_bases) {
     CompileRequest request;
     request.source = std::move(source);
     request.name = std::move(name);
@@ -58,9 +85,15 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     request.defines = std::move(defines);
     request.include_dirs = std::move(include_dirs);
     request.virtual_includes = std::move(virtual_includes);
-    request.optimize = optimize;
+    request.optimize = optimization_named(optimize);
     request.debug_info = debug_info;
     request.target = std::move(target);
+    request.spirv_version = std::move(spirv_version);
+    request.glsl_version = std::move(glsl_version);
+    request.auto_bind = auto_bind;
+    request.hlsl_offsets = hlsl_offsets;
+    request.hlsl_16bit_types = hlsl_16bit_types;
+    request.register_bases = register_bases_of(register_bases);
     CompileOutput output;
     {
         const py::gil_scoped_release released;
@@ -68,7 +101,11 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     }
     py::list included;
     for (const std::string& path : output.included) included.append(to_path(path));
-    return py::make_tuple(to_bytes(output.spirv), diagnostics_to_python(output.warnings), included);
+    py::list probes;
+    for (const IncludeProbe& probe : output.probes)
+        probes.append(py::make_tuple(to_path(probe.path), probe.found ? py::object(py::bytes(probe.content))
+                                                                      : py::object(py::none())));
+    return py::make_tuple(to_bytes(output.spirv), diagnostics_to_python(output.warnings), included, probes);
 }
 
 }  // namespace
@@ -83,7 +120,9 @@ py::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics) {
 
 void bind_shader_compile(py::module_& m) {
     m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a,
-          "include_dirs"_a, "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a);
+          "include_dirs"_a, "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a,
+          "glsl_version"_a, "auto_bind"_a, "hlsl_offsets"_a, "hlsl_16bit_types"_a, "register_bases"_a);
+    m.def("compiler_id", &compiler_id);
     m.def(
         "validate_spirv",
         [](const py::bytes& spirv, uint32_t vulkan_minor, bool scalar_block_layout,

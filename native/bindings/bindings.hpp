@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/image.hpp"
 #include "core/operation.hpp"
+#include "core/pipeline_store.hpp"
 #include "core/stream.hpp"
 
 #include <pybind11/numpy.h>
@@ -24,6 +25,7 @@ void bind_shader(py::module_& m);
 void bind_operation(py::module_& m);
 void bind_stream(py::module_& m);
 void bind_shader_compile(py::module_& m);
+void bind_shader_check(py::module_& m);
 
 // The handle that Python holds on a Device. It closes what it opened when it goes, without waiting.
 class Context {
@@ -55,6 +57,11 @@ using SpecializationMap = std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>;
 make_algorithm(const Context& context, std::shared_ptr<Shader> shader, std::vector<ResourceRange> memories,
                const std::array<int64_t, 3>& workgroup, const py::bytes& spec, const SpecializationMap& map,
                const py::bytes& push);
+
+[[nodiscard]] Specialization specialization_of(const py::bytes& data, const SpecializationMap& map);
+
+// Throws for bytes that are no whole number of words.
+[[nodiscard]] std::vector<uint32_t> spirv_words(const py::bytes& spirv);
 
 // {"set": ..., ...} of a reflected module, as _native.pyi describes it.
 [[nodiscard]] py::dict reflection_to_python(const ShaderInfo& info);

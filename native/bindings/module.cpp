@@ -10,4 +10,5 @@ PYBIND11_MODULE(_native, m) {
     kp::bind_stream(m);
     kp::bind_context(m);
     kp::bind_shader_compile(m);
+    kp::bind_shader_check(m);
 }

@@ -106,6 +106,7 @@ void Device::create_device(const DeviceOptions& options) {
     supported.query(physical_.handle);
     enabled_ = std::make_unique<FeatureChain>(physical_.properties.apiVersion, physical_.extensions);
     enabled_features_ = enabled_->enable_from(supported, options.robust_access);
+    shader_host_ = kp::shader_host(physical_, enabled_features_);
     for (const char* name : enabled_->needed_extensions()) add_unique(extensions, name);
     buffer_addresses_ = enabled_->v12.bufferDeviceAddress;
 

@@ -54,6 +54,7 @@ public:
     [[nodiscard]] const std::vector<std::string>& enabled_extensions() const noexcept {
         return enabled_extensions_;
     }
+    [[nodiscard]] const ShaderHost& shader_host() const noexcept { return shader_host_; }
     [[nodiscard]] bool buffer_addresses() const noexcept { return buffer_addresses_; }
     [[nodiscard]] Instance& instance() const noexcept { return *instance_; }
     [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
@@ -115,6 +116,7 @@ private:
     std::unique_ptr<FeatureChain> enabled_;
     std::vector<std::string> enabled_features_;
     std::vector<std::string> enabled_extensions_;
+    ShaderHost shader_host_;
     bool buffer_addresses_ = false;
     std::vector<uint32_t> families_;
     std::vector<std::unique_ptr<Queue>> queues_;

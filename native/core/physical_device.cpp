@@ -1,12 +1,9 @@
 #include "physical_device.hpp"
 
 #include "error.hpp"
-#include "spirv_reflect.hpp"
 
 #include <algorithm>
 #include <cstring>
-
-#include <spirv/unified1/spirv.hpp>
 
 namespace kp {
 namespace {
@@ -142,13 +139,6 @@ std::vector<std::pair<std::string, bool>> FeatureChain::list() const {
     return result;
 }
 
-bool FeatureChain::has(const std::string& wanted) const {
-    bool found = false;
-    each_feature(
-        *this, [&](const char* name, const VkBool32& value) { found = found || (value && wanted == name); });
-    return found;
-}
-
 bool PhysicalDevice::has_extension(const char* name) const { return contains(extensions, name); }
 
 bool PhysicalDevice::timestamps() const {
@@ -252,120 +242,20 @@ std::string version_text(uint32_t version) {
            std::to_string(VK_API_VERSION_PATCH(version));
 }
 
-namespace {
-
-// A capability that needs any one of these features; an empty name means that Vulkan 1.2 always has it.
-struct CapabilityNeed {
-    uint32_t capability;
-    const char* feature;
-};
-
-constexpr CapabilityNeed feature_needs[] = {
-    {spv::CapabilityFloat64, "shaderFloat64"},
-    {spv::CapabilityInt64, "shaderInt64"},
-    {spv::CapabilityInt16, "shaderInt16"},
-    {spv::CapabilityInt8, "shaderInt8"},
-    {spv::CapabilityFloat16, "shaderFloat16"},
-    {spv::CapabilityInt64Atomics, "shaderBufferInt64Atomics"},
-    {spv::CapabilityStorageBuffer16BitAccess, "storageBuffer16BitAccess"},
-    {spv::CapabilityUniformAndStorageBuffer16BitAccess, "uniformAndStorageBuffer16BitAccess"},
-    {spv::CapabilityStoragePushConstant16, "storagePushConstant16"},
-    {spv::CapabilityStorageBuffer8BitAccess, "storageBuffer8BitAccess"},
-    {spv::CapabilityUniformAndStorageBuffer8BitAccess, "uniformAndStorageBuffer8BitAccess"},
-    {spv::CapabilityStoragePushConstant8, "storagePushConstant8"},
-    {spv::CapabilityVariablePointersStorageBuffer, "variablePointersStorageBuffer"},
-    {spv::CapabilityVariablePointers, "variablePointers"},
-    {spv::CapabilityStorageImageExtendedFormats, "shaderStorageImageExtendedFormats"},
-    {spv::CapabilityStorageImageReadWithoutFormat, "shaderStorageImageReadWithoutFormat"},
-    {spv::CapabilityStorageImageWriteWithoutFormat, "shaderStorageImageWriteWithoutFormat"},
-    {spv::CapabilityUniformBufferArrayDynamicIndexing, "shaderUniformBufferArrayDynamicIndexing"},
-    {spv::CapabilitySampledImageArrayDynamicIndexing, "shaderSampledImageArrayDynamicIndexing"},
-    {spv::CapabilityStorageBufferArrayDynamicIndexing, "shaderStorageBufferArrayDynamicIndexing"},
-    {spv::CapabilityStorageImageArrayDynamicIndexing, "shaderStorageImageArrayDynamicIndexing"},
-    {spv::CapabilityImageGatherExtended, "shaderImageGatherExtended"},
-    {spv::CapabilityMinLod, "shaderResourceMinLod"},
-    {spv::CapabilityShaderNonUniform, "descriptorIndexing"},
-    {spv::CapabilityRuntimeDescriptorArray, "runtimeDescriptorArray"},
-    {spv::CapabilityUniformTexelBufferArrayDynamicIndexing, "shaderUniformTexelBufferArrayDynamicIndexing"},
-    {spv::CapabilityStorageTexelBufferArrayDynamicIndexing, "shaderStorageTexelBufferArrayDynamicIndexing"},
-    {spv::CapabilityUniformBufferArrayNonUniformIndexing, "shaderUniformBufferArrayNonUniformIndexing"},
-    {spv::CapabilitySampledImageArrayNonUniformIndexing, "shaderSampledImageArrayNonUniformIndexing"},
-    {spv::CapabilityStorageBufferArrayNonUniformIndexing, "shaderStorageBufferArrayNonUniformIndexing"},
-    {spv::CapabilityStorageImageArrayNonUniformIndexing, "shaderStorageImageArrayNonUniformIndexing"},
-    {spv::CapabilityVulkanMemoryModel, "vulkanMemoryModel"},
-    {spv::CapabilityVulkanMemoryModelDeviceScope, "vulkanMemoryModelDeviceScope"},
-    {spv::CapabilityPhysicalStorageBufferAddresses, "bufferDeviceAddress"},
-    {spv::CapabilityDemoteToHelperInvocation, "shaderDemoteToHelperInvocation"},
-    {spv::CapabilityDotProduct, "shaderIntegerDotProduct"},
-    {spv::CapabilityDotProductInputAll, "shaderIntegerDotProduct"},
-    {spv::CapabilityDotProductInput4x8Bit, "shaderIntegerDotProduct"},
-    {spv::CapabilityDotProductInput4x8BitPacked, "shaderIntegerDotProduct"},
-    {spv::CapabilityAtomicFloat32AddEXT, "shaderBufferFloat32AtomicAdd"},
-    {spv::CapabilityAtomicFloat32AddEXT, "shaderSharedFloat32AtomicAdd"},
-    {spv::CapabilityAtomicFloat32AddEXT, "shaderImageFloat32AtomicAdd"},
-    {spv::CapabilityAtomicFloat64AddEXT, "shaderBufferFloat64AtomicAdd"},
-    {spv::CapabilityAtomicFloat64AddEXT, "shaderSharedFloat64AtomicAdd"},
-    {spv::CapabilityAtomicFloat16AddEXT, "shaderBufferFloat16AtomicAdd"},
-    {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderBufferFloat16AtomicMinMax"},
-    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderBufferFloat32AtomicMinMax"},
-    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderSharedFloat32AtomicMinMax"},
-    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderBufferFloat64AtomicMinMax"},
-    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderSharedFloat64AtomicMinMax"},
-    {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
-    {spv::CapabilityShaderClockKHR, "shaderDeviceClock"},
-};
-
-struct SubgroupNeed {
-    uint32_t capability;
-    VkSubgroupFeatureFlags bit;
-    const char* name;
-};
-
-constexpr SubgroupNeed subgroup_needs[] = {
-    {spv::CapabilityGroupNonUniform, VK_SUBGROUP_FEATURE_BASIC_BIT, "basic"},
-    {spv::CapabilityGroupNonUniformVote, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
-    {spv::CapabilityGroupNonUniformArithmetic, VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"},
-    {spv::CapabilityGroupNonUniformBallot, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
-    {spv::CapabilityGroupNonUniformShuffle, VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},
-    {spv::CapabilityGroupNonUniformShuffleRelative, VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT,
-     "shuffle relative"},
-    {spv::CapabilityGroupNonUniformClustered, VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
-    {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
-    {spv::CapabilitySubgroupBallotKHR, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
-    {spv::CapabilitySubgroupVoteKHR, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
-};
-
-// What Vulkan 1.2 gives every compute shader.
-constexpr uint32_t always_there[] = {
-    spv::CapabilityMatrix,      spv::CapabilityShader,     spv::CapabilityInputAttachment,
-    spv::CapabilitySampled1D,   spv::CapabilityImage1D,    spv::CapabilitySampledBuffer,
-    spv::CapabilityImageBuffer, spv::CapabilityImageQuery, spv::CapabilityDerivativeControl,
-    spv::CapabilityDeviceGroup,
-};
-
-}  // namespace
-
-std::string missing_for_capability(uint32_t capability, const FeatureChain& enabled,
-                                   const PhysicalDevice& device) {
-    if (std::find(std::begin(always_there), std::end(always_there), capability) != std::end(always_there))
-        return "";
-    std::string missing;
-    bool known = false;
-    for (const auto& need : feature_needs) {
-        if (need.capability != capability) continue;
-        known = true;
-        if (enabled.has(need.feature)) return "";
-        missing += std::string(missing.empty() ? "the device feature '" : " or '") + need.feature + "'";
-    }
-    if (known) return missing;
-    for (const auto& need : subgroup_needs) {
-        if (need.capability != capability) continue;
-        if ((device.v11.subgroupSupportedOperations & need.bit) &&
-            (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
-            return "";
-        return std::string("subgroup operations of the kind '") + need.name + "' in compute shaders";
-    }
-    return "support for it in kompute_py's list of compute features";
+ShaderHost shader_host(const PhysicalDevice& device, std::vector<std::string> features) {
+    ShaderHost host;
+    host.name = device.properties.deviceName;
+    host.vulkan = device.properties.apiVersion;
+    host.features = std::move(features);
+    if (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
+        host.subgroup_operations = device.v11.subgroupSupportedOperations;
+    const auto& limits = device.properties.limits;
+#define X(name) host.limits.name = limits.name;
+    KP_SHADER_LIMITS(X)
+#undef X
+    std::copy(std::begin(limits.maxComputeWorkGroupSize), std::end(limits.maxComputeWorkGroupSize),
+              host.limits.maxComputeWorkGroupSize.begin());
+    return host;
 }
 
 }  // namespace kp

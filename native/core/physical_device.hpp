@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device_select.hpp"
+#include "shader_check.hpp"
 #include "vulkan.hpp"
 
 #include <string>
@@ -23,7 +24,6 @@ public:
     std::vector<std::string> enable_from(const FeatureChain& supported, bool robust_access);
     // (name, has it) for the whole allow-list.
     [[nodiscard]] std::vector<std::pair<std::string, bool>> list() const;
-    [[nodiscard]] bool has(const std::string& name) const;
 
     [[nodiscard]] const VkPhysicalDeviceFeatures2* head() const noexcept { return &core; }
 
@@ -72,9 +72,7 @@ struct PhysicalDevice {
 [[nodiscard]] std::string vendor_name(uint32_t vendor_id);
 [[nodiscard]] std::string version_text(uint32_t version);
 
-// "" when the device (with these features on) runs shaders that declare the capability, else what is missing:
-// "the device feature 'shaderInt64' (64-bit integers)".
-[[nodiscard]] std::string missing_for_capability(uint32_t capability, const FeatureChain& enabled,
-                                                 const PhysicalDevice& device);
+// What the device offers to shaders, with these features on.
+[[nodiscard]] ShaderHost shader_host(const PhysicalDevice& device, std::vector<std::string> features);
 
 }  // namespace kp

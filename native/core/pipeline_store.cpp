@@ -3,6 +3,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "pipeline_cache_file.hpp"
+#include "shader_check.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -31,11 +32,17 @@ std::string hex(const uint8_t* bytes, size_t count) {
     return text;
 }
 
-std::string times(const std::array<uint32_t, 3>& size) {
-    return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]);
-}
-
 }  // namespace
+
+std::vector<SpecValue> Specialization::values() const {
+    std::vector<SpecValue> out;
+    for (const auto& entry : entries) {
+        SpecValue value{entry.constantID, 0};
+        std::memcpy(&value.bits, data.data() + entry.offset, std::min<size_t>(entry.size, sizeof value.bits));
+        out.push_back(value);
+    }
+    return out;
+}
 
 VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
     switch (kind) {
@@ -69,43 +76,6 @@ std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes) {
     auto made = std::make_shared<Shader>(device_, std::string(bytes));
     bucket.push_back(made);
     return made;
-}
-
-void PipelineStore::check_limits(const ShaderInfo& info) const {
-    const auto& limits = device_.limits();
-    const auto too_many = [&](const char* what, uint64_t has, const char* limit_name, uint64_t limit) {
-        if (has > limit)
-            throw Error(ErrorKind::invalid_argument, std::string("The shader uses ") + std::to_string(has) +
-                                                         " " + what + ", but this device allows " +
-                                                         std::to_string(limit) + " (" + limit_name + ")");
-    };
-    uint64_t storage_buffers = 0, uniform_buffers = 0, storage_images = 0, sampled = 0;
-    uint64_t sets = 0;
-    for (const auto& binding : info.bindings) {
-        sets = std::max(sets, uint64_t{binding.set} + 1);
-        const uint64_t count = std::max(binding.count, 1u);
-        switch (binding.kind) {
-        case DescriptorKind::storage_buffer: storage_buffers += count; break;
-        case DescriptorKind::uniform_buffer: uniform_buffers += count; break;
-        case DescriptorKind::storage_image:
-        case DescriptorKind::storage_texel_buffer: storage_images += count; break;
-        default: sampled += count; break;
-        }
-    }
-    too_many("storage buffers", storage_buffers, "maxPerStageDescriptorStorageBuffers",
-             limits.maxPerStageDescriptorStorageBuffers);
-    too_many("uniform buffers", uniform_buffers, "maxPerStageDescriptorUniformBuffers",
-             limits.maxPerStageDescriptorUniformBuffers);
-    too_many("storage images", storage_images, "maxPerStageDescriptorStorageImages",
-             limits.maxPerStageDescriptorStorageImages);
-    too_many("sampled images", sampled, "maxPerStageDescriptorSampledImages",
-             limits.maxPerStageDescriptorSampledImages);
-    too_many("descriptor sets", sets, "maxBoundDescriptorSets", limits.maxBoundDescriptorSets);
-    too_many("bytes of shared memory", info.shared_bytes, "maxComputeSharedMemorySize",
-             limits.maxComputeSharedMemorySize);
-    if (info.push_constants)
-        too_many("bytes of push constants", uint64_t{info.push_constants->offset} + info.push_constants->size,
-                 "maxPushConstantsSize", limits.maxPushConstantsSize);
 }
 
 VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings) {
@@ -181,36 +151,14 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
 
     // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
-    std::vector<SpecValue> values;
-    for (const auto& entry : constants.entries) {
-        SpecValue value{entry.constantID, 0};
-        std::memcpy(&value.bits, constants.data.data() + entry.offset,
-                    std::min<size_t>(entry.size, sizeof value.bits));
-        values.push_back(value);
-    }
+    const std::vector<SpecValue> values = constants.values();
     const ShaderInfo specialized =
         values.empty() ? ShaderInfo{} : reflect(shader->words(), shader->info().entry, values);
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
-    check_limits(info);
+    if (const auto found = check_limits(info, device_.shader_host()); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
-    const auto& limits = device_.limits();
-    uint64_t invocations = 1;
-    for (size_t axis = 0; axis < 3; ++axis) {
-        const uint32_t size = made->local_size[axis];
-        invocations *= size;
-        if (size == 0 || size > limits.maxComputeWorkGroupSize[axis])
-            throw Error(ErrorKind::invalid_argument,
-                        "Local size " + times(made->local_size) + ": axis " + "xyz"[axis] + " must be 1 to " +
-                            std::to_string(limits.maxComputeWorkGroupSize[axis]) +
-                            " on this device (maxComputeWorkGroupSize)");
-    }
-    if (invocations > limits.maxComputeWorkGroupInvocations)
-        throw Error(ErrorKind::invalid_argument, "Local size " + times(made->local_size) + " is " +
-                                                     std::to_string(invocations) +
-                                                     " invocations, but this device allows " +
-                                                     std::to_string(limits.maxComputeWorkGroupInvocations) +
-                                                     " in a workgroup (maxComputeWorkGroupInvocations)");
     made->layout = layout(info);
 
     if (cache_ == VK_NULL_HANDLE) open_cache();

@@ -23,6 +23,9 @@ class Device;
 struct Specialization {
     std::string data;
     std::vector<VkSpecializationMapEntry> entries;
+
+    // As reflection takes them.
+    [[nodiscard]] std::vector<SpecValue> values() const;
 };
 
 struct PipelineLayout {
@@ -66,7 +69,6 @@ private:
     void open_cache();
     void save_cache() noexcept;
     [[nodiscard]] VkDescriptorPool make_pool(const ShaderInfo& info, uint32_t set);
-    void check_limits(const ShaderInfo& info) const;
 
     Device& device_;
     std::string cache_dir_;

@@ -2,7 +2,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
-#include "shader_compile.hpp"
+#include "shader_check.hpp"
 
 #include <cstring>
 
@@ -18,25 +18,15 @@ Shader::Shader(Device& device, std::string bytes) : device_(&device) {
     std::memcpy(words_.data(), bytes.data(), bytes.size());
     info_ = reflect(words_);
 
-    ValidationOptions options;
-    options.vulkan_minor = VK_API_VERSION_MINOR(device.physical().properties.apiVersion);
-    if (options.vulkan_minor > 3) options.vulkan_minor = 3;
-    options.scalar_block_layout = device.enabled().v12.scalarBlockLayout;
-    options.uniform_buffer_standard_layout = device.enabled().v12.uniformBufferStandardLayout;
-    if (const std::string message = validate_spirv(words_, options); !message.empty())
-        throw Error(ErrorKind::invalid_argument, "The SPIR-V is not valid for Vulkan 1." +
-                                                     std::to_string(options.vulkan_minor) + ": " + message);
-
     std::string missing;
-    for (const uint32_t capability : info_.capabilities) {
-        const std::string need = missing_for_capability(capability, device.enabled(), device.physical());
-        if (!need.empty())
-            missing += (missing.empty() ? "" : "; ") + capability_name(capability) + " needs " + need;
+    for (const Finding& finding : check_module(words_, info_, device.shader_host())) {
+        const bool lacking = finding.kind == FindingKind::capability || finding.kind == FindingKind::feature;
+        if (!lacking) throw Error(ErrorKind::invalid_argument, finding.message);
+        missing += (missing.empty() ? "" : "; ") + finding.message;
     }
     if (!missing.empty())
         throw Error(ErrorKind::unimplemented,
-                    std::string("The shader uses what '") + device.physical().properties.deviceName +
-                        "' does not have: " + missing +
+                    "The shader uses what '" + device.shader_host().name + "' does not have: " + missing +
                         ". Use another device (kp.list_devices()) or change the shader");
 
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};

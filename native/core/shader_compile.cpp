@@ -7,6 +7,7 @@
 #include "shader_sources.hpp"
 
 #include <shaderc/shaderc.hpp>
+#include <spirv-tools/libspirv.h>
 #include <spirv-tools/optimizer.hpp>
 
 #include <algorithm>
@@ -28,6 +29,24 @@ struct Target {
     // glslang writes HLSL's buffers in the older form (BufferBlock), which SPIR-V has up to version 1.3.
     shaderc_spirv_version spirv_of_hlsl;
     spv_target_env environment;
+};
+
+struct SpirvVersion {
+    const char* name;
+    shaderc_spirv_version version;
+};
+
+constexpr std::array<SpirvVersion, 7> spirv_versions{{{"1.0", shaderc_spirv_version_1_0},
+                                                      {"1.1", shaderc_spirv_version_1_1},
+                                                      {"1.2", shaderc_spirv_version_1_2},
+                                                      {"1.3", shaderc_spirv_version_1_3},
+                                                      {"1.4", shaderc_spirv_version_1_4},
+                                                      {"1.5", shaderc_spirv_version_1_5},
+                                                      {"1.6", shaderc_spirv_version_1_6}}};
+
+struct GlslVersion {
+    int number = 0;  // 0: what the source says
+    shaderc_profile profile = shaderc_profile_none;
 };
 
 constexpr std::array<Target, 4> targets{{
@@ -52,6 +71,51 @@ const Target& target_named(const std::string& name) {
         choices += choices.empty() ? target.name : std::string(", ") + target.name;
     }
     invalid("'" + name + "' is not a target; choose one of " + choices);
+}
+
+// The version of SPIR-V to write.
+shaderc_spirv_version spirv_version(const CompileRequest& request, const Target& target) {
+    const shaderc_spirv_version newest =
+        request.language == SourceLanguage::hlsl ? target.spirv_of_hlsl : target.spirv;
+    if (request.spirv_version.empty()) return newest;
+    std::string choices;
+    for (const SpirvVersion& version : spirv_versions) {
+        if (version.version > newest) break;
+        if (request.spirv_version == version.name) return version.version;
+        choices += (choices.empty() ? "" : ", ") + std::string(version.name);
+    }
+    invalid("'" + request.spirv_version + "' is not a version of SPIR-V that " +
+            (request.language == SourceLanguage::hlsl ? "HLSL is compiled to for " : "belongs to ") +
+            target.name + "; choose one of " + choices);
+}
+
+// "460", "450core", "310 es".
+GlslVersion glsl_version(const CompileRequest& request) {
+    GlslVersion out;
+    const std::string& text = request.glsl_version;
+    if (text.empty()) return out;
+    if (request.language == SourceLanguage::hlsl) invalid("a version of GLSL does not apply to HLSL");
+    size_t digits = 0;
+    while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+    std::string profile = text.substr(digits);
+    profile.erase(0, profile.find_first_not_of(' '));
+    static constexpr std::array<int, 7> numbers{310, 320, 420, 430, 440, 450, 460};
+    out.number = digits > 0 && digits < 5 ? std::stoi(text.substr(0, digits)) : -1;
+    if (std::find(numbers.begin(), numbers.end(), out.number) == numbers.end())
+        invalid("'" + text +
+                "' is not a version of GLSL with compute shaders; choose one of 310 es, 320 es, 420, 430, "
+                "440, 450, 460");
+    const bool embedded = out.number < 420;
+    if (profile == "es" && embedded)
+        out.profile = shaderc_profile_es;
+    else if (profile == "compatibility" && !embedded)
+        out.profile = shaderc_profile_compatibility;
+    else if ((profile.empty() || profile == "core") && !embedded)
+        out.profile = shaderc_profile_core;
+    else
+        invalid("'" + text + "' is not a profile of GLSL " + std::to_string(out.number) + "; choose " +
+                (embedded ? "es" : "core or compatibility"));
+    return out;
 }
 
 bool is_name(std::string_view text) {
@@ -99,11 +163,11 @@ void check(const CompileRequest& request) {
 
 // What glslang must not be given: a version below those of compute shaders makes it print thousands of lines of its
 // own declarations on the standard output.
-void check_text(const SourceFile& source, SourceLanguage language) {
+void check_text(const SourceFile& source, SourceLanguage language, bool version_is_forced) {
     const ShaderTextFacts& facts = source.facts;
     if (!facts.problem.empty()) fail(source, facts.problem_at, facts.problem);
     if (facts.blank) fail(source, {}, "the source is empty");
-    if (language != SourceLanguage::glsl || !facts.has_version) return;
+    if (language != SourceLanguage::glsl || !facts.has_version || version_is_forced) return;
     if (facts.version < 0) fail(source, facts.version_at, "#version needs a number, as in '#version 450'");
     const bool embedded =
         facts.version == 310 || facts.version == 320;  // glslang asks for "es" where it lacks
@@ -201,7 +265,7 @@ std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
                 "'" + known->second + "' and '" + variable.name + "' are both binding " +
                 std::to_string(variable.binding) +
                 ", so the same memory; registers of different letters are not told apart: number " +
-                "them with [[vk::binding(n)]]");
+                "them with [[vk::binding(n)]], or shift a letter's registers (register_bases={\"u\": 8})");
     }
     return problems;
 }
@@ -211,11 +275,13 @@ public:
     Compilation(const CompileRequest& request, const Target& target)
         : request_(request),
           target_(target),
+          spirv_(spirv_version(request, target)),
+          glsl_(glsl_version(request)),
           hlsl_(request.language == SourceLanguage::hlsl),
           sources_(request) {}
 
     CompileOutput run() {
-        check_text(sources_.main(), request_.language);
+        check_text(sources_.main(), request_.language, glsl_.number != 0);
         // Debug information holds the names of files; messages are read more safely with our own.
         const PassResult first = pass(false, request_.debug_info);
         CompileOutput out;
@@ -224,6 +290,11 @@ public:
             std::vector<Diagnostic> diagnostics = parse_compiler_log(log);
             place(diagnostics);
             if (!first.succeeded) fail_with(std::move(diagnostics));
+            // That the version is not the source's was asked for.
+            if (glsl_.number != 0)
+                std::erase_if(diagnostics, [](const Diagnostic& d) {
+                    return d.message.starts_with("(version, profile) forced to be");
+                });
             out.warnings = std::move(diagnostics);
         }
         out.spirv = first.spirv;
@@ -232,8 +303,9 @@ public:
                 out.warnings.push_back(
                     {to_valid_utf8(request_.name), 0, 0, "warning", to_valid_utf8(problem), ""});
         name_entry(out.spirv);
-        if (request_.optimize) out.spirv = optimized(out.spirv);
+        if (request_.optimize != OptimizeFor::nothing) out.spirv = optimized(out.spirv);
         out.included = sources_.included();
+        out.probes = sources_.take_probes();
         return out;
     }
 
@@ -242,13 +314,18 @@ private:
         shaderc::CompileOptions options;
         options.SetSourceLanguage(hlsl_ ? shaderc_source_language_hlsl : shaderc_source_language_glsl);
         options.SetTargetEnvironment(shaderc_target_env_vulkan, static_cast<uint32_t>(target_.vulkan));
-        options.SetTargetSpirv(hlsl_ ? target_.spirv_of_hlsl : target_.spirv);
+        options.SetTargetSpirv(spirv_);
         // shaderc's own optimization would strip the names, which reflection shows to people.
         options.SetOptimizationLevel(shaderc_optimization_level_zero);
         if (for_debugging) options.SetGenerateDebugInfo();
-        if (hlsl_) options.SetAutoBindUniforms(true);
+        options.SetAutoBindUniforms(hlsl_ || request_.auto_bind);
+        options.SetHlslOffsets(request_.hlsl_offsets);
+        options.SetHlsl16BitTypes(request_.hlsl_16bit_types);
+        if (hlsl_ && request_.register_bases.any()) set_register_bases(options);
         SourceFile& main = sources_.main();
-        if (!hlsl_ && !main.facts.has_version)
+        if (glsl_.number != 0)
+            options.SetForcedVersionProfile(glsl_.number, glsl_.profile);
+        else if (!hlsl_ && !main.facts.has_version)
             options.SetForcedVersionProfile(assumed_version, shaderc_profile_core);
         for (const auto& [name, value] : request_.defines) options.AddMacroDefinition(name, value);
         options.SetIncluder(std::make_unique<Includer>(sources_, split, for_debugging));
@@ -264,6 +341,16 @@ private:
         out.log = result.GetErrorMessage();
         if (out.succeeded) out.spirv.assign(result.cbegin(), result.cend());
         return out;
+    }
+
+    void set_register_bases(shaderc::CompileOptions& options) const {
+        const RegisterBases& bases = request_.register_bases;
+        // Without the resolver for HLSL, a structured buffer at t0 would count as a GLSL storage buffer.
+        options.SetHlslIoMapping(true);
+        options.SetBindingBase(shaderc_uniform_kind_texture, bases.textures);
+        options.SetBindingBase(shaderc_uniform_kind_unordered_access_view, bases.writable);
+        options.SetBindingBase(shaderc_uniform_kind_buffer, bases.buffers);
+        options.SetBindingBase(shaderc_uniform_kind_sampler, bases.samplers);
     }
 
     // Gives each diagnostic the file's real name, the column and the text of the line.
@@ -362,7 +449,10 @@ private:
             [&](spv_message_level_t level, const char*, const spv_position_t&, const char* message) {
                 if (level <= SPV_MSG_ERROR) messages += std::string(messages.empty() ? "" : "; ") + message;
             });
-        optimizer.RegisterPerformancePasses();
+        if (request_.optimize == OptimizeFor::size)
+            optimizer.RegisterSizePasses();
+        else
+            optimizer.RegisterPerformancePasses();
         spvtools::OptimizerOptions options;
         options.set_run_validator(false);
         // Tensors and constants are matched by number: one that the code does not use must not vanish.
@@ -370,19 +460,30 @@ private:
         options.set_preserve_spec_constants(true);
         std::vector<uint32_t> out;
         if (!optimizer.Run(words.data(), words.size(), &out, options))
-            throw Error(ErrorKind::internal, "the SPIR-V optimizer failed on " +
-                                                 to_valid_utf8(request_.name) + ": " +
-                                                 to_valid_utf8(messages) + "; compile with optimize=False");
+            throw Error(ErrorKind::internal,
+                        "the SPIR-V optimizer failed on " + to_valid_utf8(request_.name) + ": " +
+                            to_valid_utf8(messages) + "; compile with optimize=\"none\"");
         return out;
     }
 
     const CompileRequest& request_;
     const Target& target_;
+    shaderc_spirv_version spirv_;
+    GlslVersion glsl_;
     bool hlsl_;
     ShaderSources sources_;
 };
 
 }  // namespace
+
+std::string compiler_id() {
+    unsigned int version = 0;
+    unsigned int revision = 0;
+    shaderc_get_spv_version(&version, &revision);
+    // The build's id knows the archives that are linked in; of a shared SPIRV-Tools only it itself knows what was loaded.
+    return std::string(KP_COMPILER_ID) + "; SPIR-V " + std::to_string(version) + "." +
+           std::to_string(revision) + "; " + spvSoftwareVersionDetailsString();
+}
 
 CompileOutput compile(const CompileRequest& request) {
     const Target& target = target_named(request.target);

@@ -33,6 +33,17 @@ private:
 };
 
 enum class SourceLanguage : uint8_t { glsl, hlsl };
+enum class OptimizeFor : uint8_t { nothing, size, performance };
+
+// HLSL's registers by letter, each with a numbering of its own; GLSL has one numbering.
+struct RegisterBases {
+    uint32_t textures = 0;  // t
+    uint32_t writable = 0;  // u
+    uint32_t buffers = 0;   // b
+    uint32_t samplers = 0;  // s
+
+    [[nodiscard]] bool any() const noexcept { return (textures | writable | buffers | samplers) != 0; }
+};
 
 struct CompileRequest {
     std::string source;
@@ -42,16 +53,34 @@ struct CompileRequest {
     std::vector<std::pair<std::string, std::string>> defines;
     std::vector<std::string> include_dirs;
     std::map<std::string, std::string> virtual_includes;  // name -> text, looked up before the directories
-    bool optimize = true;
+    OptimizeFor optimize = OptimizeFor::performance;
     bool debug_info = false;
     std::string target = "vulkan1.2";  // vulkan1.0 .. vulkan1.3
+    std::string spirv_version;         // "1.0" .. "1.6"; "": the newest that the target has
+    std::string glsl_version;          // "460", "310 es": whatever #version says; "": what it says, else 450
+    bool auto_bind = false;         // give numbers to bindings that the source leaves out; HLSL always does
+    bool hlsl_offsets = false;      // lay blocks of GLSL out as HLSL would
+    bool hlsl_16bit_types = false;  // half, min16float and the like have 16 bits
+    RegisterBases register_bases;   // HLSL: added to a register's number to make the binding
+};
+
+// A file that an include was looked up at.
+struct IncludeProbe {
+    std::string path;
+    bool found = false;
+    std::string content;  // as it was read, where it was found
 };
 
 struct CompileOutput {
     std::vector<uint32_t> spirv;
     std::vector<Diagnostic> warnings;
-    std::vector<std::string> included;  // files that took part, for watching and caching
+    std::vector<std::string> included;  // files that took part, for watching
+    // All that decides whether the same request would give the same module again, each path once.
+    std::vector<IncludeProbe> probes;
 };
+
+// Changes when the compilers that are linked in change, or what this library does around them.
+[[nodiscard]] std::string compiler_id();
 
 // Thread-safe; one compiler object for the process. Throws ShaderCompileFailure whose text shows every diagnostic as
 //   blur.comp:12:9: error: 'foo' : undeclared identifier

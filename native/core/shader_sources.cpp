@@ -121,6 +121,7 @@ ShaderSources::Include ShaderSources::resolve(const std::string& requested, bool
         const std::string path = joined(place, requested);
         std::error_code ignored;
         if (fs::exists(path_of(path), ignored)) return read(path);
+        probes_.emplace(path, std::nullopt);
         tried.push_back(place.empty() ? "." : place);
     }
 
@@ -137,7 +138,13 @@ ShaderSources::Include ShaderSources::read(const std::string& path) {
     if (!fs::is_regular_file(where, failed)) return {nullptr, "'" + path + "' is not a file"};
     const fs::path canonical = fs::weakly_canonical(where, failed);
     const std::string key = failed ? path : text_of(canonical);
-    if (const auto known = by_path_.find(key); known != by_path_.end()) return {&files_[known->second], ""};
+    if (const auto known = by_path_.find(key); known != by_path_.end()) {
+        // Another path to the same file, which may be a link that will lead elsewhere.
+        SourceFile& file = files_[known->second];
+        if (const auto first = probes_.find(file.name); first != probes_.end())
+            probes_.emplace(path, first->second);
+        return {&file, ""};
+    }
 
     if (const uintmax_t size = fs::file_size(where, failed); !failed && size > max_file_bytes)
         return {nullptr, "'" + path + "' has " + std::to_string(size) + " bytes; at most " +
@@ -146,6 +153,7 @@ ShaderSources::Include ShaderSources::read(const std::string& path) {
     SourceFile file;
     file.text.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
     if (!stream.is_open() || stream.bad()) return {nullptr, "cannot read '" + path + "'"};
+    probes_.insert_or_assign(path, file.text);
     file.name = path;
     file.directory = directory_of(path);
     file.on_disk = true;
@@ -174,6 +182,15 @@ std::vector<std::string> ShaderSources::included() const {
     for (size_t i = 1; i < files_.size(); ++i)
         if (files_[i].on_disk) names.push_back(files_[i].name);
     return names;
+}
+
+std::vector<IncludeProbe> ShaderSources::take_probes() {
+    std::vector<IncludeProbe> out;
+    out.reserve(probes_.size());
+    for (auto& [path, content] : probes_)
+        out.push_back({path, content.has_value(), std::move(content).value_or("")});
+    probes_.clear();
+    return out;
 }
 
 }  // namespace kp

@@ -15,6 +15,7 @@
 namespace kp {
 
 struct CompileRequest;
+struct IncludeProbe;
 
 struct SourceFile {
     std::string name;  // as messages show it
@@ -51,6 +52,8 @@ public:
 
     // The files on disk that were included, each once, in the order of their first use.
     [[nodiscard]] std::vector<std::string> included() const;
+    // Every path of the file system at which an include was looked up, found or not.
+    [[nodiscard]] std::vector<IncludeProbe> take_probes();
 
 private:
     [[nodiscard]] Include resolve(const std::string& requested, bool angled, const SourceFile* from);
@@ -62,6 +65,8 @@ private:
     std::map<std::tuple<std::string, bool, std::string>, Include> resolved_;
     std::map<std::string, size_t, std::less<>> by_name_;  // tags and names -> index in files_
     std::map<std::string, size_t> by_path_;               // of files on disk
+    std::map<std::string, std::optional<std::string>>
+        probes_;  // path -> content, none where there is no file
     Include refused_;
     size_t inclusions_ = 0;
 };

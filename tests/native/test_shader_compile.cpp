@@ -259,7 +259,8 @@ TEST_CASE("the target decides the version of SPIR-V") {
     const std::vector<std::pair<std::string, uint32_t>> versions{
         {"vulkan1.0", 0x10000}, {"vulkan1.1", 0x10300}, {"vulkan1.2", 0x10500}, {"vulkan1.3", 0x10600}};
     for (uint32_t minor = 0; minor < versions.size(); ++minor)
-        for (const bool optimize : {false, true}) {
+        for (const auto optimize :
+             {kp::OptimizeFor::nothing, kp::OptimizeFor::size, kp::OptimizeFor::performance}) {
             CompileRequest what = request("void main() { data[0] = 1.0; }\n");
             what.target = versions[minor].first;
             what.optimize = optimize;
@@ -278,7 +279,7 @@ TEST_CASE("optimizing keeps names, unused bindings and specialization constants"
                 "float twice(float x) { float y = x + x; return y; }\n"
                 "void main() { for (int i = 0; i < SIZE; ++i) data[i] = twice(data[i]); }\n");
     const std::vector<uint32_t> optimized = kp::compile(what).spirv;
-    what.optimize = false;
+    what.optimize = kp::OptimizeFor::nothing;
     const std::vector<uint32_t> plain = kp::compile(what).spirv;
     CHECK(contains(kp::disassemble_spirv(plain), "OpFunctionCall"));
     const std::string text = kp::disassemble_spirv(optimized);
@@ -292,7 +293,8 @@ TEST_CASE("debug information is there on request") {
     CompileRequest what = request("void main() { data[0] = 1.0; }\n");
     CHECK_FALSE(contains(kp::disassemble_spirv(kp::compile(what).spirv), "OpLine"));
     what.debug_info = true;
-    for (const bool optimize : {false, true}) {
+    for (const auto optimize :
+         {kp::OptimizeFor::nothing, kp::OptimizeFor::size, kp::OptimizeFor::performance}) {
         what.optimize = optimize;
         const std::string text = kp::disassemble_spirv(kp::compile(what).spirv);
         CHECK(contains(text, "OpString \"blur.comp\""));
@@ -302,7 +304,8 @@ TEST_CASE("debug information is there on request") {
 
 TEST_CASE("the entry point has the name that was asked for") {
     for (const char* name : {"blur", "abc", "four", "a_name_that_is_longer_than_main", "main"})
-        for (const bool optimize : {false, true}) {
+        for (const auto optimize :
+             {kp::OptimizeFor::nothing, kp::OptimizeFor::size, kp::OptimizeFor::performance}) {
             CompileRequest what = request("void main() { data[0] = 1.0; }\n");
             what.entry = name;
             what.optimize = optimize;

@@ -1,0 +1,311 @@
+"""The cache of compiled shaders on disk: a second process that compiles the same source reads its SPIR-V instead.
+
+An entry is found by a digest of everything that a compilation is told (the source, its name, all options, the texts of
+virtual includes) and of the compiler itself. What it is not told, it looks up: the entry lists every path at which an
+include was sought, with a digest of what was there. The entry holds while each of these files has the same content and
+none has appeared where there was none, since a file that comes earlier on the search path would win.
+
+Writers put a temporary file beside and rename it, so readers see an entry whole or not at all; a checksum finds what a
+crash or a full disk left. A folder that cannot be read or written is no error: the compiler runs.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import threading
+import time
+
+# hashlib would load OpenSSL, which takes longer than the cache may; this is the module behind hashlib.blake2b.
+from _blake2 import blake2b
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from . import _native
+from .errors import InvalidArgumentError
+from .options import default_cache_dir
+
+DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
+SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
+
+_MAGIC = b"kpshad\r\n"
+_FORMAT = 1
+_SUFFIX = ".kpsh"
+_DIGEST = 16  # bytes
+_DEFAULT_LIMIT = 128 << 20
+_KEPT_BY_PRUNING = 0.75  # of the limit, so that not every store prunes
+_TOUCH_AFTER = 3600.0  # seconds; a use within them does not count again
+_ABANDONED_AFTER = 3600.0  # seconds after which a temporary file has no writer any more
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
+
+Warnings = list[tuple[str, int, int, str, str, str]]
+"""What the native compiler warns about: the fields of `Diagnostic`."""
+
+
+class CachedShader(NamedTuple):
+    """What a compilation gave."""
+
+    spirv: bytes
+    warnings: Warnings
+    included: list[str]
+    """The files that it included."""
+
+
+class CacheEntry(NamedTuple):
+    """One file of the cache."""
+
+    path: str
+    size: int
+    """Bytes on disk."""
+    used: float
+    """When it was last used, in seconds since the epoch; exact to an hour."""
+
+
+def digest(content: bytes) -> bytes:
+    """A short name for `content` that no other content has."""
+    return blake2b(content, digest_size=_DIGEST).digest()
+
+
+def pack(parts: Iterable[bytes]) -> bytes:
+    """The parts as one, so that no two different lists give the same."""
+    listed = list(parts)
+    lengths = [len(part) for part in listed]
+    return struct.pack(f"<Q{len(listed)}Q", len(listed), *lengths) + b"".join(listed)
+
+
+def unpack(packed: bytes) -> list[bytes]:
+    """The parts that `pack` was given. Raises ValueError for what it never wrote."""
+    try:
+        (count,) = struct.unpack_from("<Q", packed)
+        if count > len(packed) // 8:
+            raise ValueError("the list is longer than its bytes")
+        lengths = struct.unpack_from(f"<{count}Q", packed, 8)
+    except struct.error as error:
+        raise ValueError(str(error)) from None
+    parts = []
+    at = 8 * (1 + count)
+    for length in lengths:
+        parts.append(packed[at : at + length])
+        at += length
+    if at != len(packed):
+        raise ValueError("the list does not end where its bytes do")
+    return parts
+
+
+class ShaderCache:
+    """The entries in one folder, which is made when the first is stored."""
+
+    def __init__(self, directory: str, limit: int = _DEFAULT_LIMIT) -> None:
+        self.directory = directory
+        self.limit = limit
+        """Bytes that the entries may have together; beyond it those that were used least recently go."""
+        self._written: int | None = None  # since the last look at the folder; None before the first
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def path(self, key: bytes) -> str:
+        """Where the entry of a key is, or would be."""
+        return os.path.join(self.directory, digest(key).hex() + _SUFFIX)
+
+    def load(self, key: bytes) -> CachedShader | None:
+        """The shader of a key; None where there is none, or where a file that it was made from has changed."""
+        path = self.path(key)
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+                stale = time.time() - os.fstat(file.fileno()).st_mtime > _TOUCH_AFTER
+            shader, probes = _decode(content)
+        except (OSError, ValueError):
+            return None
+        if not all(_unchanged(place, expected) for place, expected in probes):
+            return None
+        if stale:
+            try:
+                os.utime(path)
+            except OSError:
+                pass  # a cache that is read-only serves all the same
+        return shader
+
+    def store(
+        self, key: bytes, shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str
+    ) -> None:
+        """Keeps a shader. `probes` are the paths where includes were sought, with what was read there or None.
+
+        `name` is what the source is called. Nothing happens where the disk is full or the folder cannot be written.
+        """
+        content = _encode(shader, probes, name)
+        if len(content) > self.limit:
+            return
+        path = self.path(key)
+        with self._lock:
+            self._count += 1
+            temporary = f"{path}.{os.getpid()}-{self._count}.tmp"
+        try:
+            os.makedirs(self.directory, exist_ok=True)
+            with open(temporary, "xb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except (OSError, ValueError):  # ValueError: a folder's name with a NUL
+            _remove(temporary)
+            return
+        with self._lock:
+            self._written = None if self._written is None else self._written + len(content)
+            if self._written is not None and self._written < self.limit // 16:
+                return
+            self._written = 0
+        self.prune()
+
+    def entries(self) -> list[CacheEntry]:
+        """The entries, the least recently used first."""
+        return sorted(self._scan(_SUFFIX), key=lambda entry: entry.used)
+
+    def prune(self) -> None:
+        """Deletes what was used least recently where the limit is exceeded, and what dead writers left."""
+        entries = self.entries()
+        total = sum(entry.size for entry in entries)
+        if total > self.limit:
+            for entry in entries:
+                if total <= self.limit * _KEPT_BY_PRUNING:
+                    break
+                _remove(entry.path)
+                total -= entry.size
+        for entry in self._scan(".tmp"):
+            if time.time() - entry.used > _ABANDONED_AFTER:
+                _remove(entry.path)
+
+    def clear(self) -> int:
+        """Deletes all entries; how many there were."""
+        entries = self.entries()
+        for entry in (*entries, *self._scan(".tmp")):
+            _remove(entry.path)
+        return len(entries)
+
+    def _scan(self, suffix: str) -> Iterator[CacheEntry]:
+        try:
+            with os.scandir(self.directory) as found:
+                for entry in found:
+                    if not entry.name.endswith(suffix) or _SUFFIX not in entry.name:
+                        continue  # not ours
+                    try:
+                        status = entry.stat()
+                    except OSError:
+                        continue  # another process deleted it
+                    yield CacheEntry(entry.path, status.st_size, status.st_mtime)
+        except (OSError, ValueError):
+            return
+
+
+def source_name(path: str) -> str:
+    """What the source of an entry was called: its path, or "<source>". Raises ValueError for a damaged entry."""
+    with open(path, "rb") as file:
+        return os.fsdecode(_parts(file.read())[0])
+
+
+def compiler_key() -> bytes:
+    """A name for the compiler: another version, or other libraries, have another."""
+    global _compiler_key
+    if _compiler_key is None:
+        _compiler_key = f"{_native.__version__}; {_native.compiler_id()}; {sys.byteorder}".encode()
+    return _compiler_key
+
+
+_compiler_key: bytes | None = None
+
+
+def shader_cache() -> ShaderCache | None:
+    """The cache that the environment asks for; None where it is turned off.
+
+    Raises InvalidArgumentError where the environment variable for its size is no size.
+    """
+    global _current
+    directory = os.environ.get(DIRECTORY_VARIABLE)
+    if directory is None:
+        root = default_cache_dir()
+        directory = root and os.path.join(root, "shaders")
+    limit = _to_size(os.environ.get(SIZE_VARIABLE, ""))
+    if not directory or limit == 0:
+        return None
+    if _current is None or _current.directory != directory or _current.limit != limit:
+        _current = ShaderCache(directory, limit)
+    return _current
+
+
+_current: ShaderCache | None = None
+
+
+def _to_size(text: str) -> int:
+    word = text.strip().upper().removesuffix("IB").removesuffix("B")
+    if not word:
+        return _DEFAULT_LIMIT
+    number, unit = (word[:-1], word[-1]) if word[-1] in "KMG" else (word, "")
+    number = number.strip()
+    if not (number.isascii() and number.isdigit()):
+        raise InvalidArgumentError(
+            f"The environment variable {SIZE_VARIABLE} is {text!r}; give bytes, or a number with K, M or G: 128M"
+        )
+    return int(number) << _UNITS[unit]
+
+
+def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str) -> bytes:
+    places = []
+    for path, content in probes:
+        places += [os.fsencode(path), b"" if content is None else digest(content)]
+    fields = []
+    for file, line, column, severity, message, source_line in shader.warnings:
+        numbers = struct.pack("<QQ", line, column)
+        fields += [numbers, *(text.encode() for text in (file, severity, message, source_line))]
+    body = pack(
+        [
+            os.fsencode(name),
+            shader.spirv,
+            pack(os.fsencode(path) for path in shader.included),
+            pack(places),
+            pack(fields),
+        ]
+    )
+    return b"".join((_MAGIC, struct.pack("<Q", _FORMAT), digest(body), body))
+
+
+def _parts(content: bytes) -> list[bytes]:
+    head = len(_MAGIC) + 8
+    body = content[head + _DIGEST :]
+    if content[:head] != _MAGIC + struct.pack("<Q", _FORMAT) or content[head : head + _DIGEST] != digest(
+        body
+    ):
+        raise ValueError("the entry is damaged")
+    parts = unpack(body)
+    if len(parts) != 5:
+        raise ValueError("the entry is of another format")
+    return parts
+
+
+def _decode(content: bytes) -> tuple[CachedShader, list[tuple[str, bytes]]]:
+    _, spirv, included, places, fields = _parts(content)
+    listed = unpack(places)
+    found: Warnings = []
+    texts = unpack(fields)
+    for i in range(0, len(texts), 5):
+        line, column = struct.unpack("<QQ", texts[i])
+        file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
+        found.append((file, line, column, severity, message, source_line))
+    shader = CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)])
+    return shader, [(os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True)]
+
+
+def _unchanged(path: str, expected: bytes) -> bool:
+    """Whether an include that was sought at `path` would find what it found: content of a digest, or b"" for nothing."""
+    if not expected:
+        return not os.path.exists(path)
+    try:
+        with open(path, "rb") as file:
+            return digest(file.read()) == expected
+    except OSError:
+        return False
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except (OSError, ValueError):
+        pass  # another process was faster, or the folder is read-only

@@ -1,0 +1,335 @@
+#include "shader_check.hpp"
+
+#include "error.hpp"
+#include "shader_compile.hpp"
+#include "vulkan.hpp"
+
+#include <spirv/unified1/spirv.hpp>
+
+#include <algorithm>
+
+namespace kp {
+namespace {
+
+// A capability that needs any one of these features; an empty name means that Vulkan 1.2 always has it.
+struct CapabilityNeed {
+    uint32_t capability;
+    const char* feature;
+};
+
+constexpr CapabilityNeed feature_needs[] = {
+    {spv::CapabilityFloat64, "shaderFloat64"},
+    {spv::CapabilityInt64, "shaderInt64"},
+    {spv::CapabilityInt16, "shaderInt16"},
+    {spv::CapabilityInt8, "shaderInt8"},
+    {spv::CapabilityFloat16, "shaderFloat16"},
+    {spv::CapabilityInt64Atomics, "shaderBufferInt64Atomics"},
+    {spv::CapabilityStorageBuffer16BitAccess, "storageBuffer16BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer16BitAccess, "uniformAndStorageBuffer16BitAccess"},
+    {spv::CapabilityStoragePushConstant16, "storagePushConstant16"},
+    {spv::CapabilityStorageBuffer8BitAccess, "storageBuffer8BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer8BitAccess, "uniformAndStorageBuffer8BitAccess"},
+    {spv::CapabilityStoragePushConstant8, "storagePushConstant8"},
+    {spv::CapabilityVariablePointersStorageBuffer, "variablePointersStorageBuffer"},
+    {spv::CapabilityVariablePointers, "variablePointers"},
+    {spv::CapabilityStorageImageExtendedFormats, "shaderStorageImageExtendedFormats"},
+    {spv::CapabilityStorageImageReadWithoutFormat, "shaderStorageImageReadWithoutFormat"},
+    {spv::CapabilityStorageImageWriteWithoutFormat, "shaderStorageImageWriteWithoutFormat"},
+    {spv::CapabilityUniformBufferArrayDynamicIndexing, "shaderUniformBufferArrayDynamicIndexing"},
+    {spv::CapabilitySampledImageArrayDynamicIndexing, "shaderSampledImageArrayDynamicIndexing"},
+    {spv::CapabilityStorageBufferArrayDynamicIndexing, "shaderStorageBufferArrayDynamicIndexing"},
+    {spv::CapabilityStorageImageArrayDynamicIndexing, "shaderStorageImageArrayDynamicIndexing"},
+    {spv::CapabilityImageGatherExtended, "shaderImageGatherExtended"},
+    {spv::CapabilityMinLod, "shaderResourceMinLod"},
+    {spv::CapabilityShaderNonUniform, "descriptorIndexing"},
+    {spv::CapabilityRuntimeDescriptorArray, "runtimeDescriptorArray"},
+    {spv::CapabilityUniformTexelBufferArrayDynamicIndexing, "shaderUniformTexelBufferArrayDynamicIndexing"},
+    {spv::CapabilityStorageTexelBufferArrayDynamicIndexing, "shaderStorageTexelBufferArrayDynamicIndexing"},
+    {spv::CapabilityUniformBufferArrayNonUniformIndexing, "shaderUniformBufferArrayNonUniformIndexing"},
+    {spv::CapabilitySampledImageArrayNonUniformIndexing, "shaderSampledImageArrayNonUniformIndexing"},
+    {spv::CapabilityStorageBufferArrayNonUniformIndexing, "shaderStorageBufferArrayNonUniformIndexing"},
+    {spv::CapabilityStorageImageArrayNonUniformIndexing, "shaderStorageImageArrayNonUniformIndexing"},
+    {spv::CapabilityVulkanMemoryModel, "vulkanMemoryModel"},
+    {spv::CapabilityVulkanMemoryModelDeviceScope, "vulkanMemoryModelDeviceScope"},
+    {spv::CapabilityPhysicalStorageBufferAddresses, "bufferDeviceAddress"},
+    {spv::CapabilityDemoteToHelperInvocation, "shaderDemoteToHelperInvocation"},
+    {spv::CapabilityDotProduct, "shaderIntegerDotProduct"},
+    {spv::CapabilityDotProductInputAll, "shaderIntegerDotProduct"},
+    {spv::CapabilityDotProductInput4x8Bit, "shaderIntegerDotProduct"},
+    {spv::CapabilityDotProductInput4x8BitPacked, "shaderIntegerDotProduct"},
+    {spv::CapabilityAtomicFloat32AddEXT, "shaderBufferFloat32AtomicAdd"},
+    {spv::CapabilityAtomicFloat32AddEXT, "shaderSharedFloat32AtomicAdd"},
+    {spv::CapabilityAtomicFloat32AddEXT, "shaderImageFloat32AtomicAdd"},
+    {spv::CapabilityAtomicFloat64AddEXT, "shaderBufferFloat64AtomicAdd"},
+    {spv::CapabilityAtomicFloat64AddEXT, "shaderSharedFloat64AtomicAdd"},
+    {spv::CapabilityAtomicFloat16AddEXT, "shaderBufferFloat16AtomicAdd"},
+    {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderBufferFloat16AtomicMinMax"},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderBufferFloat32AtomicMinMax"},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderSharedFloat32AtomicMinMax"},
+    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderBufferFloat64AtomicMinMax"},
+    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderSharedFloat64AtomicMinMax"},
+    {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
+    {spv::CapabilityShaderClockKHR, "shaderDeviceClock"},
+};
+
+struct SubgroupNeed {
+    uint32_t capability;
+    VkSubgroupFeatureFlags bit;
+    const char* name;
+};
+
+constexpr SubgroupNeed subgroup_needs[] = {
+    {spv::CapabilityGroupNonUniform, VK_SUBGROUP_FEATURE_BASIC_BIT, "basic"},
+    {spv::CapabilityGroupNonUniformVote, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
+    {spv::CapabilityGroupNonUniformArithmetic, VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"},
+    {spv::CapabilityGroupNonUniformBallot, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
+    {spv::CapabilityGroupNonUniformShuffle, VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},
+    {spv::CapabilityGroupNonUniformShuffleRelative, VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT,
+     "shuffle relative"},
+    {spv::CapabilityGroupNonUniformClustered, VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
+    {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
+    {spv::CapabilitySubgroupBallotKHR, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
+    {spv::CapabilitySubgroupVoteKHR, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
+};
+
+// What Vulkan 1.2 gives every compute shader.
+constexpr uint32_t always_there[] = {
+    spv::CapabilityMatrix,      spv::CapabilityShader,     spv::CapabilityInputAttachment,
+    spv::CapabilitySampled1D,   spv::CapabilityImage1D,    spv::CapabilitySampledBuffer,
+    spv::CapabilityImageBuffer, spv::CapabilityImageQuery, spv::CapabilityDerivativeControl,
+    spv::CapabilityDeviceGroup,
+};
+
+// Where what is missing comes with an extension: the word to look for in a driver's list.
+struct CapabilityExtension {
+    uint32_t capability;
+    const char* extension;
+};
+
+constexpr CapabilityExtension extensions_of[] = {
+    {spv::CapabilityAtomicFloat32AddEXT, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME},
+    {spv::CapabilityAtomicFloat64AddEXT, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME},
+    {spv::CapabilityAtomicFloat16AddEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
+    {spv::CapabilityAtomicFloat16MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
+    {spv::CapabilityAtomicFloat64MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
+    {spv::CapabilityShaderClockKHR, VK_KHR_SHADER_CLOCK_EXTENSION_NAME},
+};
+
+// "" when the host runs shaders that declare the capability, else what is missing.
+std::string missing_for(uint32_t capability, const ShaderHost& host) {
+    if (std::find(std::begin(always_there), std::end(always_there), capability) != std::end(always_there))
+        return "";
+    std::string missing;
+    bool known = false;
+    for (const auto& need : feature_needs) {
+        if (need.capability != capability) continue;
+        known = true;
+        if (host.has(need.feature)) return "";
+        missing += std::string(missing.empty() ? "the device feature '" : " or '") + need.feature + "'";
+    }
+    if (known) {
+        for (const auto& entry : extensions_of)
+            if (entry.capability == capability)
+                missing += std::string(" of the extension ") + entry.extension;
+        return missing;
+    }
+    for (const auto& need : subgroup_needs) {
+        if (need.capability != capability) continue;
+        if (host.subgroup_operations & need.bit) return "";
+        return std::string("subgroup operations of the kind '") + need.name + "' in compute shaders";
+    }
+    return "support for it in kompute_py's list of compute features";
+}
+
+std::string dotted(uint32_t major, uint32_t minor) {
+    return std::to_string(major) + "." + std::to_string(minor);
+}
+
+// The Vulkan 1.x whose rules the validator has and that the host has.
+uint32_t rules_of(const ShaderHost& host) {
+    return VK_API_VERSION_MAJOR(host.vulkan) > 1 ? 3 : std::min(VK_API_VERSION_MINOR(host.vulkan), 3u);
+}
+
+std::string times(const std::array<uint32_t, 3>& size) {
+    return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]);
+}
+
+class LimitCheck {
+public:
+    explicit LimitCheck(const ShaderHost& host) : host_(host) {}
+
+    void at_most(const char* limit, uint64_t allowed, uint64_t uses, const char* of_what) {
+        if (uses <= allowed) return;
+        add(limit, uses, allowed,
+            "The shader uses " + std::to_string(uses) + " " + of_what + ", but '" + host_.name + "' allows " +
+                std::to_string(allowed) + " (" + limit + ")");
+    }
+    void add(const char* limit, uint64_t needed, uint64_t has, std::string message) {
+        found_.push_back({FindingKind::limit, limit, needed, has, std::move(message)});
+    }
+    [[nodiscard]] std::vector<Finding> take() { return std::move(found_); }
+
+private:
+    const ShaderHost& host_;
+    std::vector<Finding> found_;
+};
+
+void check_local_size(const ShaderInfo& info, const ShaderHost& host, LimitCheck& check) {
+    const auto& most = host.limits.maxComputeWorkGroupSize;
+    uint64_t invocations = 1;
+    for (size_t axis = 0; axis < 3; ++axis) {
+        const uint32_t size = info.local_size[axis];
+        // Three factors of 32 bits would wrap around; beyond this no device goes.
+        invocations = std::min<uint64_t>(invocations * size, UINT32_MAX);
+        if (size == 0 || size > most[axis])
+            check.add("maxComputeWorkGroupSize", size, most[axis],
+                      "Local size " + times(info.local_size) + ": axis " + "xyz"[axis] + " must be 1 to " +
+                          std::to_string(most[axis]) + " on '" + host.name + "' (maxComputeWorkGroupSize)");
+    }
+    const uint32_t allowed = host.limits.maxComputeWorkGroupInvocations;
+    if (invocations > allowed)
+        check.add("maxComputeWorkGroupInvocations", invocations, allowed,
+                  "Local size " + times(info.local_size) + " is " + std::to_string(invocations) +
+                      " invocations, but '" + host.name + "' allows " + std::to_string(allowed) +
+                      " in a workgroup (maxComputeWorkGroupInvocations)");
+}
+
+}  // namespace
+
+bool ShaderHost::has(const std::string& feature) const {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
+std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderInfo& info,
+                                  const ShaderHost& host) {
+    std::vector<Finding> found;
+    static constexpr std::array<uint32_t, 4> newest_minor{0, 3, 5, 6};  // of SPIR-V 1.x, by Vulkan's
+    uint32_t rules = rules_of(host);
+    const uint32_t minor = info.version >> 8 & 0xFF;
+    if (minor > newest_minor[rules]) {
+        const std::string has = "SPIR-V " + dotted(1, newest_minor[rules]);
+        const std::string needed = "SPIR-V " + dotted(1, minor);
+        const std::string vulkan = dotted(1, rules);
+        found.push_back({FindingKind::version, "SPIR-V", needed, has,
+                         "The module is " + needed + ", but '" + host.name + "' has Vulkan " + vulkan +
+                             ", which takes up to " + has + ": compile it with target=\"vulkan" + vulkan +
+                             "\""});
+        rules = 3;  // for what else there is to say
+    }
+    ValidationOptions options;
+    options.vulkan_minor = rules;
+    options.scalar_block_layout = host.has("scalarBlockLayout");
+    options.uniform_buffer_standard_layout = host.has("uniformBufferStandardLayout");
+    if (const std::string problem = validate_spirv(words, options); !problem.empty()) {
+        ValidationOptions scalar = options;
+        scalar.scalar_block_layout = true;
+        if (!options.scalar_block_layout && validate_spirv(words, scalar).empty())
+            found.push_back({FindingKind::feature,
+                             "scalarBlockLayout",
+                             "the device feature 'scalarBlockLayout'",
+                             {},
+                             "A block laid out with layout(scalar) needs the device feature "
+                             "'scalarBlockLayout' (or use std430)"});
+        else
+            found.push_back({FindingKind::validation,
+                             "Vulkan " + dotted(1, rules),
+                             {},
+                             {},
+                             "The SPIR-V is not valid for Vulkan " + dotted(1, rules) + ": " + problem});
+    }
+    for (const uint32_t capability : info.capabilities) {
+        const std::string need = missing_for(capability, host);
+        if (need.empty()) continue;
+        const std::string name = capability_name(capability);
+        found.push_back({FindingKind::capability, name, need, {}, name + " needs " + need});
+    }
+    return found;
+}
+
+std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host) {
+    struct Counts {
+        uint64_t storage_buffers = 0, uniform_buffers = 0, storage_images = 0, sampled = 0, samplers = 0;
+    } counts;
+    uint64_t sets = 0;
+    for (const BindingInfo& binding : info.bindings) {
+        sets = std::max(sets, uint64_t{binding.set} + 1);
+        const uint64_t count = std::max(binding.count, 1u);
+        switch (binding.kind) {
+        case DescriptorKind::storage_buffer: counts.storage_buffers += count; break;
+        case DescriptorKind::uniform_buffer: counts.uniform_buffers += count; break;
+        case DescriptorKind::storage_image:
+        case DescriptorKind::storage_texel_buffer: counts.storage_images += count; break;
+        case DescriptorKind::sampler: counts.samplers += count; break;
+        case DescriptorKind::combined_image_sampler:
+            counts.sampled += count;
+            counts.samplers += count;
+            break;
+        case DescriptorKind::sampled_image:
+        case DescriptorKind::uniform_texel_buffer: counts.sampled += count; break;
+        case DescriptorKind::acceleration_structure: break;
+        }
+    }
+    const ShaderLimits& limits = host.limits;
+    LimitCheck check(host);
+#define KP_AT_MOST(limit, uses, of_what) check.at_most(#limit, limits.limit, uses, of_what)
+    KP_AT_MOST(maxPerStageDescriptorStorageBuffers, counts.storage_buffers, "storage buffers");
+    KP_AT_MOST(maxPerStageDescriptorUniformBuffers, counts.uniform_buffers, "uniform buffers");
+    KP_AT_MOST(maxPerStageDescriptorStorageImages, counts.storage_images, "storage images");
+    KP_AT_MOST(maxPerStageDescriptorSampledImages, counts.sampled, "sampled images");
+    KP_AT_MOST(maxPerStageDescriptorSamplers, counts.samplers, "samplers");
+    // Of one pipeline layout, and so of all sets together.
+    KP_AT_MOST(maxDescriptorSetStorageBuffers, counts.storage_buffers, "storage buffers");
+    KP_AT_MOST(maxDescriptorSetUniformBuffers, counts.uniform_buffers, "uniform buffers");
+    KP_AT_MOST(maxDescriptorSetStorageImages, counts.storage_images, "storage images");
+    KP_AT_MOST(maxDescriptorSetSampledImages, counts.sampled, "sampled images");
+    KP_AT_MOST(maxDescriptorSetSamplers, counts.samplers, "samplers");
+    KP_AT_MOST(maxPerStageResources,
+               counts.storage_buffers + counts.uniform_buffers + counts.storage_images + counts.sampled,
+               "buffers and images");
+    KP_AT_MOST(maxBoundDescriptorSets, sets, "descriptor sets");
+    KP_AT_MOST(maxComputeSharedMemorySize, info.shared_bytes, "bytes of shared memory");
+    if (info.push_constants)
+        check.at_most("maxPushConstantsSize", limits.maxPushConstantsSize,
+                      uint64_t{info.push_constants->offset} + info.push_constants->size,
+                      "bytes of push constants");
+#undef KP_AT_MOST
+    check_local_size(info, host, check);
+    return check.take();
+}
+
+std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderHost& host,
+                                  const std::string& entry, std::span<const SpecValue> specialization) {
+    std::vector<Finding> found;
+    if (host.vulkan < VK_API_VERSION_1_2)
+        found.push_back({FindingKind::device, "Vulkan", std::string("1.2"),
+                         dotted(VK_API_VERSION_MAJOR(host.vulkan), VK_API_VERSION_MINOR(host.vulkan)),
+                         "'" + host.name + "' has Vulkan " +
+                             dotted(VK_API_VERSION_MAJOR(host.vulkan), VK_API_VERSION_MINOR(host.vulkan)) +
+                             ", and 1.2 is needed: no Manager can be made on it"});
+    ShaderInfo info;
+    try {
+        info = reflect(words, entry, specialization);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::invalid_argument) throw;
+        found.push_back({FindingKind::validation, "SPIR-V", {}, {}, error.what()});
+        return found;
+    }
+    for (Finding& finding : check_module(words, info, host)) found.push_back(std::move(finding));
+    for (Finding& finding : check_limits(info, host)) found.push_back(std::move(finding));
+    return found;
+}
+
+const char* to_string(FindingKind kind) noexcept {
+    switch (kind) {
+    case FindingKind::device: return "device";
+    case FindingKind::version: return "version";
+    case FindingKind::validation: return "validation";
+    case FindingKind::capability: return "capability";
+    case FindingKind::feature: return "feature";
+    case FindingKind::limit: return "limit";
+    }
+    return "limit";
+}
+
+}  // namespace kp
