@@ -72,8 +72,12 @@ class Context:
     def drain_messages(self) -> list[tuple[str, str, str]]:
         """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text)."""
     def memory_statistics(self) -> dict[str, Any]: ...
-    def buffer(self, data: np.ndarray | None, nbytes: int, memory_type: int, zero: bool = False) -> Buffer:
-        """`data` must be C-contiguous (its bytes are copied) or None; `zero` clears the host copy (for `storage`: the device memory)."""
+    def buffer(
+        self, data: np.ndarray | None, nbytes: int, memory_type: int, fill: bytes | None = None
+    ) -> Buffer:
+        """`data` must be C-contiguous (its bytes are copied to the host's side, for `storage` to the device) or None. With None,
+        `fill`, an element's bytes, repeats through the device's memory; the host copy is made when something needs it, and
+        holds them too."""
     def image(
         self,
         data: np.ndarray | None,
@@ -120,8 +124,10 @@ class Memory:
         """Waits for pending work that uses it."""
     host_visible: bool
     """Whether the device's memory of it can be seen by the host."""
+    host_copy_made: bool
+    """False while there is to be a host copy that nothing needed yet."""
     on_device: bool
-    """Whether anything was ever written to the device's memory of it."""
+    """Whether anything was written to the device's memory of it since it was made."""
     vk_memory: int
     vk_memory_offset: int
 
@@ -152,6 +158,7 @@ class BufferView:
     def write(self, data: np.ndarray, offset: int = 0) -> None: ...
     def wait(self) -> None: ...
     host_visible: bool
+    host_copy_made: bool
     on_device: bool
     vk_memory: int
     vk_memory_offset: int

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError
-from .types import data_type_of
+from .types import data_type_of, is_small_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -24,13 +24,23 @@ def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
-def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """`dtype` as a checked np.dtype."""
+def to_element(dtype: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """`dtype` as a checked np.dtype, and the axes that it adds: ``"3f4"`` is float32 and (3,)."""
     try:
-        made = np.dtype(dtype)
-    except TypeError as error:
+        made: np.dtype[Any] = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{dtype!r} is not a dtype: {error}") from None
-    return check_dtype(made)
+    return check_dtype(made.base), made.shape
+
+
+def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """`dtype` as a checked np.dtype of one element."""
+    element, axes = to_element(dtype)
+    if axes:
+        raise ArgumentTypeError(
+            f"The dtype {dtype!r} has axes of its own: use {element}, and give the axes {axes} to the shape"
+        )
+    return element
 
 
 def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
@@ -53,7 +63,7 @@ def _not_empty(array: np.ndarray[Any, Any], empty_like: str) -> np.ndarray[Any, 
 def as_float32(data: ArrayLike, empty_like: str = "mgr.zeros(n)") -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous float32 array of the same shape."""
     array = _not_empty(to_array(data), empty_like)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf" and not is_small_float(array.dtype):
         raise ArgumentTypeError(
             f"dtype {array.dtype} does not convert to float32; "
             + ("take .real and .imag, or use tensor_t" if array.dtype.kind == "c" else "pass numbers")
@@ -105,12 +115,34 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     return made
 
 
+def _records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(data, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"{what} takes elements of {dtype} as tuples: {error}") from None
+
+
+def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether numbers of `source` keep their meaning in `target`. Versions of ml_dtypes differ in what NumPy says."""
+    if is_small_float(target):
+        return source.kind in "biuf" or is_small_float(source)
+    if is_small_float(source):
+        return target.kind in "fc"
+    # NumPy would repeat a number over all fields, and cut or pad raw bytes.
+    if target.type is np.void and (target.names is None or source.names is None):
+        return False
+    return bool(np.can_cast(source, target, "same_kind"))
+
+
 def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of `count` elements of `dtype`, for an object that `what` names.
 
-    Floats and complex numbers round; integers must be in range, and a float is never cut to an integer.
+    Floats and complex numbers round; integers must be in range, and a float is never cut to an integer. For a structured
+    `dtype`, tuples are elements, as in ``np.array([(1, 2.0)], dtype)``.
     """
-    array = to_array(data)
+    array = (
+        to_array(data) if dtype.names is None or isinstance(data, np.ndarray) else _records(data, dtype, what)
+    )
     if array.size != count:
         raise InvalidArgumentError(
             f"{what} holds {count} elements; the data has {array.size} (shape {array.shape})"
@@ -124,10 +156,16 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
                 raise InvalidArgumentError(
                     f"{what} has dtype {dtype}; the data's range {low} to {high} does not fit"
                 )
-        elif not np.can_cast(array.dtype, dtype, "same_kind"):
+        elif not _converts(array.dtype, dtype):
+            fix = (
+                "Make the data with that dtype, field by field"
+                if dtype.names is not None
+                else f"Take its bytes: data.view({str(dtype)!r})"
+                if dtype.type is np.void
+                else f"Convert it first: data.astype({str(dtype)!r})"
+            )
             raise ArgumentTypeError(
-                f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. "
-                f"Convert it first: data.astype(np.{dtype.name})"
+                f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. {fix}"
             )
     return array.astype(dtype, order="C", copy=False)
 
@@ -137,3 +175,24 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
     if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     return matching([value], dtype, 1, what).tobytes()
+
+
+def fill_bytes(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """The bytes that repeat through an array of `dtype` and `shape` filled with `value`, which ends every row.
+
+    Raises InvalidArgumentError where `value` does not fit, ArgumentTypeError where it does not convert without loss.
+    """
+    what = f"A tensor of shape {shape}, {dtype}"
+    if dtype.names is not None and not isinstance(value, np.ndarray):
+        return matching([value], dtype, 1, f"An element of {dtype}").tobytes()
+    array = to_array(value)
+    ends = array.shape == (shape[-array.ndim :] if array.ndim else ())
+    if not ends:
+        raise InvalidArgumentError(
+            f"{what} cannot be filled with a value of shape {array.shape}: give one element, or a value whose shape ends the "
+            "tensor's"
+        )
+    if dtype.kind in "iu" and array.dtype.kind == "f" and np.isfinite(array).all() and (array % 1 == 0).all():
+        # 2.0 means 2; what does not fit is reported as the integer that it is.
+        array = np.array([int(each) for each in array.reshape(-1)])
+    return matching(array, dtype, array.size, what).tobytes()

@@ -361,7 +361,7 @@ class Kernel:
             )
         if array.size == 0:
             raise InvalidArgumentError(f"{what} is an array with no element")
-        key = (index, array.shape, array.dtype.str if array.dtype.names is None else array.dtype)
+        key = (index, array.shape, array.dtype.str if array.dtype.kind != "V" else array.dtype)
         memory = self._scratch.pop(key, None)
         if memory is None or not memory._is_init():
             memory = self._manager.empty(array.shape, array.dtype, "storage")
@@ -568,9 +568,11 @@ class _Forget:
 
 
 def upload(memories: Iterable[Any]) -> None:
-    """Uploads the host copies of those that were never on the device."""
+    """Uploads the host copies of those that were never on the device. What has no host copy yet needs none for that."""
     for memory in memories:
         if memory is MISSING or memory._memory_type is not DEVICE or memory._native.on_device:
+            continue
+        if not memory._native.host_copy_made:
             continue
         memory._native.write(memory.data())
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _native
 from .algorithm import Algorithm
-from .arrays import FLOAT32, as_float32, as_indices, as_shape, as_typed, to_array, to_dtype
+from .arrays import FLOAT32, as_float32, as_indices, as_shape, as_typed, fill_bytes, to_array, to_element
 from .devices import DeviceInfo, list_devices
 from .diagnostics import Diagnostics
 from .errors import (
@@ -207,8 +207,9 @@ class Manager:
     ) -> Tensor:
         """A Tensor of `data` in the data's own dtype and shape; the data is copied. See `tensor`.
 
-        dtypes: bool (one byte an element), integers of 8 to 64 bits, float16, float32, float64, complex64, complex128, and
-        structured dtypes; byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for any other.
+        dtypes: bool (one byte an element), integers of 8 to 64 bits, float16, float32, float64, complex64, complex128,
+        structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types where ml_dtypes is installed;
+        byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for any other.
         """
         array = as_typed(data)
         where = to_memory_type(memory_type, tensor_type)
@@ -222,12 +223,15 @@ class Manager:
         dtype: DTypeLike = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape` and `dtype` with undefined contents: no data is copied.
+        """A Tensor of `shape`, an int or a tuple, () for a scalar, and `dtype` with undefined contents.
+
+        No array of that size is made. A `device` tensor gets its host copy when something first needs it: `data`, `numpy`,
+        or an OpSyncDevice or OpSyncLocal of it.
 
         Raises InvalidArgumentError for a shape with no element, ArgumentTypeError for an unsupported dtype,
         OutOfMemoryError where the device has too little memory.
         """
-        return self._allocate(shape, dtype, memory_type, False)
+        return self._allocate(shape, dtype, memory_type, None)
 
     def zeros(
         self,
@@ -235,15 +239,33 @@ class Manager:
         dtype: DTypeLike = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape` and `dtype` whose host copy (for `storage`: whose device memory) holds zeros.
+        """A Tensor of `shape` and `dtype` that holds zeros, on the device and in its host copy. As `empty` otherwise."""
+        return self._allocate(shape, dtype, memory_type, b"\0")
 
-        Raises what `empty` raises.
+    def full(
+        self,
+        shape: int | tuple[int, ...],
+        fill_value: Any,
+        dtype: DTypeLike | None = None,
+        memory_type: MemoryTypes | str | None = None,
+    ) -> Tensor:
+        """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy. As `empty` otherwise.
+
+        `dtype` is float32 by default, and `fill_value`'s own where that is a NumPy scalar or array; for a structured one,
+        `fill_value` is a tuple or a record. It is one element, or an array that ends every row: shape (n, 3) takes three.
+
+        Raises what `empty` raises, InvalidArgumentError for a value that does not fit `dtype` or `shape`, ArgumentTypeError
+        for one that does not convert to it without loss.
         """
-        return self._allocate(shape, dtype, memory_type, True)
+        own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
+        wanted = fill_value.dtype if own else np.float32 if dtype is None else dtype
+        element, axes = to_element(wanted)
+        fill = fill_bytes(fill_value, element, as_shape(shape) + axes)
+        return self._allocate(shape, wanted, memory_type, fill)
 
-    def _allocate(self, shape: Any, dtype: Any, memory_type: Any, zero: bool) -> Tensor:
-        made = as_shape(shape)
-        element = to_dtype(dtype)
+    def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
+        element, axes = to_element(dtype)
+        made = as_shape(shape) + axes
         where = to_memory_type(memory_type)
         count = math.prod(made)
         if count * element.itemsize > _MOST_BYTES:
@@ -251,7 +273,7 @@ class Manager:
                 f"A tensor of shape {made}, {element} would have {count * element.itemsize} bytes; "
                 "no device has buffers of that size"
             )
-        native = self._native.buffer(None, count * element.itemsize, where, zero)
+        native = self._native.buffer(None, count * element.itemsize, where, fill)
         tensor = buffer_tensor(native, self, made, element, count, where)
         self._after(where)
         return tensor

@@ -252,7 +252,7 @@ class Memory:
     tensor_type = memory_type
 
     def data_type(self) -> DataTypes:
-        """The name of the element type; `DataTypes.custom` for a structured dtype (see `dtype`)."""
+        """The name of the element type; `DataTypes.custom` for a structured dtype and raw bytes (see `dtype`)."""
         return data_type_of(self._dtype)
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -280,7 +280,8 @@ class Memory:
         text = f"<kp.{kind}{name} shape={self._shape} dtype={self._dtype} {where}"
         if not self._is_init():
             return f"{text} destroyed>"
-        if self._memory_type is MemoryTypes.storage:
+        # A host copy that nothing needed yet is not made only to be shown.
+        if self._memory_type is MemoryTypes.storage or not self._native.host_copy_made:
             return f"{text}>"
         first = np.array2string(self.data()[:_SHOWN], separator=", ", threshold=_SHOWN)
         if self._count > _SHOWN:

@@ -25,7 +25,7 @@ _COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows 
 class Tensor(Memory):
     """An array in device memory, with a shape and a dtype.
 
-    Made by ``mgr.tensor`` (float32), ``mgr.tensor_t`` (the data's own dtype), ``mgr.empty`` and ``mgr.zeros``, or as
+    Made by ``mgr.tensor`` (float32), ``mgr.tensor_t`` (the data's own dtype), ``mgr.empty``, ``mgr.zeros`` and ``mgr.full``, or as
     ``kp.Tensor(mgr, data, memory_type)``, which keeps the dtype.
 
     `t[a:b]`, `view` and `reshape` give Tensors that share its memory: they can be synchronized, copied, filled and bound

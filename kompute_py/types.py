@@ -37,7 +37,10 @@ class MemoryTypes(_Enumeration):
 
 
 class DataTypes(_Enumeration):
-    """The element types. 0 to 9 are Kompute's; `custom` is a structured dtype."""
+    """The element types. 0 to 9 are Kompute's; `custom` is a structured dtype, or raw bytes.
+
+    `bfloat16` and the float8 types are dtypes of the package ml_dtypes, where that is installed.
+    """
 
     # The members shadow the built-ins in this body, and only here: it can use none of them.
     bool = 0
@@ -56,6 +59,15 @@ class DataTypes(_Enumeration):
     bfloat16 = 13
     complex64 = 14
     complex128 = 15
+    # One byte each, as the package ml_dtypes names them.
+    float8_e3m4 = 16
+    float8_e4m3 = 17
+    float8_e4m3b11fnuz = 18
+    float8_e4m3fn = 19
+    float8_e4m3fnuz = 20
+    float8_e5m2 = 21
+    float8_e5m2fnuz = 22
+    float8_e8m0fnu = 23
 
 
 TensorTypes = MemoryTypes
@@ -65,7 +77,7 @@ _MEMORY_TYPES = {name.lower(): member for name, member in MemoryTypes.__members_
 _KNOWN_MEMORY_TYPES = ", ".join(MemoryTypes.__members__)
 
 # By kind and item size, so that NumPy's several names of one type, and either byte order, are one entry.
-_DATA_TYPES = {
+_DATA_TYPES: dict[str, DataTypes] = {
     "b1": DataTypes.bool,
     "i1": DataTypes.char,
     "u1": DataTypes.uchar,
@@ -81,6 +93,12 @@ _DATA_TYPES = {
     "c8": DataTypes.complex64,
     "c16": DataTypes.complex128,
 }
+
+
+# float4 and float6 types and integers below 8 bits take a byte each in NumPy, and less on devices: they are refused.
+_SMALL_FLOATS: frozenset[str] = frozenset(
+    n for n in DataTypes.__members__ if n == "bfloat16" or n.startswith("float8_")
+)
 
 
 def memory_type(value: MemoryTypes | str | int) -> MemoryTypes:
@@ -117,23 +135,52 @@ def memory_type(value: MemoryTypes | str | int) -> MemoryTypes:
 def data_type_of(dtype: np.dtype[Any]) -> DataTypes:
     """The DataTypes of a NumPy dtype; `custom` for structured and other raw bytes.
 
-    Raises ArgumentTypeError, naming the dtype, where a device has no such element: objects, text, dates, long
-    double.
+    Raises ArgumentTypeError, naming the dtype (and the field that has it), where a device has no such element: objects,
+    text, dates, long double, numbers of less than a byte.
     """
-    found = _DATA_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
+    small = is_small_float(dtype)
+    found = DataTypes[dtype.name] if small else _DATA_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
     if found is not None:
         return found
-    if dtype.kind == "V" and dtype.itemsize > 0 and not dtype.hasobject:
-        # NumPy has no bfloat16 of its own; the package ml_dtypes registers one.
-        return DataTypes.bfloat16 if dtype.name == "bfloat16" else DataTypes.custom
+    if dtype.names is not None and dtype.itemsize > 0 and not dtype.hasobject:
+        for name in dtype.names:
+            _check_field(dtype, name)
+        return DataTypes.custom
+    if dtype.type is np.void and dtype.itemsize > 0 and dtype.names is None:
+        return DataTypes.custom  # raw bytes, which mean what the shader takes them for
+    raise ArgumentTypeError(f"The dtype {dtype} is not supported on a device; {_fix(dtype)}")
+
+
+def _check_field(dtype: np.dtype[Any], name: str) -> None:
+    try:
+        data_type_of(dtype[name].base)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"Field {name!r} of a structured dtype: {error}") from None
+
+
+def is_small_float(dtype: np.dtype[Any]) -> bool:
+    """Whether it is bfloat16 or a float8 type: numbers, though NumPy counts most of them as raw bytes."""
+    return dtype.name in _SMALL_FLOATS and dtype.type.__module__ == "ml_dtypes"
+
+
+def _fix(dtype: np.dtype[Any]) -> str:
     if dtype.hasobject:
-        fix = "its elements are Python objects; convert them to numbers"
-    elif dtype.kind in "mM":
-        fix = "pass its integers: data.view(np.int64)"
-    elif dtype.kind == "f":
-        fix = "convert it: data.astype(np.float64)"
-    elif dtype.kind == "c":
-        fix = "convert it: data.astype(np.complex128)"
-    else:
-        fix = "convert it to numbers"
-    raise ArgumentTypeError(f"The dtype {dtype} is not supported on a device; {fix}")
+        return "its elements are Python objects; convert them to numbers"
+    if dtype.type.__module__ == "ml_dtypes":
+        if "complex" in dtype.name:
+            return "convert it: data.astype(np.complex64)"
+        kind = "np.int8" if dtype.name.startswith("int") else "np.uint8"
+        kind = "np.float16" if dtype.name.startswith("float") else kind
+        return (
+            "NumPy keeps one such number in each byte where devices pack several, so shaders would read something else: "
+            f"convert it, data.astype({kind}), or pack its bits into np.uint8 yourself"
+        )
+    if dtype.kind in "mM":
+        return "pass its integers: data.view(np.int64)"
+    if dtype.kind == "f":
+        return "convert it: data.astype(np.float64)"
+    if dtype.kind == "c":
+        return "convert it: data.astype(np.complex128)"
+    if dtype.kind in "SU" and dtype.itemsize > 0:
+        return f"pass its bytes: data.view(np.{'uint8' if dtype.kind == 'S' else 'uint32'})"
+    return "convert it to numbers"

@@ -171,7 +171,7 @@ void bind_context(py::module_& m) {
              })
         .def("memory_statistics", &memory_statistics)
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
-             py::arg("zero") = false)
+             py::arg("fill") = py::none())
         .def("image", &make_image)
         .def("algorithm", &make_algorithm)
         .def("shader",

@@ -18,6 +18,10 @@ constexpr uint64_t release_lock_above = 64 * 1024;
 
 std::byte* host_side(Resource& resource) {
     resource.require_init("access the data of");
+    if (!resource.host_copy_made()) {
+        const py::gil_scoped_release unlocked;
+        resource.need_host_copy();
+    }
     std::byte* data = resource.host_data();
     if (!data)
         throw Error(ErrorKind::failed_precondition,
@@ -96,7 +100,7 @@ std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, 
 }  // namespace
 
 std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
-                                    bool zero) {
+                                    const std::optional<std::string>& fill) {
     context.device().require_open("make a tensor");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
@@ -112,13 +116,17 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
                                                          " bytes, not " + std::to_string(nbytes));
         source = bytes.data;
     }
+    if (fill && (source || fill->empty() || nbytes % fill->size() != 0))
+        throw Error(ErrorKind::invalid_argument,
+                    "A fill of " + std::to_string(fill->size()) + " bytes " +
+                        (source ? "excludes data" : "does not fit into " + std::to_string(nbytes)));
     const auto make = [&] {
-        auto buffer = std::make_shared<Buffer>(context.shared(), source, nbytes, memory_type);
-        if (zero) buffer->zero();
-        return buffer;
+        if (source) return std::make_shared<Buffer>(context.shared(), source, nbytes, memory_type);
+        return std::make_shared<Buffer>(
+            context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt, nbytes, memory_type);
     };
-    // A `storage` buffer's contents go through the device, and that may be busy for long.
-    if (nbytes <= release_lock_above && memory_type != MemoryType::storage) return make();
+    // What goes through the device (a `storage` buffer's data, a fill) waits for it, and it may be busy for long.
+    if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
     const py::gil_scoped_release unlocked;
     return make();
 }
@@ -169,6 +177,7 @@ void bind_memory(py::module_& m) {
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
         .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
+        .def_property_readonly("host_copy_made", &Resource::host_copy_made)
         .def_property_readonly("on_device", &Resource::on_device)
         .def_property_readonly("vk_memory",
                                [](const Resource& r) { return handle_value(r.device_memory().memory()); })
@@ -210,6 +219,8 @@ void bind_memory(py::module_& m) {
                  wait(v.buffer());
              })
         .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
+        .def_property_readonly("host_copy_made",
+                               [](const BufferView& v) { return v.buffer().host_copy_made(); })
         .def_property_readonly("on_device", [](const BufferView& v) { return v.buffer().on_device(); })
         .def_property_readonly(
             "vk_memory",

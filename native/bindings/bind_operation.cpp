@@ -33,6 +33,18 @@ OperationPtr custom(const Context& context, std::string name, const py::object& 
         std::move(uses));
 }
 
+// A sync operation makes the host copies that are missing, and with them touches as much memory: without the interpreter lock.
+template <class Make>
+OperationPtr make_sync(std::vector<ResourceRange> ranges, const Make& make) {
+    std::optional<py::gil_scoped_release> unlocked;
+    for (const auto& range : ranges) {
+        if (range.resource->host_copy_made()) continue;
+        unlocked.emplace();
+        break;
+    }
+    return make(std::move(ranges));
+}
+
 }  // namespace
 
 void bind_operation(py::module_& m) {
@@ -42,10 +54,12 @@ void bind_operation(py::module_& m) {
     const auto own = [](const OperationPtr& operation) {
         return std::const_pointer_cast<Operation>(operation);
     };
-    m.def("op_sync_device",
-          [own](std::vector<ResourceRange> memories) { return own(make_sync_device(std::move(memories))); });
-    m.def("op_sync_local",
-          [own](std::vector<ResourceRange> memories) { return own(make_sync_local(std::move(memories))); });
+    m.def("op_sync_device", [own](std::vector<ResourceRange> memories) {
+        return own(make_sync(std::move(memories), make_sync_device));
+    });
+    m.def("op_sync_local", [own](std::vector<ResourceRange> memories) {
+        return own(make_sync(std::move(memories), make_sync_local));
+    });
     m.def("op_copy",
           [own](std::vector<ResourceRange> memories) { return own(make_copy(std::move(memories))); });
     m.def("op_fill", [own](std::vector<ResourceRange> buffers, uint32_t word) {

@@ -48,7 +48,8 @@ void collect_orphans(bool wait);
 
 // What Context's methods make; each is written beside the class that it makes.
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
-                                                  uint64_t nbytes, int type, bool zero);
+                                                  uint64_t nbytes, int type,
+                                                  const std::optional<std::string>& fill);
 [[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width,
                                                 int64_t height, int64_t channels,
                                                 const std::string& component, bool normalized, int type);

@@ -5,12 +5,32 @@
 #include "first_touch.hpp"
 #include "staging.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <vector>
 
 namespace kp {
 
 Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes, MemoryType type)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
+    allocate();
+    if (type == MemoryType::device) make_host_copy();
+    if (std::byte* host = host_data())
+        first_copy(host, data, nbytes);
+    else
+        write(data, 0, nbytes);
+}
+
+Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, uint64_t nbytes,
+               MemoryType type)
+    : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
+    allocate();
+    if (fill) fill_device(*fill);
+    if (type == MemoryType::device) defer_host_copy(std::move(fill));
+}
+
+void Buffer::allocate() {
+    const uint64_t nbytes = nbytes_;
+    const MemoryType type = memory_type_;
     struct BufferSide final : DeviceSide {
         Device& device;
         VkBuffer buffer = VK_NULL_HANDLE;
@@ -59,13 +79,6 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
     buffer_ = side->buffer;
     direct_ = side->memory.mapped();
     device_side_ = std::move(side);
-    if (type == MemoryType::device) make_host_copy();
-
-    if (!data) return;
-    if (std::byte* host = host_data())
-        first_copy(host, data, nbytes);
-    else
-        write(data, 0, nbytes);
 }
 
 Buffer::~Buffer() { finalize(); }
@@ -88,13 +101,39 @@ void Buffer::set_name(const std::string& name) {
     device().name_handle(VK_OBJECT_TYPE_BUFFER, handle_value(buffer_), name);
 }
 
-void Buffer::zero() {
-    if (std::byte* host = host_data()) {
-        first_zero(host, nbytes_);
+void Buffer::fill_device(const FillPattern& pattern) {
+    if (direct_) {
+        pattern.write(direct_, nbytes_);
+        flush(device_memory());
         return;
     }
+    auto& vk = device().vk();
+    if (const auto word = pattern.word()) {
+        device().staging().run([&](VkCommandBuffer commands) {
+            vk.vkCmdFillBuffer(commands, buffer_, 0, handle_size(), *word);
+        });
+        return;
+    }
+    // A few repetitions are uploaded; the device doubles what is there until it reaches the end.
+    constexpr uint64_t most_seed = 64 * 1024;
+    const uint64_t repetitions = std::max<uint64_t>(1, most_seed / pattern.period());
+    std::vector<std::byte> seed(std::min(nbytes_, pattern.period() * repetitions));
+    pattern.write(seed.data(), seed.size());
+    device().staging().upload(buffer_, 0, seed.data(), seed.size());
+    if (seed.size() == nbytes_) return;
     device().staging().run([&](VkCommandBuffer commands) {
-        device().vk().vkCmdFillBuffer(commands, buffer_, 0, handle_size(), 0);
+        VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+        barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+        barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
+        for (uint64_t done = seed.size(); done < nbytes_;) {
+            if (done != seed.size())
+                vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                        VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0,
+                                        nullptr);
+            const VkBufferCopy region{0, done, std::min(done, nbytes_ - done)};
+            vk.vkCmdCopyBuffer(commands, buffer_, buffer_, 1, &region);
+            done += region.size;
+        }
     });
 }
 

@@ -7,8 +7,11 @@ namespace kp {
 
 class Buffer final : public Resource {
 public:
-    // `data` (nbytes bytes, may be null) becomes the host's contents; a `storage` buffer has none and uploads it.
+    // `data` (nbytes bytes) becomes the host's contents; a `storage` buffer has none and uploads it.
     Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
+    // `fill` repeats through the device's memory and through the host copy; with none, both begin undefined. The host copy is
+    // made when it is needed.
+    Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type);
     ~Buffer() override;
 
     [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }
@@ -16,10 +19,10 @@ public:
     [[nodiscard]] uint64_t handle_size() const noexcept { return (nbytes_ + 3) & ~uint64_t{3}; }
     [[nodiscard]] uint64_t device_address() const noexcept;
     void set_name(const std::string& name) override;
-    // Clears the host's side; of a `storage` buffer the device memory.
-    void zero();
 
 private:
+    void allocate();
+    void fill_device(const FillPattern& pattern);
     void download(void* out, uint64_t offset, uint64_t size) override;
     void upload(const void* data, uint64_t offset, uint64_t size) override;
     void release(std::vector<Point> points) override;

@@ -39,8 +39,26 @@ void first_copy(std::byte* to, const void* from, uint64_t size) noexcept {
                  [&](uint64_t offset, uint64_t piece) { std::memcpy(to + offset, source + offset, piece); });
 }
 
-void first_zero(std::byte* to, uint64_t size) noexcept {
-    by_huge_page(to, size, [&](uint64_t offset, uint64_t piece) { std::memset(to + offset, 0, piece); });
+void first_fill(std::byte* to, std::span<const std::byte> pattern, uint64_t size) noexcept {
+    const uint64_t period = pattern.size();
+    if (period == 1) {
+        by_huge_page(to, size, [&](uint64_t offset, uint64_t piece) {
+            std::memset(to + offset, std::to_integer<int>(pattern[0]), piece);
+        });
+        return;
+    }
+    // Once it stands at the start, it is copied from there, in pieces that double but stay in the cache.
+    constexpr uint64_t most = 32 * 1024;
+    by_huge_page(to, size, [&](uint64_t offset, uint64_t piece) {
+        for (uint64_t at = offset, end = offset + piece; at < end;) {
+            const uint64_t phase = at % period;
+            const std::byte* source = at < period ? pattern.data() + at : to + phase;
+            const uint64_t there = at < period ? period - at : at - phase;
+            const uint64_t length = std::min({there, end - at, std::max(most, period)});
+            std::memcpy(to + at, source, length);
+            at += length;
+        }
+    });
 }
 
 }  // namespace kp

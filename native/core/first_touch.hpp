@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace kp {
 
@@ -18,7 +19,7 @@ inline constexpr uint64_t huge_page_threshold = uint64_t{4} << 20;
 // memcpy, or memmove where the two overlap, for memory that may be fresh.
 void first_copy(std::byte* to, const void* from, uint64_t size) noexcept;
 
-// memset to zero for fresh memory.
-void first_zero(std::byte* to, uint64_t size) noexcept;
+// Repeats `pattern` (not empty) over fresh memory, from its first byte on.
+void first_fill(std::byte* to, std::span<const std::byte> pattern, uint64_t size) noexcept;
 
 }  // namespace kp

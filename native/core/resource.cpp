@@ -27,11 +27,31 @@ void Resource::make_host_copy() {
     auto copy = std::make_shared<HostCopy>();
     copy->memory = device().memory().allocate_host_copy(
         nbytes_, kind() == ObjectKind::image ? "an image's host copy" : "a tensor's host copy");
+    if (initial_) {
+        initial_->write(copy->memory.mapped(), nbytes_);
+        initial_.reset();
+    }
     host_copy_ = std::move(copy);
+    has_host_copy_ = true;
+    host_copy_made_.store(true, std::memory_order_release);
+}
+
+void Resource::defer_host_copy(std::optional<FillPattern> initial) {
+    initial_ = std::move(initial);
+    has_host_copy_ = true;
+}
+
+void Resource::need_host_copy() {
+    if (host_copy_made()) return;
+    const std::lock_guard lock(host_copy_mutex_);
+    // Under the lock, which release() takes after is_init() turned false: no copy is made for what is gone.
+    require_init("make the host copy of");
+    if (!host_copy_made()) make_host_copy();
 }
 
 std::byte* Resource::host_data() const noexcept {
-    if (host_copy_) return host_copy_->memory.mapped();
+    if (has_host_copy_)
+        return host_copy_made_.load(std::memory_order_acquire) ? host_copy_->memory.mapped() : nullptr;
     return memory_type_ == MemoryType::storage ? nullptr : direct_;
 }
 
@@ -70,6 +90,8 @@ void Resource::release(std::vector<Point> points) {
         std::shared_ptr<HostCopy> copy;
     };
     const std::unique_lock lock(transfers_);
+    const std::lock_guard copy_lock(host_copy_mutex_);
+    host_copy_made_.store(false, std::memory_order_relaxed);
     direct_ = nullptr;
     released_copy_ = host_copy_;
     released_side_ = device_side_;
@@ -104,7 +126,7 @@ void Resource::fetch() {
     const std::shared_lock lock(transfers_);
     if (const auto copy = host_copy_ ? host_copy_ : released_copy_.lock()) {
         invalidate(copy->memory);
-    } else if (memory_type_ != MemoryType::storage) {
+    } else if (!has_host_copy_ && memory_type_ != MemoryType::storage) {
         if (const auto side = device_side_ ? device_side_ : released_side_.lock()) invalidate(side->memory);
     }
 }

@@ -1,6 +1,7 @@
 // What tensors and images have in common: Kompute's memory types, device memory, and the host copy.
 #pragma once
 
+#include "fill_pattern.hpp"
 #include "memory.hpp"
 #include "object.hpp"
 
@@ -8,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <shared_mutex>
 
 namespace kp {
@@ -23,7 +26,9 @@ enum class MemoryType : uint8_t {
 [[nodiscard]] const char* to_string(MemoryType type) noexcept;
 
 // The host copy of a `device` resource: a range in a mapped block that has a VkBuffer of its own. Shared, because NumPy
-// views may outlive the resource.
+// views may outlive the resource. A resource that was made with no data has none until something needs it (array over it,
+// sync operation): memory that only shaders use then costs once. It begins with what the resource was made with, however
+// late it is made.
 struct HostCopy {
     Allocation memory;
 };
@@ -33,11 +38,17 @@ public:
     [[nodiscard]] uint64_t nbytes() const noexcept { return nbytes_; }
     [[nodiscard]] MemoryType memory_type() const noexcept { return memory_type_; }
 
-    // Whether sync operations move data (there is a separate host copy).
-    [[nodiscard]] bool has_host_copy() const noexcept { return host_copy_ != nullptr; }
+    // Whether sync operations move data: there is a separate host copy, or will be once something needs it.
+    [[nodiscard]] bool has_host_copy() const noexcept { return has_host_copy_; }
+    // Whether the host's side exists already, or never will.
+    [[nodiscard]] bool host_copy_made() const noexcept {
+        return !has_host_copy_ || host_copy_made_.load(std::memory_order_acquire);
+    }
+    // Makes the host copy where there is to be one and is none yet. Thread-safe. Comes before all that reads or writes it.
+    void need_host_copy();
     // The host can address the device's own memory of the resource as plain bytes.
     [[nodiscard]] bool host_visible() const noexcept { return direct_ != nullptr; }
-    // Where the host reads and writes: the host copy, or the one memory. Null for `storage`.
+    // Where the host reads and writes: the host copy, or the one memory. Null for `storage`, and before need_host_copy().
     [[nodiscard]] std::byte* host_data() const noexcept;
     [[nodiscard]] const std::shared_ptr<HostCopy>& host_copy() const noexcept { return host_copy_; }
     [[nodiscard]] const Allocation& host_memory() const noexcept { return host_copy_->memory; }
@@ -46,7 +57,7 @@ public:
     [[nodiscard]] const Allocation& device_memory() const noexcept;
     // Keeps the bytes behind host_data() alive beyond destroy().
     [[nodiscard]] std::shared_ptr<void> keep_host() const;
-    // Whether anything was ever written to the device's memory of it, or is about to be by a recording that was built.
+    // Whether anything was written to the device's memory of it since it was made, or is about to be by a recording that was built.
     [[nodiscard]] bool on_device() const noexcept { return on_device_.load(std::memory_order_relaxed); }
     void note_on_device() noexcept { on_device_.store(true, std::memory_order_relaxed); }
     // A view of host_data() was handed out. Nobody tells when it dies, but it keeps this object alive for as long.
@@ -74,6 +85,8 @@ protected:
     virtual void download(void* out, uint64_t offset, uint64_t size) = 0;
     virtual void upload(const void* data, uint64_t offset, uint64_t size) = 0;
     void make_host_copy();
+    // need_host_copy() will make it, filled with `initial`; with none, its contents are undefined.
+    void defer_host_copy(std::optional<FillPattern> initial);
     // For release(): another thread may be in the middle of read() or write(). New ones are refused by then.
     void end_transfers();
 
@@ -86,6 +99,8 @@ protected:
     std::shared_ptr<void> kept_for_views_;
     std::byte* direct_ = nullptr;
     bool viewed_ = false;
+    bool has_host_copy_ = false;
+    std::atomic<bool> host_copy_made_{false};
     std::atomic<bool> on_device_{false};
     uint64_t nbytes_;
     MemoryType memory_type_;
@@ -103,7 +118,9 @@ private:
     // The plan's number of the host copy (Object::slot_ numbers the device's side).
     uint64_t host_epoch_ = 0;
     uint32_t host_slot_ = 0;
-    std::shared_mutex transfers_;  // shared: a host transfer runs
+    std::shared_mutex transfers_;         // shared: a host transfer runs
+    std::mutex host_copy_mutex_;          // held while it is made or let go
+    std::optional<FillPattern> initial_;  // of a host copy that is not made yet
     // write() has been up to here; memory behind it may be fresh. Only a guess, so that writers need not agree on it.
     std::atomic<uint64_t> touched_{0};
     // After destroy(): gone, unless views keep them.

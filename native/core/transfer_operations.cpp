@@ -26,6 +26,10 @@ std::shared_ptr<Device> common_device(const std::vector<ResourceRange>& ranges, 
     return first.shared_device();
 }
 
+void need_host_copies(const std::vector<ResourceRange>& ranges) {
+    for (const auto& range : ranges) range.resource->need_host_copy();
+}
+
 class RangeOperation : public Operation {
 public:
     RangeOperation(std::shared_ptr<Device> device, std::string name, std::vector<ResourceRange> ranges)
@@ -184,11 +188,13 @@ void check_texel_offset(const ResourceRange& buffer, const Image& image) {
 
 OperationPtr make_sync_device(std::vector<ResourceRange> ranges) {
     auto device = common_device(ranges, "OpSyncDevice");
+    need_host_copies(ranges);
     return std::make_shared<SyncDevice>(std::move(device), "OpSyncDevice", merged(std::move(ranges)));
 }
 
 OperationPtr make_sync_local(std::vector<ResourceRange> ranges) {
     auto device = common_device(ranges, "OpSyncLocal");
+    need_host_copies(ranges);
     return std::make_shared<SyncLocal>(std::move(device), "OpSyncLocal", merged(std::move(ranges)));
 }
 

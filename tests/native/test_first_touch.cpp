@@ -26,7 +26,7 @@ bool all(const std::byte* begin, size_t size, std::byte value) {
 
 }  // namespace
 
-TEST_CASE("first_copy and first_zero at any size and alignment") {
+TEST_CASE("first_copy and first_fill at any size and alignment") {
     constexpr size_t page = size_t{2} << 20;
     for (const size_t size :
          {size_t{0}, size_t{1}, size_t{4096}, 2 * page - 1, 2 * page, 2 * page + 1, 3 * page + 12345}) {
@@ -42,10 +42,16 @@ TEST_CASE("first_copy and first_zero at any size and alignment") {
             CHECK(all(memory.data(), margin + shift, untouched));
             CHECK(all(to + size, margin, untouched));
 
-            first_zero(to, size);
-            CHECK(all(to, size, std::byte{0}));
-            CHECK(all(memory.data(), margin + shift, untouched));
-            CHECK(all(to + size, margin, untouched));
+            for (const size_t period : {1, 2, 3, 16, 1000, 70000}) {
+                CAPTURE(period);
+                const auto pattern = numbered(period);
+                first_fill(to, pattern, size);
+                bool repeats = true;
+                for (size_t i = 0; i < size; ++i) repeats = repeats && to[i] == pattern[i % period];
+                CHECK(repeats);
+                CHECK(all(memory.data(), margin + shift, untouched));
+                CHECK(all(to + size, margin, untouched));
+            }
         }
     }
 }
