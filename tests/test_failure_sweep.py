@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import os
 import tempfile
 import warnings
 
@@ -178,6 +179,24 @@ def keep_pipelines_on_disk():
                 assert mgr.algorithm(tensors, compiled(SHADER), (2, 1, 1)).is_init()
 
 
+def save_and_load_parameters():
+    with tempfile.TemporaryDirectory() as folder, kp.Manager() as mgr:
+        path = os.path.join(folder, "model.safetensors")
+        kp.save_tensors(path, {})
+        tensors = {where.name: mgr.empty(1000, memory_type=where) for where in kp.MemoryTypes}
+        for tensor in tensors.values():
+            tensor.write(DATA)
+        try:
+            kp.save_tensors(path, tensors)
+        except kp.KomputeError:
+            # What was there before is there still, and nothing beside it.
+            assert os.listdir(folder) == ["model.safetensors"] and not kp.tensor_file_info(path).tensors
+            raise
+        for where in kp.MemoryTypes:
+            for tensor in kp.load_tensors(path, mgr, memory_type=where).values():
+                assert tensor.read().tolist() == DATA.tolist()
+
+
 FLOWS = (
     make_a_manager,
     make_a_manager_with_queues,
@@ -191,6 +210,7 @@ FLOWS = (
     destroy_in_the_middle,
     drop_without_destroying,
     keep_pipelines_on_disk,
+    save_and_load_parameters,
 )
 # VkResult: the classes of failure that ask for different care.
 OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, INITIALIZATION_FAILED, DEVICE_LOST = -1, -2, -3, -4
