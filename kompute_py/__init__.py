@@ -42,15 +42,18 @@ from .errors import (
     UnavailableError,
     UnimplementedError,
 )
+from .fence import Fence
 from .image import Image
 from .kernel import Kernel, OpKernel
 from .manager import Manager, alive, manager
+from .mapping import Mapping
 from .memory import Memory
 from .operations import (
     CommandRecorder,
     OpAlgoDispatch,
     OpBase,
     OpCopy,
+    OpCopyRange,
     OpFill,
     OpMult,
     OpSyncDevice,
@@ -85,6 +88,7 @@ __all__ = [
     "ErrorCode",
     "EvalTimeoutError",
     "FailedPreconditionError",
+    "Fence",
     "Image",
     "InternalError",
     "InvalidArgumentError",
@@ -92,12 +96,14 @@ __all__ = [
     "KomputeError",
     "KomputeWarning",
     "Manager",
+    "Mapping",
     "Memory",
     "MemoryTypes",
     "NotFoundError",
     "OpAlgoDispatch",
     "OpBase",
     "OpCopy",
+    "OpCopyRange",
     "OpFill",
     "OpKernel",
     "OpMult",

@@ -167,6 +167,26 @@ class BufferView:
     vk_size: int
     vk_device_address: int
 
+class MappedMemory:
+    """The host at work in the device's memory of `memory`: waits for pending work, holds recordings back until it is closed."""
+
+    def __init__(self, memory: Memory | BufferView, read: bool, write: bool) -> None: ...
+    def array(self, memory: Memory | BufferView, dtype: np.dtype, count: int) -> np.ndarray | None:
+        """Flat and writable, over the device's memory; None where the host does not address it."""
+    def is_open(self) -> bool: ...
+    def close(self) -> None:
+        """Brings what the host wrote to the device. Again: nothing."""
+
+class Fence:
+    def done(self) -> bool: ...
+    def wait(self, timeout: float) -> bool:
+        """Seconds; negative: no limit. False on time-out."""
+    @staticmethod
+    def join(fences: Sequence[Fence]) -> Fence: ...
+
+def submit_once(operation: Operation) -> Fence:
+    """Records one operation, submits it on the first queue and returns."""
+
 class Image(Memory):
     width: int
     height: int
@@ -209,8 +229,8 @@ class Operation:
 def op_sync_device(memories: Sequence[Memory | BufferView]) -> Operation: ...
 def op_sync_local(memories: Sequence[Memory | BufferView]) -> Operation: ...
 def op_copy(memories: Sequence[Memory | BufferView]) -> Operation: ...
-def op_fill(memories: Sequence[Buffer | BufferView], word: int) -> Operation:
-    """Fills each whole buffer with a repeated 32-bit word (little end first; sizes that are no multiple of 4 are filled to the end)."""
+def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) -> Operation:
+    """Fills each with its pattern, repeated a whole number of times; any length, any bytes."""
 
 def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
 

@@ -172,6 +172,14 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
 
 def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
     """The bytes of one `value` as an element of `dtype`; raises where it does not fit."""
+    if dtype.kind == "V":
+        try:
+            element = np.array(value, dtype=dtype)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{what}: {value!r} is no element of {dtype}: {error}") from None
+        if element.shape != ():
+            raise ArgumentTypeError(f"{what}: {value!r} is no single element of {dtype}; give a tuple")
+        return element.tobytes()
     if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     return matching([value], dtype, 1, what).tobytes()

@@ -19,6 +19,7 @@ from . import _native
 from .algorithm import to_groups
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError
+from .fence import Fence
 from .memory import DEVICE, Memory
 from .operations import OpBase
 from .reflection import check_push_size, plan_of
@@ -275,6 +276,19 @@ class Kernel:
             return None
         arrays = tuple(array for array, _ in results)
         return arrays[0] if len(arrays) == 1 else arrays
+
+    def submit(self, *args: Any, **keywords: Any) -> Fence:
+        """Like a call, but returns at once: the shader runs after earlier work on the same memory and before later work.
+
+        Takes tensors and images only, since an array's results could not be copied back. Raises what a call raises.
+        """
+        with self._lock:
+            operation = self.bind(*args, **keywords)
+            upload(operation._memories)
+            fence = Fence(_native.submit_once(operation._native))
+        if self._watch is not None:
+            self._watch()
+        return fence
 
     def bind(self, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.

@@ -399,6 +399,12 @@ class Manager:
                 f"(maxComputeWorkGroupCount {limits}): spread them over more axes, or use a larger local size"
             )
 
+    def synchronize(self) -> None:
+        """Waits until the device is done with everything that was submitted. Raises DeviceLostError where it fails."""
+        self._native.wait_idle()
+        if self._watch is not None:
+            self._watch()
+
     # -- the device ----------------------------------------------------------------------------------------------------
 
     def get_device_properties(self) -> DeviceInfo:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _native
 from .arrays import as_name, matching
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from .fence import Fence
 from .types import DataTypes, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
 
@@ -127,14 +129,17 @@ class Memory:
 
     # -- the device's contents ----------------------------------------------------------------------------------------
 
-    def read(self, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
-        """Waits for pending work on this object and copies the device's contents to `out`, or to a new array.
+    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+        """Waits for pending work that writes this object and copies the device's contents to `out`, or to a new array.
 
-        `out` must be writable and have `size()` elements of `dtype`; a new array has this object's shape.
+        `out` must be writable and have `size()` elements of `dtype`; a new array has this object's shape. With `region`, an index
+        as in ``t[region]``, only that part moves, and the array has the part's shape.
         Raises InvalidArgumentError for an `out` of another size, ArgumentTypeError for one of another dtype,
         FailedPreconditionError when destroyed, DeviceLostError where the work failed.
         """
         self._require_init("be read")
+        if region is not None:
+            return self._region(region).read(out)
         if out is None:
             made = np.empty(self._shape, self._dtype)
             self._native.read(made)
@@ -158,8 +163,10 @@ class Memory:
         self._report()
         return out
 
-    def write(self, data: ArrayLike) -> None:
+    def write(self, data: ArrayLike, region: Any = None) -> None:
         """Waits for pending work on this object, then copies `data` to the device; done on return.
+
+        With `region`, an index as in ``t[region]``, only that part is written.
 
         The host copy of a `device` object stays as it is, as with `read`: `data()` is the host's side, and an OpSyncDevice
         recorded later uploads what that holds.
@@ -168,12 +175,41 @@ class Memory:
         convert without loss, FailedPreconditionError when destroyed.
         """
         self._require_init("be written")
+        if region is not None:
+            self._region(region).write(data)
+            return
         array = matching(data, self._dtype, self._count, self._describe())
         self._native.write(array)
         if self._memory_type in _SINGLE and not self._native.host_visible:
             # An image that was to have one memory, on a device that pads its rows: both sides hold the data all the same.
             np.copyto(self.data(), array.reshape(-1))
         self._report()
+
+    def _region(self, region: Any) -> Memory:
+        raise UnimplementedError(f"{self._describe()} is read and written as a whole")
+
+    # -- one-shots --------------------------------------------------------------------------------------------------------
+
+    def copy_from(self, source: Memory | ArrayLike) -> Fence:
+        """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not wait.
+
+        The copy runs after earlier work on both and before later work, without being asked. An array is copied before this
+        returns, as by `write`. Raises what OpCopy, or `write`, raises.
+        """
+        if not isinstance(source, Memory):
+            self.write(source)
+            return Fence.join()
+        return _submitted(_operations().OpCopy([source, self]))
+
+    def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
+        """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
+
+        An array is filled before this returns, as by ``read(out=target)``. Raises what OpCopy, or `read`, raises.
+        """
+        if not isinstance(target, Memory):
+            self.read(target)
+            return Fence.join()
+        return _submitted(_operations().OpCopy([self, target]))
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For ``np.asarray(t)``: the device's contents after pending work, shaped.
@@ -299,6 +335,16 @@ class Memory:
     def vk_memory_offset(self) -> int:
         """Bytes from the start of `vk_memory`."""
         return self._native.vk_memory_offset
+
+
+def _operations() -> Any:
+    from . import operations  # it imports this module
+
+    return operations
+
+
+def _submitted(operation: Any) -> Fence:
+    return Fence(_native.submit_once(operation._native))
 
 
 def _by_manager(manager: Manager) -> str:

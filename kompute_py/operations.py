@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import _native
 from ._library import library_shader
 from .algorithm import Algorithm, pack_push, to_groups
-from .arrays import FLOAT32, element_bytes
+from .arrays import FLOAT32, as_index, element_bytes
 from .constants import is_given
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from .memory import Memory, natives, operate
 from .tensor import Tensor
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .manager import Manager
 
 _NOTHING: Any = ()
-_WORD = 4
+_PATTERNS = (1, 2, 4, 8)
 
 
 class CommandRecorder:
@@ -191,38 +191,79 @@ class OpCopy(OpBase):
 
 
 class OpFill(OpBase):
-    """Fills tensors with one value, on the device; host copies stay as they are.
+    """Fills tensors, or parts of them, with one value, on the device; host copies stay as they are.
 
-    `value` is converted to the tensors' dtype. Vulkan fills with a repeated 32-bit word, so wider elements (float64, int64)
-    need a value whose words are equal, such as 0.
-    Raises ArgumentTypeError for images or dtypes that differ in their words, InvalidArgumentError for a value that does not
-    fit the dtype or that no repeated word makes.
+    `value` is a scalar, which is converted to each tensor's dtype (a tuple for a structured one), or bytes of 1, 2, 4 or 8, a
+    pattern that is repeated whatever the dtype. Raises ArgumentTypeError for images or a value that does not convert,
+    InvalidArgumentError for a value that does not fit the dtype, a pattern of another length or one that does not fit a
+    tensor a whole number of times, and for parts that overlap.
     """
 
     __slots__ = ("_native",)
 
-    def __init__(self, tensors: Seq[Tensor], value: float | int | bool | complex = 0) -> None:
+    def __init__(self, tensors: Seq[Tensor], value: Any = 0) -> None:
         made = natives(tensors, "OpFill")
-        words = set()
-        for tensor in tensors:
-            if not isinstance(tensor, Tensor):
-                raise ArgumentTypeError(
-                    f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
-                )
-            raw = element_bytes(value, tensor._dtype, f"OpFill of {tensor._describe()}")
-            pattern = raw * _WORD
-            word = pattern[:_WORD]
-            if pattern != word * len(raw):
-                raise InvalidArgumentError(
-                    f"OpFill repeats a 32-bit word, which cannot make {value!r} as {tensor._dtype}; "
-                    "use tensor.write(np.full(tensor.shape, value)) or a shader"
-                )
-            words.add(word)
-        if len(words) > 1:
-            raise ArgumentTypeError(
-                f"{value!r} differs between the tensors' dtypes; record one OpFill for each dtype"
+        self._native = _native.op_fill(made, [fill_pattern(tensor, value) for tensor in tensors])
+
+
+def fill_pattern(tensor: Any, value: Any) -> bytes:
+    """The bytes that OpFill repeats over `tensor` for `value`. Raises what OpFill raises."""
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(
+            f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
+        )
+    what = f"OpFill of {tensor._describe()}"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        pattern = bytes(value)
+        if len(pattern) not in _PATTERNS:
+            raise InvalidArgumentError(
+                f"{what}: the pattern has {len(pattern)} bytes; it has {', '.join(map(str, _PATTERNS))}, or the value is a scalar"
             )
-        self._native = _native.op_fill(made, int.from_bytes(words.pop(), "little"))
+        return pattern
+    return element_bytes(value, tensor._dtype, what)
+
+
+class OpCopyRange(OpBase):
+    """Copies `count` elements from one place of a tensor's device memory to a place of another's, or of its own.
+
+    ``OpCopyRange(a, b, source_offset=4, target_offset=0, count=8)`` is ``OpCopy([a[4:12], b[0:8]])`` for flat tensors: offsets
+    and `count` are in elements over all dimensions; `count` left out is what `source` has from its offset on.
+    Raises OutOfRangeError beyond either tensor, InvalidArgumentError where the two places overlap, ArgumentTypeError for
+    dtypes that differ or what is no tensor.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(
+        self,
+        source: Tensor,
+        target: Tensor,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+        count: int | None = None,
+    ) -> None:
+        for tensor in (source, target):
+            if not isinstance(tensor, Tensor):
+                raise ArgumentTypeError(f"OpCopyRange copies between tensors, not {type(tensor).__name__}")
+        first = as_index(source_offset, "source_offset")
+        number = source._count - first if count is None else as_index(count, "count")
+        parts = (
+            _elements(source, first, number, "source"),
+            _elements(target, as_index(target_offset, "target_offset"), number, "target"),
+        )
+        self._native = OpCopy(parts)._native
+
+
+def _elements(tensor: Tensor, first: int, count: int, what: str) -> Tensor:
+    if count < 1:
+        raise InvalidArgumentError(f"OpCopyRange copies at least 1 element, not {count}")
+    if first < 0 or first + count > tensor._count:
+        raise OutOfRangeError(
+            f"OpCopyRange: the {what}, {tensor._describe()}, has elements 0 to {tensor._count}; {first} to {first + count} "
+            "were asked for"
+        )
+    return tensor._part(first * tensor._dtype.itemsize, (count,), tensor._dtype)
 
 
 class OpAlgoDispatch(OpBase):

@@ -9,13 +9,16 @@ import numpy as np
 
 from . import _native
 from .arrays import as_indices, as_typed, to_dtype
-from .memory import DEVICE, Memory, to_memory_type
+from .errors import InvalidArgumentError
+from .mapping import Mapping
+from .memory import DEVICE, Memory, _operations, _submitted, to_memory_type
 from .regions import locate, reshaped, retyped
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from . import _native as core
+    from .fence import Fence
     from .manager import Manager
     from .types import MemoryTypes
 
@@ -98,6 +101,9 @@ class Tensor(Memory):
         wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe())
         return self._part(0, wanted, self._dtype)
 
+    def _region(self, region: Any) -> Tensor:
+        return self[region]
+
     def _part(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
         count = math.prod(shape)
         native = _native.view(self._native, offset, count * dtype.itemsize)
@@ -109,6 +115,46 @@ class Tensor(Memory):
     def base(self) -> Tensor | None:
         """The tensor that this one is a view of; None for one that has its own memory."""
         return getattr(self, "_base", None)
+
+    # -- access --------------------------------------------------------------------------------------------------------
+
+    @property
+    def mappable(self) -> bool:
+        """Whether the host addresses the device's memory of it, so that `map` copies nothing."""
+        return self._native.host_visible
+
+    def map(
+        self, *, read: bool = False, write: bool = False, discard: bool = False, staging: bool = True
+    ) -> Mapping:
+        """The device's memory as an array: ``with t.map(write=True) as array: ...``.
+
+        A mapping that reads waits for pending work that writes the tensor, one that writes for all pending work on it, and
+        while it is open, evaluating what would get in its way raises. `discard` writes without looking at the old contents,
+        which are undefined then. The array, and every view of it, ends with the mapping.
+
+        Where the host does not address the memory (see `mappable`), the contents are copied at the beginning (not with
+        `discard`) and back at the end; ``staging=False`` refuses that. On an exception inside the block, what was written
+        counts all the same.
+
+        Raises InvalidArgumentError with none of `read`, `write`, `discard`; FailedPreconditionError where another mapping of the
+        same bytes is in the way, where staging is refused, and when destroyed.
+        """
+        return Mapping(self, read, write, discard, staging)
+
+    def fill(self, value: Any = 0) -> Fence:
+        """Fills it with `value` (see OpFill) on the device. Does not wait; later work on it is ordered after.
+
+        Raises what OpFill raises.
+        """
+        return _submitted(_operations().OpFill([self], value))
+
+    def item(self) -> Any:
+        """The one element, as a Python number, after pending work. Raises InvalidArgumentError where there are more."""
+        if self._count != 1:
+            raise InvalidArgumentError(
+                f"{self._describe()} has {self._count} elements; item() is for one: t[3].item()"
+            )
+        return self.read().item()
 
     # -- raw Vulkan ----------------------------------------------------------------------------------------------------
 

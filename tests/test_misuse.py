@@ -423,9 +423,9 @@ def _dispatching_a_tensor(w):
     kp.OpAlgoDispatch(w.tensors[0])
 
 
-@misuse(kp.InvalidArgumentError, "OpFill", "32-bit word", "write")
-def _a_fill_that_no_word_makes(w):
-    kp.OpFill([w.mgr.zeros(3, np.float64)], 0.1)
+@misuse(kp.InvalidArgumentError, "OpFill", "12 bytes", "pattern of 8")
+def _a_fill_with_a_pattern_that_does_not_fit(w):
+    kp.OpFill([w.mgr.zeros(3, np.float32)], b"12345678")
 
 
 # -- sequences -------------------------------------------------------------------------------------------------------------

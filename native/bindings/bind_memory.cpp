@@ -11,6 +11,18 @@ Bytes bytes_of(const py::array& array, bool writable) {
     return {const_cast<void*>(array.data()), static_cast<uint64_t>(array.nbytes())};
 }
 
+void await_points(const std::vector<Point>& points) {
+    for (const Point& point : points) {
+        if (point.queue->reached(point.value)) continue;
+        const auto wait = [&] {
+            const py::gil_scoped_release unlocked;
+            return point.queue->wait(point.value, wait_slice_nanoseconds);
+        };
+        while (!wait())
+            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
+}
+
 namespace {
 
 // Below this a copy takes less time than giving the interpreter lock away and taking it back.
@@ -48,37 +60,23 @@ py::array host_array_of_view(BufferView& view, const py::object& base, const py:
     return py::array(dtype, {count}, {dtype.itemsize()}, data + offset, base);
 }
 
-// Waits for the work that uses the resource with the interpreter lock released, and hears Ctrl-C meanwhile.
-void await_work(Resource& resource) {
-    constexpr uint64_t slice_nanoseconds = 50'000'000;
-    for (const Point& point : resource.pending()) {
-        if (point.queue->reached(point.value)) continue;
-        const auto wait = [&] {
-            const py::gil_scoped_release unlocked;
-            return point.queue->wait(point.value, slice_nanoseconds);
-        };
-        while (!wait())
-            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    }
-}
-
 void read(Resource& resource, const py::array& out, uint64_t offset) {
     const Bytes bytes = bytes_of(out, true);
-    await_work(resource);
+    await_points(resource.pending(true));
     const py::gil_scoped_release unlocked;
     resource.read(bytes.data, offset, bytes.size);
 }
 
 void write(Resource& resource, const py::array& data, uint64_t offset) {
     const Bytes bytes = bytes_of(data, false);
-    await_work(resource);
+    await_points(resource.pending());
     const py::gil_scoped_release unlocked;
     resource.write(bytes.data, offset, bytes.size);
 }
 
 void wait(Resource& resource) {
     resource.require_init("wait for");
-    await_work(resource);
+    await_points(resource.pending());
     const py::gil_scoped_release unlocked;
     resource.wait_pending();
 }

@@ -62,8 +62,13 @@ void bind_operation(py::module_& m) {
     });
     m.def("op_copy",
           [own](std::vector<ResourceRange> memories) { return own(make_copy(std::move(memories))); });
-    m.def("op_fill", [own](std::vector<ResourceRange> buffers, uint32_t word) {
-        return own(make_fill(std::move(buffers), word));
+    m.def("op_fill", [own](std::vector<ResourceRange> ranges, const std::vector<py::bytes>& patterns) {
+        if (ranges.size() != patterns.size())
+            throw Error(ErrorKind::internal, "op_fill needs a pattern for each range");
+        std::vector<Filling> fillings;
+        for (size_t i = 0; i < ranges.size(); ++i)
+            fillings.push_back({std::move(ranges[i]), std::string(patterns[i])});
+        return own(make_fill(std::move(fillings)));
     });
     m.def("op_dispatch", [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
                                const py::bytes& push) {

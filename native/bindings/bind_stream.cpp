@@ -7,9 +7,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long one wait in the driver may take before we look whether Ctrl-C was pressed.
-constexpr uint64_t slice_nanoseconds = 50'000'000;
-
 // Waits with the interpreter lock released. Between slices signals are handled: KeyboardInterrupt leaves the stream running,
 // and a later wait collects it.
 bool wait(Stream& stream, double seconds) {
@@ -17,7 +14,7 @@ bool wait(Stream& stream, double seconds) {
     const bool limited = seconds >= 0;
     const auto start = Clock::now();
     while (true) {
-        uint64_t slice = slice_nanoseconds;
+        uint64_t slice = wait_slice_nanoseconds;
         if (limited) {
             const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
             if (left <= 0) return stream.poll();

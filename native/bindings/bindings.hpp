@@ -26,6 +26,13 @@ void bind_operation(py::module_& m);
 void bind_stream(py::module_& m);
 void bind_shader_compile(py::module_& m);
 void bind_shader_check(py::module_& m);
+void bind_mapping(py::module_& m);
+void bind_fence(py::module_& m);
+
+// How long one wait in the driver may take before we look whether Ctrl-C was pressed.
+inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;
+// Waits with the interpreter lock released, and hears Ctrl-C meanwhile.
+void await_points(const std::vector<Point>& points);
 
 // The handle that Python holds on a Device. It closes what it opened when it goes, without waiting.
 class Context {

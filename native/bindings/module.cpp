@@ -8,6 +8,8 @@ PYBIND11_MODULE(_native, m) {
     kp::bind_shader(m);
     kp::bind_operation(m);
     kp::bind_stream(m);
+    kp::bind_fence(m);
+    kp::bind_mapping(m);
     kp::bind_context(m);
     kp::bind_shader_compile(m);
     kp::bind_shader_check(m);

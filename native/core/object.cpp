@@ -44,12 +44,25 @@ void Object::require_init(const char* action) const {
                 std::string("Cannot ") + action + " the " + label() + ": " + why + ". Make a new one");
 }
 
-std::vector<Point> Object::pending() {
+std::vector<Point> Object::pending(bool writers_only) {
     const std::lock_guard lock(device_->graph_mutex());
     std::vector<Point> points = left_behind_;
     for (const auto& user : users_)
-        if (const Point point = user.stream->last_point(); point.queue) merge_point(points, point);
+        if (!writers_only || user.stream->writes(user.slot))
+            if (const Point point = user.stream->last_point(); point.queue) merge_point(points, point);
     return points;
+}
+
+void Object::hold_back(bool writers_only, std::vector<Point>& points) {
+    for (const Point& point : left_behind_) merge_point(points, point);
+    for (const auto& user : users_)
+        if (!writers_only || user.stream->writes(user.slot))
+            if (const Point point = user.stream->hold_back(); point.queue) merge_point(points, point);
+}
+
+void Object::let_go(bool writers_only) noexcept {
+    for (const auto& user : users_)
+        if (!writers_only || user.stream->writes(user.slot)) user.stream->let_go();
 }
 
 void Object::outdate_recordings() noexcept {

@@ -47,10 +47,14 @@ public:
     // Throws Error(failed_precondition) that names the object when it was destroyed.
     void require_init(const char* action) const;
 
-    // Ends of all submitted work that uses the object and may still run.
-    [[nodiscard]] std::vector<Point> pending();
+    // Ends of all submitted work that uses the object, or only that writes it, and may still run.
+    [[nodiscard]] std::vector<Point> pending(bool writers_only = false);
     // What recordings of this object contain has changed: each is built anew at its next submission. Under the graph mutex.
     void outdate_recordings() noexcept;
+    // Recordings that use the object, or only those that write it, cannot be evaluated until let_go. Adds the ends of what of
+    // them is pending. Under the graph mutex, both.
+    void hold_back(bool writers_only, std::vector<Point>& points);
+    void let_go(bool writers_only) noexcept;
 
 protected:
     // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.

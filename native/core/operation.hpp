@@ -49,7 +49,12 @@ using OperationPtr = std::shared_ptr<const Operation>;
 [[nodiscard]] OperationPtr make_sync_local(std::vector<ResourceRange> ranges);
 // Device memory of the first to each other one.
 [[nodiscard]] OperationPtr make_copy(std::vector<ResourceRange> ranges);
-[[nodiscard]] OperationPtr make_fill(std::vector<ResourceRange> buffers, uint32_t word);
+// A buffer's range and the bytes that are repeated over it, a whole number of times.
+struct Filling {
+    ResourceRange range;
+    std::string pattern;
+};
+[[nodiscard]] OperationPtr make_fill(std::vector<Filling> fillings);
 [[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                                          std::string push_constants);
 

@@ -3,9 +3,10 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "first_touch.hpp"
+#include "resource_range.hpp"
 
 #include <cstring>
-
+#include <algorithm>
 #include <mutex>
 
 namespace kp {
@@ -138,14 +139,80 @@ void Resource::wait_pending() {
     if (direct_) settle();
 }
 
-void Resource::wait_for_work() {
-    for (const auto& point : pending())
+void Resource::wait_for_work(bool writers_only) {
+    for (const auto& point : pending(writers_only))
         while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {}
 }
 
 void Resource::settle() const {
     flush(device_memory());
     invalidate(device_memory());
+}
+
+std::shared_ptr<void> Resource::keep_device_side() const {
+    struct Kept {
+        std::shared_ptr<Device> device;
+        std::shared_ptr<DeviceSide> side;
+    };
+    auto kept = std::make_shared<Kept>();
+    kept->device = shared_device();
+    kept->side = device_side_;
+    return kept;
+}
+
+void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& points) {
+    for (const Mapped& other : mappings_)
+        if ((writes || other.writes) && other.offset < range.end() &&
+            range.offset < other.offset + other.size)
+            throw Error(ErrorKind::failed_precondition,
+                        "Cannot map the " + range.label() + (writes ? " to write" : " to read") +
+                            ": it is mapped to " + (other.writes ? "write" : "read") +
+                            " already. Close that mapping first");
+    mappings_.push_back({range.offset, range.size, writes});
+    hold_back(!writes, points);
+}
+
+void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
+    const auto mine = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapped& each) {
+        return each.offset == range.offset && each.size == range.size && each.writes == writes;
+    });
+    if (mine != mappings_.end()) mappings_.erase(mine);
+    let_go(!writes);
+}
+
+void Resource::require_unmapped(bool writes) const {
+    for (const Mapped& mapping : mappings_)
+        if (writes || mapping.writes)
+            throw Error(ErrorKind::failed_precondition,
+                        "The " + label() + " is mapped to " + (mapping.writes ? "write" : "read") +
+                            ": what " + (mapping.writes ? "uses" : "writes") +
+                            " it cannot be evaluated. Close the mapping first");
+}
+
+void Resource::flush_range(const ResourceRange& range) const {
+    const Allocation& memory = device_memory();
+    if (!memory.mapped() || memory.coherent()) return;
+    const VkMappedMemoryRange mapped = memory.mapped_range(range.offset, range.size);
+    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &mapped),
+             "vkFlushMappedMemoryRanges", label().c_str());
+}
+
+void Resource::invalidate_range(const ResourceRange& range) const {
+    const Allocation& memory = device_memory();
+    if (!memory.mapped() || memory.coherent()) return;
+    flush_range(range);
+    const VkMappedMemoryRange mapped = memory.mapped_range(range.offset, range.size);
+    check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(), 1, &mapped),
+             "vkInvalidateMappedMemoryRanges", label().c_str());
+}
+
+bool Resource::needs_refresh() const noexcept {
+    return direct_ && !has_host_copy() && memory_type_ != MemoryType::storage && !device_memory().coherent();
+}
+
+void Resource::refresh() {
+    const std::shared_lock lock(transfers_);
+    if (is_init() && direct_) settle();
 }
 
 void Resource::check_range(uint64_t offset, uint64_t size, const char* action) const {
@@ -161,7 +228,7 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "read");
     if (size == 0) return;
-    wait_for_work();
+    wait_for_work(true);
     if (direct_) {
         settle();
         std::memcpy(out, direct_ + offset, size);

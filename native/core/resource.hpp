@@ -33,6 +33,8 @@ struct HostCopy {
     Allocation memory;
 };
 
+struct ResourceRange;
+
 class Resource : public Object {
 public:
     [[nodiscard]] uint64_t nbytes() const noexcept { return nbytes_; }
@@ -64,6 +66,21 @@ public:
     void note_view() noexcept { viewed_ = true; }
     // The device closes: if there may be views, the bytes behind them stay until this object goes.
     void keep_viewed();
+
+    // -- mapping (see mapping.hpp); the first two under the graph mutex
+    // Throws where another mapping of the same bytes is in the way. Adds the ends of the work to wait for.
+    void begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& pending);
+    void end_mapping(const ResourceRange& range, bool writes) noexcept;
+    // Throws where a mapping is in the way of a recording that uses, or writes, the resource. Under the graph mutex.
+    void require_unmapped(bool writes) const;
+    [[nodiscard]] std::byte* mapped() const noexcept { return direct_; }
+    [[nodiscard]] std::shared_ptr<void> keep_device_side() const;
+    void flush_range(const ResourceRange& range) const;
+    // What the host wrote goes out first: invalidating would drop it.
+    void invalidate_range(const ResourceRange& range) const;
+    // Whether the host sees the device's memory in place, but only after refresh().
+    [[nodiscard]] bool needs_refresh() const noexcept;
+    void refresh();
 
     // The device's contents, after pending work. Blocks.
     void read(void* out, uint64_t offset, uint64_t size);
@@ -108,7 +125,7 @@ protected:
     void release(std::vector<Point> points) override;
 
 private:
-    void wait_for_work();
+    void wait_for_work(bool writers_only = false);
     // Brings both sides of memory that the host addresses together, once no work is pending: what the host wrote goes out
     // (a cache writes back only lines it changed), then what the device wrote comes in.
     void settle() const;
@@ -118,6 +135,12 @@ private:
     // The plan's number of the host copy (Object::slot_ numbers the device's side).
     uint64_t host_epoch_ = 0;
     uint32_t host_slot_ = 0;
+    struct Mapped {
+        uint64_t offset = 0;
+        uint64_t size = 0;
+        bool writes = false;
+    };
+    std::vector<Mapped> mappings_;
     std::shared_mutex transfers_;         // shared: a host transfer runs
     std::mutex host_copy_mutex_;          // held while it is made or let go
     std::optional<FillPattern> initial_;  // of a host copy that is not made yet

@@ -107,6 +107,32 @@ Point Stream::make_stale() noexcept {
     return last_point();
 }
 
+Point Stream::hold_back() noexcept {
+    held_back_.fetch_add(1, std::memory_order_seq_cst);
+    while (submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();  // as in make_stale
+    return last_point();
+}
+
+void Stream::check_mappings() {
+    for (const auto& planned : plan_.objects()) {
+        const ObjectKind kind = planned.object->kind();
+        if (kind == ObjectKind::buffer || kind == ObjectKind::image)
+            static_cast<const Resource&>(*planned.object).require_unmapped(planned.written);
+    }
+}
+
+std::vector<std::weak_ptr<Resource>> Stream::written_in_place() {
+    std::vector<std::weak_ptr<Resource>> result;
+    const std::lock_guard lock(device().graph_mutex());
+    for (const auto& planned : plan_.objects()) {
+        const ObjectKind kind = planned.object->kind();
+        if (!planned.written || (kind != ObjectKind::buffer && kind != ObjectKind::image)) continue;
+        auto resource = std::static_pointer_cast<Resource>(planned.object->shared_from_this());
+        if (resource->needs_refresh()) result.push_back(std::move(resource));
+    }
+    return result;
+}
+
 bool Stream::submit(int attempts) {
     require_init("evaluate");
     if (is_running())
@@ -130,7 +156,8 @@ bool Stream::submit(int attempts) {
     };
     {
         const Submitting guard(submitting_);
-        if (!stale_.load(std::memory_order_seq_cst)) [[likely]] {
+        if (!stale_.load(std::memory_order_seq_cst) && held_back_.load(std::memory_order_seq_cst) == 0)
+            [[likely]] {
             if (!plan_.flushes().empty())
                 check_vk(device().vk().vkFlushMappedMemoryRanges(
                              device().handle(), static_cast<uint32_t>(plan_.flushes().size()),
@@ -141,6 +168,10 @@ bool Stream::submit(int attempts) {
             timed_ = true;
             return true;
         }
+    }
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        check_mappings();
     }
     // Another thread destroyed or changed something a moment ago, or an operation that was just recorded did. Building
     // again finds out which; it throws for what was destroyed.
@@ -253,6 +284,7 @@ void Stream::build() {
         for (const auto& operation : operations_) operation->check();
         stale_.store(false, std::memory_order_seq_cst);
         plan();
+        check_mappings();
         register_users();
     }
     has_waits_ = has_waits_ || !inherited_.empty();
@@ -328,6 +360,8 @@ void Stream::unregister_users() noexcept {
     }
     rivals_.clear();
     has_rivals_.store(false, std::memory_order_release);
+    // Those mappings no longer know this stream.
+    held_back_.store(0, std::memory_order_release);
 }
 
 void Stream::wait_for_other_queues() {

@@ -52,6 +52,8 @@ public:
     [[nodiscard]] std::vector<uint64_t> timestamps();
     // The operations that the timestamps are of: a new recording may have begun since.
     [[nodiscard]] const std::vector<std::string>& timed_names() const noexcept { return timed_names_; }
+    // What the recording writes and the host sees in place, where that takes more than waiting.
+    [[nodiscard]] std::vector<std::weak_ptr<Resource>> written_in_place();
     // What orders the operations, as built; empty before the first submission.
     [[nodiscard]] const BarrierPlan& barriers() const noexcept { return barriers_; }
 
@@ -61,6 +63,11 @@ private:
     // For Object::destroy and pending, under the graph mutex: the end of the last submission, if there was one.
     [[nodiscard]] Point last_point() const noexcept;
     [[nodiscard]] Point make_stale() noexcept;
+    // A mapping of memory that the recording uses begins and ends.
+    [[nodiscard]] Point hold_back() noexcept;
+    void let_go() noexcept { held_back_.fetch_sub(1, std::memory_order_release); }
+    [[nodiscard]] bool writes(uint32_t slot) noexcept { return plan_.objects()[slot].written; }
+    void check_mappings();
 
     void release(std::vector<Point> points) override;
     void require_idle(const char* action) const;
@@ -85,8 +92,10 @@ private:
     std::vector<OperationPtr> operations_;
     bool recording_ = false;  // record() appends; otherwise it starts over
     bool built_ = false;
-    bool registered_ = false;              // the plan's objects list this stream among their users
-    std::atomic<bool> stale_{false};       // an object of the built recording was destroyed
+    bool registered_ = false;  // the plan's objects list this stream among their users
+    std::atomic<bool> stale_{
+        false};  // an object of the built recording was destroyed, or an operation changed
+    std::atomic<uint32_t> held_back_{0};   // mappings of what the built recording uses
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
     // build() works on the operations and the command buffer, and may run code that is not ours. What would pull them from

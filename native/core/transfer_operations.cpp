@@ -1,4 +1,4 @@
-// Operations that move bytes with Vulkan's transfer commands: syncs, copies, fills.
+// Operations that move bytes with Vulkan's transfer commands: syncs and copies.
 #include "buffer.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -150,29 +150,6 @@ public:
     }
 };
 
-class Fill final : public RangeOperation {
-public:
-    Fill(std::shared_ptr<Device> device, std::vector<ResourceRange> ranges, uint32_t word)
-        : RangeOperation(std::move(device), "OpFill", std::move(ranges)), word_(word) {}
-
-    void declare(StreamPlan& plan) const override {
-        for (const auto& range : ranges_) plan.use(range, UseKind::transfer_write);
-    }
-
-    void record(Recorder& to) const override {
-        for (const auto& range : ranges_) {
-            const auto& buffer = static_cast<const Buffer&>(*range.resource);
-            // A VkBuffer ends on a word: what ends with the tensor fills to there.
-            const uint64_t size =
-                range.end() == buffer.nbytes() ? buffer.handle_size() - range.offset : range.size;
-            to.vk.vkCmdFillBuffer(to.commands, buffer.handle(), range.offset, size, word_);
-        }
-    }
-
-private:
-    uint32_t word_;
-};
-
 // Texels are copied to and from a buffer at offsets that are multiples of four and of a texel's size.
 void check_texel_offset(const ResourceRange& buffer, const Image& image) {
     const uint64_t texel = image.nbytes() / (uint64_t{image.shape().width} * image.shape().height);
@@ -237,18 +214,6 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
         if (!known) distinct.push_back(destination);
     }
     return std::make_shared<Copy>(std::move(device), "OpCopy", std::move(distinct));
-}
-
-OperationPtr make_fill(std::vector<ResourceRange> buffers, uint32_t word) {
-    auto device = common_device(buffers, "OpFill");
-    for (const auto& range : buffers) {
-        if (!dynamic_cast<const Buffer*>(range.resource.get()))
-            throw Error(ErrorKind::argument_type, "OpFill fills tensors, not the " + range.label());
-        if (range.offset % 4 != 0 || (range.size % 4 != 0 && range.end() != range.resource->nbytes()))
-            throw Error(ErrorKind::invalid_argument,
-                        "OpFill fills whole 32-bit words, which the " + range.label() + " is not made of");
-    }
-    return std::make_shared<Fill>(std::move(device), merged(std::move(buffers)), word);
 }
 
 }  // namespace kp

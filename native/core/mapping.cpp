@@ -1,0 +1,49 @@
+#include "mapping.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+
+namespace kp {
+
+Mapping::Mapping(const ResourceRange& range, bool writes) : range_(range), writes_(writes) {
+    Resource& resource = *range_.resource;
+    const std::lock_guard lock(resource.device().graph_mutex());
+    resource.require_init("map");
+    resource.begin_mapping(range_, writes_, pending_);
+    data_ = resource.host_visible() ? resource.mapped() + range_.offset : nullptr;
+    // An array over it may be in use when the tensor is destroyed.
+    kept_ = resource.keep_device_side();
+}
+
+Mapping::~Mapping() {
+    try {
+        close();
+    } catch (const Error&) {
+        return;  // nobody is there to be told; whoever calls close() is
+    }
+}
+
+void Mapping::begin(bool reads) {
+    if (data_ && reads) range_.resource->invalidate_range(range_);
+    if (writes_) range_.resource->note_on_device();
+}
+
+void Mapping::close() {
+    if (!std::exchange(open_, false)) return;
+    Resource& resource = *range_.resource;
+    struct Unblock {
+        Resource& resource;
+        const ResourceRange& range;
+        bool writes;
+        ~Unblock() {
+            const std::lock_guard lock(resource.device().graph_mutex());
+            resource.end_mapping(range, writes);
+        }
+    };
+    const std::shared_ptr<void> kept = std::move(kept_);  // goes last, with no lock held
+    const Unblock unblock{resource, range_, writes_};
+    if (data_ && writes_ && resource.is_init()) resource.flush_range(range_);
+    data_ = nullptr;
+}
+
+}  // namespace kp
