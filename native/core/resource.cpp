@@ -5,8 +5,8 @@
 #include "first_touch.hpp"
 #include "resource_range.hpp"
 
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 namespace kp {
