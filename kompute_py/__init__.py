@@ -72,7 +72,9 @@ from .parameters import (
 )
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
+from .shader_check import Finding, check
 from .shader_module import ShaderModule
+from .shader_tools import assemble, decompile, disassemble
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 
@@ -89,6 +91,7 @@ __all__ = [
     "EvalTimeoutError",
     "FailedPreconditionError",
     "Fence",
+    "Finding",
     "Image",
     "InternalError",
     "InvalidArgumentError",
@@ -129,7 +132,11 @@ __all__ = [
     "UnimplementedError",
     "ValidationError",
     "alive",
+    "assemble",
+    "check",
     "compile",
+    "decompile",
+    "disassemble",
     "list_devices",
     "load_tensors",
     "manager",

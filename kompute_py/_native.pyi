@@ -325,8 +325,7 @@ def check_shader(
     spec_constants: bytes,
     spec_map: Sequence[tuple[int, int, int]],
 ) -> list[tuple[str, str, int | str | None, int | str | None, str]]:
-    """What the device that the arguments describe would refuse, as (kind, what, needed, has, sentence). Raises NotFoundError
-    for an entry point that the module lacks."""
+    """What the device that the arguments describe would refuse, as (kind, what, needed, has, sentence)."""
 
 def validate_spirv(
     spirv: bytes,

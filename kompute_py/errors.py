@@ -182,6 +182,19 @@ class ShaderCompileError(InvalidArgumentError):
         super().__init__(message, vk_result=vk_result)
         self.diagnostics: list[Diagnostic] = list(diagnostics)
 
+    def format(self, color: bool | None = None) -> str:
+        """The text, with the colours of a terminal: `color` True or False, or None for where stderr is a terminal that
+        shows them (and ``NO_COLOR`` is not set)."""
+        from .compile_report import colored, terminal_shows_color
+
+        return colored(str(self)) if (terminal_shows_color() if color is None else color) else str(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from .compile_report import as_html
+
+        return as_html(str(self))
+
 
 class KomputeWarning(UserWarning):
     """Something is allowed but probably not meant."""

@@ -21,7 +21,7 @@ _MAX_REGISTER_BASE = 1 << 16  # far beyond the bindings of any device
 # A str on one line with such an end is a path. What each is written in; None: it is SPIR-V already.
 _SUFFIXES = {".comp": "glsl", ".glsl": "glsl", ".hlsl": "hlsl", ".spv": None, ".spvasm": None}
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
-_TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
+TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
 class ShaderCompileWarning(KomputeWarning):
@@ -311,9 +311,9 @@ def _read(path: Path) -> bytes:
 
 def _module(path: Path, content: bytes, target: str) -> bytes:
     """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
-    if target not in _TARGETS:
-        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(_TARGETS)}")
-    minor = _TARGETS.index(target)
+    if target not in TARGETS:
+        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(TARGETS)}")
+    minor = TARGETS.index(target)
     if path.suffix.lower() == ".spvasm":
         content = _native.assemble_spirv(content, minor, os.fsencode(path))
     elif content[:4] != _SPIRV_MAGIC or len(content) % 4:

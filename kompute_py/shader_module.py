@@ -55,9 +55,7 @@ class ShaderModule:
         self.language: str | None = None
         """"glsl" or "hlsl" where it was compiled, else None."""
         path = None
-        if isinstance(source, str | os.PathLike) and not (
-            isinstance(source, str) and _ASSEMBLY.match(source)
-        ):
+        if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
             path = _path_of(source)
             compiled = _compile(
                 source,
@@ -117,6 +115,11 @@ class ShaderModule:
 
     def __repr__(self) -> str:
         return f"<kp.ShaderModule {self.signature.text(self.name)} {len(self._spirv)} bytes>"
+
+
+def is_assembly(text: str) -> bool:
+    """Whether the text is SPIR-V assembly and no source: it begins with a comment or instruction of it."""
+    return _ASSEMBLY.match(text) is not None
 
 
 def _is_hlsl(path: Path | None) -> bool:

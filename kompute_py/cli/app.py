@@ -8,13 +8,15 @@ import traceback
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from ..errors import KomputeError
+from . import caches, shaders
+from .common import Traceback, device_of, forget_options, output_console, wants_traceback
 
 _PROGRAM = "kompute-py"
 
@@ -26,14 +28,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # errors are told in one line, see `run`
 )
 
-# Set by --traceback, before or after the command's name.
-_wants_traceback = False
-
-
-def _set_traceback(value: bool) -> None:
-    global _wants_traceback
-    _wants_traceback = _wants_traceback or value
-
 
 def _print_version(value: bool) -> None:
     if value:
@@ -43,19 +37,13 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-_Traceback = Annotated[
-    bool,
-    typer.Option("--traceback", callback=_set_traceback, help="Show where in the code an error comes from."),
-]
-
-
 @app.callback()
 def _global_options(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
-    show_traceback: _Traceback = False,
+    show_traceback: Traceback = False,
 ) -> None:
     pass
 
@@ -73,7 +61,7 @@ def demo_command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the pictures.")] = Path(
         "kompute-demo"
     ),
-    show_traceback: _Traceback = False,
+    show_traceback: Traceback = False,
 ) -> None:
     """Process a photograph on the device, and check the result against NumPy and SciPy."""
     _require(
@@ -83,9 +71,9 @@ def demo_command(
     from ..demo.run import STEP_COUNT, run_demo
     from .progress import LateProgress
 
-    console = _console()
+    console = output_console()
     with LateProgress(console, STEP_COUNT) as progress:
-        result = run_demo(image, device=_device(device), out=out, progress=progress.step)
+        result = run_demo(image, device=device_of(device), out=out, progress=progress.step)
     print_report(result, console)
     if result.failed:
         raise KomputeError(f"wrong results in: {', '.join(check.stage for check in result.failed)}")
@@ -96,7 +84,7 @@ def info_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, with all limits and features.")
     ] = False,
-    show_traceback: _Traceback = False,
+    show_traceback: Traceback = False,
 ) -> None:
     """Show the devices, what they can do, and what is missing for what."""
     from .info import collect, print_info
@@ -107,13 +95,19 @@ def info_command(
 
         print(json.dumps(found, indent=2))
     else:
-        print_info(found, _console())
+        print_info(found, output_console())
+
+
+app.command("compile")(shaders.compile_command)
+app.command("reflect")(shaders.reflect_command)
+app.command("disasm")(shaders.disasm_command)
+app.command("check")(shaders.check_command)
+app.command("cache")(caches.cache_command)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs a command line; see `kompute_py.cli.main`."""
-    global _wants_traceback
-    _wants_traceback = False
+    forget_options()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe with an old code page shows "?" for a "×" then, where it would end the program.
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
@@ -127,7 +121,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         print(f"{_PROGRAM}: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
-        if _wants_traceback:
+        if wants_traceback():
             traceback.print_exc()
         else:
             Console(stderr=True, soft_wrap=True).print(
@@ -143,16 +137,6 @@ def _one_line(error: Exception) -> str:
         return text
     # Nothing that the user did wrong: the kind of the error helps whoever mends it.
     return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"
-
-
-def _console() -> Console:
-    console = Console()
-    # Into a file or a pipe there is no width to keep to, and wrapped tables are hard to search.
-    return console if console.is_terminal else Console(width=max(console.width, 120))
-
-
-def _device(text: str | None) -> Any:
-    return int(text) if text is not None and text.isdecimal() else text
 
 
 _DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image"}

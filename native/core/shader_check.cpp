@@ -311,7 +311,6 @@ std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderH
     try {
         info = reflect(words, entry, specialization);
     } catch (const Error& error) {
-        if (error.kind() != ErrorKind::invalid_argument) throw;
         found.push_back({FindingKind::validation, "SPIR-V", {}, {}, error.what()});
         return found;
     }

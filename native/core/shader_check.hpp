@@ -74,7 +74,7 @@ struct Finding {
 // Sizes and counts; `info` has the specialization applied.
 [[nodiscard]] std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host);
 
-// Both, and what cannot be reflected at all. Throws not_found for an entry point that the module lacks.
+// Both, and what cannot be reflected at all, such as a module without this entry point.
 [[nodiscard]] std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderHost& host,
                                                 const std::string& entry = "main",
                                                 std::span<const SpecValue> specialization = {});

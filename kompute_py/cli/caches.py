@@ -1,0 +1,83 @@
+"""``kompute-py cache``: what compiling has left on disk."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from ..units import binary_size
+from .common import Traceback
+
+
+def cache_command(
+    clear: Annotated[bool, typer.Option("--clear", help="Delete the entries of both caches.")] = False,
+    entries: Annotated[bool, typer.Option("--list", help="List the entries, the last used first.")] = False,
+    show_traceback: Traceback = False,
+) -> None:
+    """Show or clear the caches on disk: compiled shaders, and the drivers' pipelines."""
+    from ..options import resolve_options
+    from ..shader_cache import shader_cache, source_name
+
+    shaders = shader_cache()
+    if shaders is None:
+        print("shaders: off (KOMPUTE_PY_SHADER_CACHE_DIR or KOMPUTE_PY_SHADER_CACHE_SIZE)")
+    else:
+        found = shaders.entries()
+        size = sum(entry.size for entry in found)
+        print(f"shaders: {_count(found)}, {binary_size(size)} of {binary_size(shaders.limit)}")
+        print(f"  {shaders.directory}")
+        if entries:
+            for entry in reversed(found):
+                try:
+                    name = source_name(entry.path)
+                except (OSError, ValueError):
+                    name = "(damaged)"
+                print(f"  {_date(entry.used)}  {binary_size(entry.size):>10}  {name}")
+        if clear:
+            print(f"  deleted {shaders.clear()}")
+
+    directory = resolve_options({}).pipeline_cache_dir
+    if not directory:
+        print("pipelines: off (KOMPUTE_PY_PIPELINE_CACHE_DIR)")
+        return
+    files = list(_pipeline_files(directory))
+    print(f"pipelines: {_count(files)}, {binary_size(sum(status.st_size for _, status in files))}")
+    print(f"  {directory}")
+    if entries:
+        for path, status in sorted(files, key=lambda file: -file[1].st_mtime):
+            print(f"  {_date(status.st_mtime)}  {binary_size(status.st_size):>10}  {os.path.basename(path)}")
+    if clear:
+        print(f"  deleted {sum(_remove(path) for path, _ in files)}")
+
+
+def _pipeline_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The files that native/core/pipeline_cache_file writes: hexadecimal digits, a dash, digits, ".bin"."""
+    try:
+        with os.scandir(directory) as found:
+            for entry in found:
+                uuid, dash, version = entry.name.removesuffix(".bin").partition("-")
+                ours = entry.name.endswith(".bin") and len(uuid) == 32 and dash and version.isdecimal()
+                if ours and entry.is_file():
+                    yield entry.path, entry.stat()
+    except OSError:
+        return
+
+
+def _remove(path: str) -> bool:
+    try:
+        os.remove(path)
+    except OSError:
+        return False
+    return True
+
+
+def _count(found: Sequence[object]) -> str:
+    return f"{len(found)} {'entry' if len(found) == 1 else 'entries'}"
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

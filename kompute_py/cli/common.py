@@ -1,0 +1,45 @@
+"""What the commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+_wants_traceback = False
+
+
+def wants_traceback() -> bool:
+    """Whether this run was given ``--traceback``, before or after the command's name."""
+    return _wants_traceback
+
+
+def set_traceback(value: bool) -> None:
+    """Callback of ``--traceback``."""
+    global _wants_traceback
+    _wants_traceback = _wants_traceback or value
+
+
+def forget_options() -> None:
+    """At the begin of a run: several may follow each other in one process."""
+    global _wants_traceback
+    _wants_traceback = False
+
+
+Traceback = Annotated[
+    bool,
+    typer.Option("--traceback", callback=set_traceback, help="Show where in the code an error comes from."),
+]
+
+
+def output_console() -> Console:
+    """For stdout."""
+    console = Console()
+    # Into a file or a pipe there is no width to keep to, and wrapped tables are hard to search.
+    return console if console.is_terminal else Console(width=max(console.width, 120))
+
+
+def device_of(text: str | None) -> Any:
+    """``--device`` as `Manager` takes it: a number is an index."""
+    return int(text) if text is not None and text.isdecimal() else text

@@ -1,0 +1,270 @@
+"""``kompute-py compile``, ``reflect``, ``disasm`` and ``check``: shaders without a Manager."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InvalidArgumentError, KomputeError, NotFoundError, ShaderCompileError
+from .common import Traceback, device_of, wants_traceback
+
+_Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="IN", help="The shader: a file of GLSL, HLSL, SPIR-V or its assembly; - reads standard input."
+    ),
+]
+_Define = Annotated[
+    list[str] | None, typer.Option("--define", "-D", metavar="NAME[=VALUE]", help="Define a macro.")
+]
+_Include = Annotated[
+    list[str] | None,
+    typer.Option("--include", "-I", metavar="DIR", help="Where #include looks, after the file's own folder."),
+]
+_Language = Annotated[
+    str | None, typer.Option("--language", metavar="L", help="glsl or hlsl; by default the suffix tells.")
+]
+_Entry = Annotated[str, typer.Option("--entry", metavar="NAME", help="The entry point.")]
+_Target = Annotated[
+    str | None,
+    typer.Option("--target", metavar="T", help="vulkan1.0 to vulkan1.3. Default: vulkan1.2."),
+]
+
+
+def compile_command(
+    shader: _Input,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="OUT", help="Default: IN with .spv; - writes to standard output."
+        ),
+    ] = None,
+    define: _Define = None,
+    include: _Include = None,
+    language: _Language = None,
+    entry: _Entry = "main",
+    target: _Target = None,
+    spirv_version: Annotated[
+        str | None, typer.Option("--spirv", metavar="V", help="Version of SPIR-V, such as 1.3.")
+    ] = None,
+    glsl_version: Annotated[
+        str | None, typer.Option("--glsl", metavar="V", help="Version of GLSL, whatever #version says.")
+    ] = None,
+    optimize: Annotated[
+        str, typer.Option("--optimize", "-O", metavar="FOR", help="performance, size or none.")
+    ] = "performance",
+    debug_info: Annotated[
+        bool, typer.Option("--debug", "-g", help="Keep source and lines in the module.")
+    ] = False,
+    show_traceback: Traceback = False,
+) -> None:
+    """Compile a shader to SPIR-V."""
+    module = _module(
+        shader, define, include, language, entry, target,
+        spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize, debug_info=debug_info,
+    )  # fmt: skip
+    place = out or ("-" if shader == "-" else str(Path(shader).with_suffix(".spv")))
+    if place != "-" and Path(place) == Path(shader):
+        raise InvalidArgumentError(f"{place} is the shader itself; choose another file with --out")
+    spirv = module.to_spirv()
+    if place == "-":
+        sys.stdout.buffer.write(spirv)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(place).write_bytes(spirv)
+    except OSError as error:
+        raise KomputeError(f"cannot write {place}: {error.strerror or error}") from error
+
+
+def reflect_command(
+    shader: _Input,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    define: _Define = None,
+    include: _Include = None,
+    language: _Language = None,
+    entry: _Entry = "main",
+    target: _Target = None,
+    show_traceback: Traceback = False,
+) -> None:
+    """Show what a shader says about itself: arguments, types, sizes, capabilities."""
+    module = _module(shader, define, include, language, entry, target, optimize="none")
+    reflection = module.reflection
+    if as_json:
+        print(json.dumps(reflection, indent=2))
+        return
+    print(module.signature.text(module.name))
+    print(f"  SPIR-V {'.'.join(map(str, reflection['version']))}, entry point {reflection['entry']}")
+    for binding in reflection["bindings"]:
+        count = {0: "[]", 1: ""}.get(binding["count"], f"[{binding['count']}]")
+        name = binding["name"] or binding["block_name"]
+        print(
+            f"  set {binding['set']}, binding {binding['binding']}: {binding['kind']}{count} {name} "
+            f"({binding['access'].replace('_', ' and ')})"
+        )
+    push = reflection["push_constants"]
+    if push is not None:
+        print(f"  push constants {push['name'] or push['block_name']}: {push['size']} bytes")
+    for constant in reflection["spec_constants"]:
+        print(
+            f"  constant {constant['id']}: {constant['type']} {constant['name']} = {constant['default']}".rstrip()
+        )
+    print(f"  local size {' x '.join(map(str, reflection['local_size']))}")
+    if reflection["shared_bytes"]:
+        print(f"  shared memory: {reflection['shared_bytes']} bytes")
+    print(f"  capabilities: {', '.join(reflection['capabilities'])}")
+
+
+def disasm_command(
+    shader: _Input,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="FORM", help="spirv (assembly), or glsl or hlsl through SPIRV-Cross."),
+    ] = "spirv",
+    define: _Define = None,
+    include: _Include = None,
+    language: _Language = None,
+    entry: _Entry = "main",
+    target: _Target = None,
+    optimize: Annotated[
+        str, typer.Option("--optimize", "-O", metavar="FOR", help="performance, size or none, for source.")
+    ] = "performance",
+    show_traceback: Traceback = False,
+) -> None:
+    """Show a shader as SPIR-V assembly, or as source."""
+    if to not in ("spirv", "glsl", "hlsl"):
+        raise InvalidArgumentError(f"--to is {to!r}; choose one of spirv, glsl, hlsl")
+    module = _module(shader, define, include, language, entry, target, optimize=optimize)
+    print((module.disassembly() if to == "spirv" else module.to(to)).rstrip("\n"))
+
+
+def check_command(
+    shader: _Input,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="D",
+            help="The device: its index, a part of its name, or a file of `kompute-py info --json`.",
+        ),
+    ] = None,
+    define: _Define = None,
+    include: _Include = None,
+    language: _Language = None,
+    entry: _Entry = "main",
+    target: _Target = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    show_traceback: Traceback = False,
+) -> None:
+    """List what a device would refuse about a shader; the exit status is 1 where there is something."""
+    from ..shader_check import check
+
+    options: dict[str, Any] = {}
+    if language is not None:
+        options["language"] = language
+    if target is not None:
+        options["target"] = target
+    if define:
+        options["defines"] = _macros(define)
+    if include:
+        options["include_dirs"] = include
+    source = _source(shader)
+    chosen = _described(device) or [device_of(device)]
+    found = _compiling(lambda: [f for one in chosen for f in check(source, one, entry=entry, **options)])
+    if as_json:
+        print(json.dumps([finding._asdict() for finding in found], indent=2))
+    else:
+        for finding in found:
+            print(f"{finding.kind}: {finding}")
+        if not found:
+            print("nothing: the device takes it")
+    if found:
+        raise typer.Exit(1)
+
+
+def _described(device: str | None) -> list[Any] | None:
+    """The devices that a file of ``kompute-py info --json`` describes; None where `device` is no such file."""
+    if device is None or not device.lower().endswith(".json"):
+        return None
+    try:
+        described = json.loads(Path(device).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NotFoundError(f"cannot read {device}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{device} is not JSON: {error}") from error
+    devices = described.get("devices", [described]) if isinstance(described, dict) else []
+    if not devices or not all(isinstance(one, dict) for one in devices):
+        raise InvalidArgumentError(f"{device} describes no device; make it with `kompute-py info --json`")
+    return list(devices)
+
+
+def _source(shader: str) -> Any:
+    """What `kp.compile` takes for an argument of the command line, which is always a file."""
+    if shader != "-":
+        path = Path(shader)
+        # Without a known suffix SPIR-V is told by its first bytes.
+        try:
+            with path.open("rb") as file:
+                return path if file.read(4) != b"\x03\x02\x23\x07" else path.read_bytes()
+        except OSError as error:
+            raise NotFoundError(f"cannot read {shader}: {error.strerror or error}") from error
+    content = sys.stdin.buffer.read()
+    if content[:4] == b"\x03\x02\x23\x07":
+        return content
+    # A line end keeps what looks like the name of a file from being opened.
+    return content.decode("utf-8", "replace") + "\n"
+
+
+def _macros(defines: list[str]) -> dict[str, str | None]:
+    pairs = (define.partition("=") for define in defines)
+    return {name: value if equals else "1" for name, equals, value in pairs}
+
+
+def _module(
+    shader: str,
+    define: list[str] | None,
+    include: list[str] | None,
+    language: str | None,
+    entry: str,
+    target: str | None,
+    **options: Any,
+) -> Any:
+    from ..shader_module import ShaderModule
+
+    source = _source(shader)
+    if target is not None:
+        options["target"] = target
+    options |= {
+        "language": language, "entry": entry, "defines": _macros(define or []), "include_dirs": include or [],
+    }  # fmt: skip
+    name = None if shader == "-" else Path(shader).stem
+    return _compiling(lambda: ShaderModule(source, name=name, **options))
+
+
+def _compiling(work: Callable[[], Any]) -> Any:
+    """Does the work; the compiler's messages go to stderr as it words them, with their source lines."""
+    from ..compile_report import colored, terminal_shows_color
+    from ..shader import ShaderCompileWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            return work()
+        except ShaderCompileError as error:
+            if wants_traceback():
+                raise
+            print(error.format(), file=sys.stderr)
+            raise typer.Exit(1) from None
+        finally:
+            for warning in caught:
+                text = str(warning.message)
+                if isinstance(warning.message, ShaderCompileWarning):
+                    place, _, rest = text.partition(": ")
+                    text = f"{place}: warning: {rest}"
+                print(colored(text) if terminal_shows_color() else text, file=sys.stderr)

@@ -1,0 +1,156 @@
+"""What a device would refuse about a shader, found without opening the device; it may be another machine's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _native
+from .algorithm import to_spirv
+from .constants import NO_SPECIALIZATION, SpecConstants, is_given
+from .devices import list_devices
+from .errors import InvalidArgumentError, NotFoundError
+from .shader import COMPILE_OPTIONS, _compile, _read
+from .shader_module import is_assembly
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+
+class Finding(NamedTuple):
+    """One thing that a device refuses about a shader. As text it is a sentence."""
+
+    kind: str
+    """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V), "capability", "feature" or
+    "limit"."""
+    what: str
+    """The limit, capability or feature, under Vulkan's or SPIR-V's name."""
+    needed: int | str | None
+    """How much the shader needs, or what the device would have to have."""
+    has: int | str | None
+    """How much the device has."""
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def check(
+    shader: Any,
+    device: int | str | Mapping[str, Any] | Manager | None = None,
+    *,
+    entry: str = "main",
+    spec_consts: Any = (),
+    **options: Any,
+) -> list[Finding]:
+    """All that a device would refuse about a shader, limit by limit; an empty list where it runs. No Manager is made.
+
+    Args:
+        shader: SPIR-V (bytes, an array of uint32, a .spv file, assembly, an object with ``to_spirv()``), or source as
+            `kp.compile` takes it, which is then compiled for the device's version of Vulkan.
+        device: An index, a part of a name, a Manager, or a description: a `DeviceInfo`, or the dict that
+            ``kompute-py info --json`` printed on another machine. None for the device that a Manager would open.
+        entry: The entry point.
+        spec_consts: Specialization constants, as `Manager.algorithm` takes them: local sizes and shared arrays may be made
+            of them.
+        options: What `kp.compile` takes, for source.
+
+    Raises:
+        ShaderCompileError: The source does not compile.
+        NotFoundError: There is no such device or file.
+        InvalidArgumentError: A description lacks what is compared; constants do not fit.
+        ArgumentTypeError: An argument is of the wrong type.
+    """
+    info = _info_of(device)
+    vulkan = _version(info)
+    spirv = _spirv_of(shader, min(vulkan[1], 3) if vulkan[0] == 1 else 3, entry, options)
+    if not spirv or len(spirv) % 4:
+        sentence = f"Not SPIR-V: {len(spirv)} bytes, but a module is a non-empty whole number of 4-byte words"
+        return [Finding("validation", "SPIR-V", None, None, sentence)]
+    special = NO_SPECIALIZATION
+    if is_given(spec_consts):
+        special = SpecConstants(_native.reflect_spirv(spirv)["spec_constants"]).pack(spec_consts)
+    limits = {name: value for name, value in _part(info, "limits").items() if _is_count(value)}
+    size = info.get("max_work_group_size") or _part(info, "limits").get("maxComputeWorkGroupSize")
+    if not isinstance(size, list | tuple) or len(size) != 3:
+        raise InvalidArgumentError("The description of the device lacks max_work_group_size")
+    found = _native.check_shader(
+        spirv,
+        str(info.get("device_name", "the device")),
+        vulkan,
+        [name for name, has in _part(info, "features").items() if has],
+        list(info.get("subgroup_operations", ())),
+        limits,
+        (size[0], size[1], size[2]),
+        entry,
+        special.data,
+        special.entries,
+    )
+    return [Finding(*finding) for finding in found]
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**32
+
+
+def _info_of(device: Any) -> Mapping[str, Any]:
+    from .manager import Manager, _selection
+
+    if isinstance(device, Manager):
+        return device.get_device_properties()
+    if isinstance(device, Mapping):
+        return device
+    index, preferences = _selection(device)
+    devices = list_devices()
+    if index is None:
+        choice = _native.select_device(None, preferences)
+        if choice["index"] is None:
+            raise NotFoundError(choice["error"])
+        index = choice["index"]
+    for info in devices:
+        if info["index"] == index:
+            return info
+    raise NotFoundError(
+        f"There is no device {index}; kp.list_devices() lists those there are: "
+        f"{', '.join(f'{info.index} ({info.device_name})' for info in devices) or 'none'}"
+    )
+
+
+def _version(info: Mapping[str, Any]) -> tuple[int, int]:
+    match = re.match(r"(\d{1,3})\.(\d{1,3})", str(info.get("api_version", "")))
+    if not match:
+        raise InvalidArgumentError("The description of the device lacks api_version, such as '1.3.0'")
+    return int(match[1]), int(match[2])
+
+
+def _part(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = info.get(name)
+    if not isinstance(part, Mapping):
+        raise InvalidArgumentError(
+            f"The description of the device lacks {name}; a DeviceInfo and `kompute-py info --json` have it"
+        )
+    return part
+
+
+def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -> bytes:
+    for option in options:
+        if option not in COMPILE_OPTIONS:
+            raise InvalidArgumentError(
+                f"check has no option {option!r}; for source it takes {', '.join(COMPILE_OPTIONS)}"
+            )
+    if callable(getattr(shader, "to_spirv", None)):
+        return to_spirv(shader.to_spirv())
+    if isinstance(shader, str) and is_assembly(shader):
+        return _native.assemble_spirv(shader, 3)
+    if isinstance(shader, str | os.PathLike):
+        named = "\n" not in os.fspath(shader) and Path(shader).suffix.lower()
+        # As they are: whether the device takes what they hold is the question.
+        if named == ".spv":
+            return to_spirv(shader)
+        if named == ".spvasm":
+            return _native.assemble_spirv(_read(Path(shader)), 3, os.fsencode(shader))
+        return _compile(shader, entry=entry, **{"target": f"vulkan1.{minor}", **options}, stacklevel=4).spirv
+    return to_spirv(shader)
