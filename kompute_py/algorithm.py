@@ -14,7 +14,7 @@ from .constants import NO_SPECIALIZATION, is_given
 from .diagnostics import warn
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from .memory import Memory
-from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, check_push_size, plan_of
+from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -125,7 +125,6 @@ class Algorithm:
         plan = shader.extra
         if type(plan) is not ShaderPlan:
             plan = plan_of(shader)
-        check_push_size(plan, manager._max_push, manager._device_name)
         bound = _bind(tensors, plan, manager)
 
         special = NO_SPECIALIZATION

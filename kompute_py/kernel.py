@@ -22,7 +22,7 @@ from .errors import ArgumentTypeError, InvalidArgumentError
 from .fence import Fence
 from .memory import DEVICE, Memory
 from .operations import OpBase
-from .reflection import check_push_size, plan_of
+from .reflection import plan_of
 from .shader_module import ShaderModule
 from .signature import MISSING, Parameter, Signature
 
@@ -184,7 +184,7 @@ class Kernel:
             **options,
         )
         native = manager._native.shader(module.to_spirv())
-        check_push_size(plan_of(native), manager._max_push, manager._device_name)
+        plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
         self._setup(manager, module, native, NO_SPECIALIZATION, {}, {})
 
     def _setup(

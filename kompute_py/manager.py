@@ -116,7 +116,6 @@ class Manager:
         "_diagnostics",
         "_info",
         "_max_groups",
-        "_max_push",
         "_native",
         "_options",
         "_watch",
@@ -154,7 +153,6 @@ class Manager:
         self._info = info
         self._device_name: str = info["device_name"]
         self._max_groups: tuple[int, int, int] = tuple(info["max_work_group_count"])
-        self._max_push: int = info["limits"]["maxPushConstantsSize"]
         self._diagnostics = Diagnostics(native, resolved.strict)
         # None without validation: then no call pays for looking for messages.
         self._watch = self._diagnostics.report if native.validation else None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from . import _native
 from .constants import PushBlock, SpecConstants
-from .errors import InvalidArgumentError, UnimplementedError
+from .errors import UnimplementedError
 
 
 class Binding(NamedTuple):
@@ -89,12 +89,3 @@ def plan_of(shader: _native.Shader) -> ShaderPlan:
     if type(plan) is not ShaderPlan:
         plan = shader.extra = ShaderPlan(shader.reflection)
     return plan
-
-
-def check_push_size(plan: ShaderPlan, limit: int, device: str) -> None:
-    """Raises InvalidArgumentError where the shader's block is larger than what the device has."""
-    if plan.push is not None and plan.push.size > limit:
-        raise InvalidArgumentError(
-            f"The shader's push constants {plan.push.name} have {plan.push.size} bytes; {device} has at most {limit} "
-            "(maxPushConstantsSize): put them into a tensor"
-        )

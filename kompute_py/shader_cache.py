@@ -16,15 +16,18 @@ import struct
 import sys
 import threading
 import time
-
-# hashlib would load OpenSSL, which takes longer than the cache may; this is the module behind hashlib.blake2b.
-from _blake2 import blake2b
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from . import _native
 from .errors import InvalidArgumentError
 from .options import default_cache_dir
+
+try:
+    # The module behind hashlib.blake2b: hashlib would load OpenSSL, which takes longer than the cache may.
+    from _blake2 import blake2b
+except ImportError:  # a Python that was built without it
+    from hashlib import blake2b
 
 DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
 SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"

@@ -29,6 +29,10 @@ Shader::Shader(Device& device, std::string bytes) : device_(&device) {
                     "The shader uses what '" + device.shader_host().name + "' does not have: " + missing +
                         ". Use another device (kp.list_devices()) or change the shader");
 
+    // The other limits depend on the specialization; the pipeline checks them.
+    if (const auto found = check_push_constants(info_, device.shader_host()); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
+
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
     create.codeSize = words_.size() * 4;
     create.pCode = words_.data();

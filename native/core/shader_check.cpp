@@ -168,6 +168,7 @@ public:
     void add(const char* limit, uint64_t needed, uint64_t has, std::string message) {
         found_.push_back({FindingKind::limit, limit, needed, has, std::move(message)});
     }
+    void add(Finding finding) { found_.push_back(std::move(finding)); }
     [[nodiscard]] std::vector<Finding> take() { return std::move(found_); }
 
 private:
@@ -247,6 +248,19 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
     return found;
 }
 
+std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHost& host) {
+    if (!info.push_constants) return {};
+    const PushConstantInfo& push = *info.push_constants;
+    const uint64_t needed = uint64_t{push.offset} + push.size;
+    const uint64_t allowed = host.limits.maxPushConstantsSize;
+    if (needed <= allowed) return {};
+    const std::string& name = push.instance_name.empty() ? push.block_name : push.instance_name;
+    return {{FindingKind::limit, "maxPushConstantsSize", needed, allowed,
+             "The shader's push constants " + (name.empty() ? "" : name + " ") + "have " +
+                 std::to_string(needed) + " bytes, but '" + host.name + "' allows " +
+                 std::to_string(allowed) + " (maxPushConstantsSize): put them into a tensor"}};
+}
+
 std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host) {
     struct Counts {
         uint64_t storage_buffers = 0, uniform_buffers = 0, storage_images = 0, sampled = 0, samplers = 0;
@@ -289,11 +303,8 @@ std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host
                "buffers and images");
     KP_AT_MOST(maxBoundDescriptorSets, sets, "descriptor sets");
     KP_AT_MOST(maxComputeSharedMemorySize, info.shared_bytes, "bytes of shared memory");
-    if (info.push_constants)
-        check.at_most("maxPushConstantsSize", limits.maxPushConstantsSize,
-                      uint64_t{info.push_constants->offset} + info.push_constants->size,
-                      "bytes of push constants");
 #undef KP_AT_MOST
+    for (Finding& finding : check_push_constants(info, host)) check.add(std::move(finding));
     check_local_size(info, host, check);
     return check.take();
 }

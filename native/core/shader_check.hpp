@@ -71,6 +71,8 @@ struct Finding {
 // The module as a whole: its version, its rules, what it declares to use.
 [[nodiscard]] std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderInfo& info,
                                                 const ShaderHost& host);
+// The size of the push constants, which no specialization changes; part of check_limits.
+[[nodiscard]] std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHost& host);
 // Sizes and counts; `info` has the specialization applied.
 [[nodiscard]] std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host);
 
