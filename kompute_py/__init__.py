@@ -75,6 +75,7 @@ from .shader import Shader, ShaderCompileWarning, compile
 from .shader_check import Finding, check
 from .shader_module import ShaderModule
 from .shader_tools import assemble, decompile, disassemble
+from .struct_layout import struct_dtype
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 
@@ -141,6 +142,7 @@ __all__ = [
     "load_tensors",
     "manager",
     "save_tensors",
+    "struct_dtype",
     "tensor_file_info",
 ]
 

@@ -15,6 +15,7 @@ from .diagnostics import warn
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from .memory import Memory
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
+from .struct_layout import check as check_layout
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -82,7 +83,7 @@ class Algorithm:
     types that the shader declares; an array whose bytes equal the block's goes in bit by bit.
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
-    binding has, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
+    binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
     types; NotFoundError for a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where
     the shader needs what the device lacks. Surplus tensors and constants warn.
     """
@@ -210,7 +211,7 @@ class Algorithm:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """The shader's bindings: number, kind, what the shader does with it, name."""
+        """The shader's bindings: number, kind, what the shader does with it, name, dtype of a buffer."""
         return self._planned().bindings
 
     @property
@@ -316,6 +317,10 @@ def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tupl
                 f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is "
                 f"{memory._describe()}: give {'mgr.image(...)' if is_image else 'mgr.tensor(...)'} there"
             )
+        # Plain dtypes may be anything, as in Kompute; one that has fields says what each byte means.
+        if memory._dtype.names is not None:
+            what = f"tensors[{position}] ({memory._describe()})"
+            check_layout(plan.blocks[position], memory._dtype, memory._count, what, position)
     if len(bound) > plan.top:
         warn(f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound")
     return bound

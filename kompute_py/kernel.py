@@ -25,6 +25,7 @@ from .operations import OpBase
 from .reflection import plan_of
 from .shader_module import ShaderModule
 from .signature import MISSING, Parameter, Signature
+from .struct_layout import check as check_layout
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -350,6 +351,10 @@ class Kernel:
             raise ArgumentTypeError(
                 f"{what} is {parameter.type}, which holds {parameter.dtype}; {memory._describe()} does not. Convert the "
                 f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: tensor.view(np.{parameter.dtype})"
+            )
+        if dtype.names is not None:
+            check_layout(
+                parameter.layout, dtype, memory._count, f"{what} ({memory._describe()})", parameter.binding
             )
         if memory.nbytes < parameter.size:
             raise InvalidArgumentError(

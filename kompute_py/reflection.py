@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _native
 from .constants import PushBlock, SpecConstants
 from .errors import UnimplementedError
+from .struct_layout import BUFFERS, element_dtype
 
 
 class Binding(NamedTuple):
@@ -20,6 +23,9 @@ class Binding(NamedTuple):
     """What the shader really does with it: "none", "read", "write" or "read_write"."""
     name: str
     """The variable's name, or the block's where it has none."""
+    dtype: np.dtype[Any] | None = None
+    """Of a buffer: the NumPy dtype with the layout of one element, or of all of a block that is no array (see
+    `kp.struct_dtype`). None for images, and where an array of run-time length follows other members."""
 
 
 class PushConstants(NamedTuple):
@@ -44,11 +50,23 @@ class SpecConstant(NamedTuple):
 class ShaderPlan:
     """Tables that make an algorithm of a known shader cheap. Kept in the native shader's `extra`."""
 
-    __slots__ = ("bindings", "push", "push_constants", "required", "slots", "spec", "spec_constants", "top")
+    __slots__ = (
+        "bindings",
+        "blocks",
+        "push",
+        "push_constants",
+        "required",
+        "slots",
+        "spec",
+        "spec_constants",
+        "top",
+    )
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         bindings = []
         required = []
+        # Layouts by binding, to check structured dtypes against.
+        self.blocks: dict[int, Mapping[str, Any]] = {}
         for b in reflected["bindings"]:
             name = b["name"] or b["block_name"]
             used = b["access"] != "none"
@@ -62,7 +80,11 @@ class ShaderPlan:
                     f"The shader's binding {b['binding']} ({name!r}) is an array of {b['kind']}s; "
                     "give each one a binding number of its own"
                 )
-            bindings.append(Binding(b["binding"], b["kind"], b["access"], name))
+            is_buffer = b["kind"] in BUFFERS
+            dtype = element_dtype(b["layout"]) if is_buffer else None
+            bindings.append(Binding(b["binding"], b["kind"], b["access"], name, dtype))
+            if is_buffer and used:
+                self.blocks[b["binding"]] = b["layout"]
             if used:
                 required.append((b["binding"], "image" in b["kind"], bindings[-1]))
         self.bindings = tuple(bindings)

@@ -1,0 +1,205 @@
+"""Structured dtypes and shaders' blocks: the dtype that fits, and the refusal of one that does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+PARTICLES = """
+#version 450
+layout(local_size_x = 1) in;
+struct Particle { vec3 position; float mass; vec2 spin; uint id; };
+layout(std430, binding = 0) buffer P { Particle p[]; };
+layout(std140, binding = 1) uniform U { mat3 turn; float scale[3]; vec3 move; int n; };
+layout(std430, binding = 2) buffer H { uint count; float total; dvec2 tail[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    p[i].position = turn * p[i].position * scale[1] + move;
+    p[i].mass += float(n) * scale[2];
+    p[i].spin = p[i].spin.yx;
+    p[i].id += 100;
+    count = 7;
+    total = scale[0];
+    tail[i] = dvec2(p[i].mass, i);
+}
+"""
+PARTICLE = np.dtype(
+    {
+        "names": ["position", "mass", "spin", "id"],
+        "formats": [("<f4", (3,)), "<f4", ("<f4", (2,)), "<u4"],
+        "offsets": [0, 12, 16, 24],
+        "itemsize": 32,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def particles() -> bytes:
+    return kp.compile(PARTICLES)
+
+
+def block(text: str, layout: str = "std430", extra: str = "") -> bytes:
+    """A shader whose only buffer has the members of `text`."""
+    return kp.compile(
+        f"#version 450\n#extension GL_EXT_scalar_block_layout : require\n{extra}\n"
+        f"layout({layout}, binding = 0) buffer B {{ {text} }};\nvoid main() {{}}",
+        optimize=False,
+    )
+
+
+def test_the_dtype_of_an_array_of_structs(particles):
+    made = kp.struct_dtype(particles, 0)
+    assert made == PARTICLE
+    assert kp.struct_dtype(particles, "P") == made
+    assert kp.struct_dtype(kp.ShaderModule(particles), 0) == made
+
+
+def test_the_dtype_of_a_uniform_block_has_std140_padding(particles):
+    made = kp.struct_dtype(particles, 1)
+    assert {name: made.fields[name][1] for name in made.names} == {
+        "turn": 0,
+        "scale": 48,
+        "move": 96,
+        "n": 108,
+    }
+    assert made["turn"].shape == (3, 4) and made["scale"].shape == (3, 4) and made["move"].shape == (3,)
+    assert made.itemsize == 112
+
+
+def test_the_dtype_of_a_header_with_a_tail_takes_a_length(particles):
+    made = kp.struct_dtype(particles, 2, length=5)
+    assert made["tail"].shape == (5, 2) and made.fields["tail"][1] == 16 and made.itemsize == 16 + 5 * 16
+    with pytest.raises(kp.InvalidArgumentError, match="length=n"):
+        kp.struct_dtype(particles, 2)
+    with pytest.raises(kp.InvalidArgumentError, match="leave length out"):
+        kp.struct_dtype(particles, 1, length=3)
+    with pytest.raises(kp.InvalidArgumentError, match="at least 1"):
+        kp.struct_dtype(particles, 2, length=0)
+    with pytest.raises(kp.NotFoundError, match=r"binding 9.*0 \('P'\)"):
+        kp.struct_dtype(particles, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "shape", "itemsize"),
+    [
+        ("float x[];", "std430", (), 4),
+        ("float x[];", "std140", (4,), 16),
+        ("vec3 x[];", "std430", (4,), 16),
+        ("vec3 x[];", "scalar", (3,), 12),
+        ("mat2 x[];", "std430", (2, 2), 16),
+        ("mat3 x[];", "std430", (3, 4), 48),
+        ("mat3 x[];", "scalar", (3, 3), 36),
+        ("layout(row_major) mat2x3 x[];", "std430", (3, 2), 24),
+        ("uvec4 x[8];", "std430", (4,), 16),
+        ("bool x[];", "std430", (), 4),
+    ],
+)
+def test_elements_of_arrays_are_as_long_as_their_stride(text, layout, shape, itemsize):
+    made = kp.struct_dtype(block(text, layout), 0)
+    assert made.names is None and made.shape == shape and made.itemsize == itemsize
+    assert np.zeros(5, made).nbytes == 5 * itemsize
+
+
+def test_nested_structs_and_arrays_of_arrays():
+    structs = "struct Inner { float x; vec3 y; }; struct Outer { Inner a[2]; uint n[2][3]; };"
+    made = kp.struct_dtype(block("Outer b[];", "std430", structs), 0)
+    assert made["a"].base.fields["y"][1] == 16 and made["a"].base.itemsize == 32
+    assert made["n"].shape == (2, 3) and made.itemsize == 96
+
+
+def test_bindings_tell_their_dtypes(mgr, particles, needs):
+    needs(mgr, "shaderFloat64")
+    p, u = mgr.zeros(4, kp.struct_dtype(particles, 0)), mgr.zeros((), kp.struct_dtype(particles, 1))
+    h = mgr.zeros((), kp.struct_dtype(particles, 2, length=4))
+    algorithm = mgr.algorithm([p, u, h], particles, (4, 1, 1))
+    assert algorithm.bindings[0].dtype == PARTICLE
+    assert algorithm.bindings[1].dtype == u.dtype and algorithm.bindings[2].dtype is None
+
+
+def test_a_shader_sees_the_fields(mgr, particles, needs):
+    needs(mgr, "shaderFloat64")
+    needs(mgr, "dispatch")
+    data = np.zeros(4, PARTICLE)
+    data["position"] = np.arange(12).reshape(4, 3)
+    data["mass"], data["spin"], data["id"] = [1, 2, 3, 4], (5, 6), [0, 1, 2, 3]
+    u = np.zeros((), kp.struct_dtype(particles, 1))
+    turn = np.array([[0, 1, 0], [2, 0, 0], [0, 0, 3]], np.float32)  # its rows are the shader's columns
+    u["turn"][..., :3] = turn
+    u["scale"][:, 0] = [0.5, 2, 10]
+    u["move"], u["n"] = (1, 2, 3), 2
+    p, uniform = mgr.tensor_t(data, "storage"), mgr.tensor_t(u, "storage")
+    header = mgr.zeros((), kp.struct_dtype(particles, 2, length=4), "storage")
+    mgr.sequence().record(kp.OpAlgoDispatch(mgr.algorithm([p, uniform, header], particles, (4, 1, 1)))).eval()
+    got, head = p.read(), header.read()
+    np.testing.assert_array_equal(got["position"], data["position"] @ turn * 2 + [1, 2, 3])
+    np.testing.assert_array_equal(got["mass"], data["mass"] + 20)
+    np.testing.assert_array_equal(got["spin"], np.tile([6, 5], (4, 1)))
+    np.testing.assert_array_equal(got["id"], data["id"] + 100)
+    assert head["count"] == 7 and head["total"] == 0.5
+    np.testing.assert_array_equal(head["tail"], np.stack([got["mass"], np.arange(4)], axis=1))
+
+
+SIMPLE = "struct Q { float a; uint b; vec2 c; };"
+GOOD = [
+    [("a", "f4"), ("b", "u4"), ("c", "f4", (2,))],
+    [("other", "f4"), ("names", "i4"), ("x", "f4"), ("y", "f4")],  # grouped otherwise, signed
+    [("a", "f4"), ("b", "u4"), ("c", "c8")],
+    [("a", "f4"), ("b", "u4"), ("c", "V8")],
+    [("all", [("a", "f4"), ("b", "u4"), ("c", "f4", (2,))], (2,))],  # two elements of the shader's in one
+]
+BAD = [
+    ([("a", "f4"), ("b", "u4"), ("c", "f4", (3,))], r"bytes +16 +20 +<-"),
+    ([("a", "f8"), ("b", "u4"), ("c", "f4")], r"0 +float a +float64 a +<-"),
+    ([("a", "f4"), ("b", "f4"), ("c", "f4", (2,))], r"4 +uint b +float32 b +<-"),
+    ([("a", "f4"), ("b", "u2"), ("pad", "u2"), ("c", "f4", (2,))], r"4 +uint b +uint16 b +<-"),
+    ([("a", "f4"), ("b", "u4"), ("c", "f4"), ("d", "i4")], r"12 +int32 d +<-"),
+    ([("a", "f4"), ("b", "u4"), ("c", "f4", (2,)), ("d", "f4", (4,))], r"bytes +16 +32 +<-"),
+]
+
+
+def used(text: str, layout: str, extra: str, statement: str) -> bytes:
+    return kp.compile(
+        f"#version 450\n{extra}\nlayout({layout}, binding = 0) buffer B {{ {text} }};\nvoid main() {{ {statement} }}"
+    )
+
+
+@pytest.mark.parametrize("fields", GOOD)
+def test_dtypes_with_the_same_bytes_fit(mgr, fields):
+    spirv = used("Q q[];", "std430", SIMPLE, "q[0].a = 1; q[0].c = vec2(2);")
+    assert mgr.algorithm([mgr.zeros(4, np.dtype(fields))], spirv, (1, 1, 1)).is_init()
+
+
+@pytest.mark.parametrize(("fields", "row"), BAD)
+def test_dtypes_with_other_bytes_are_refused_side_by_side(mgr, fields, row):
+    spirv = used("Q q[];", "std430", SIMPLE, "q[0].a = 1;")
+    t = mgr.zeros(4, np.dtype(fields))
+    with pytest.raises(kp.InvalidArgumentError, match=row) as error:
+        mgr.algorithm([t], spirv, (1, 1, 1))
+    assert f"kp.struct_dtype(spirv, 0), which is\n    {np.dtype(GOOD[0])!r}" in str(error.value)
+    # Its bytes are another matter: a plain dtype is not checked.
+    assert mgr.algorithm([t.view(np.uint8)], spirv, (1, 1, 1)).is_init()
+    with pytest.raises(kp.InvalidArgumentError, match=row):
+        mgr.kernel(spirv)(t, grid=1)
+
+
+def test_a_block_larger_than_the_tensor_is_refused(mgr):
+    spirv = used("float a; uint b; vec4 c;", "std430", "", "a = 1;")
+    good = kp.struct_dtype(spirv, 0)
+    assert good.itemsize == 32
+    assert mgr.algorithm([mgr.zeros((), good)], spirv, (1, 1, 1)).is_init()
+    short = np.dtype([("a", "f4"), ("b", "u4")])
+    with pytest.raises(kp.InvalidArgumentError, match=r"bytes +32 +8 +<-"):
+        mgr.algorithm([mgr.zeros(1, short)], spirv, (1, 1, 1))
+
+
+def test_a_tail_is_checked_to_its_end(mgr):
+    spirv = used("uint n; float rest[];", "std430", "", "rest[n] = 1;")
+    fits = np.dtype([("n", "u4"), ("rest", "f4", (5,))])
+    assert mgr.algorithm([mgr.zeros((), fits)], spirv, (1, 1, 1)).is_init()
+    with pytest.raises(kp.InvalidArgumentError, match=r"length=n"):
+        mgr.algorithm([mgr.zeros((), [("n", "u4"), ("rest", "f4", (3,)), ("last", "u4")])], spirv, (1, 1, 1))
+    # A second element would lie where the shader expects more of the tail.
+    with pytest.raises(kp.InvalidArgumentError, match="layout"):
+        mgr.algorithm([mgr.zeros(2, fits)], spirv, (1, 1, 1))
