@@ -30,6 +30,7 @@ from .errors import (
     DeviceLostError,
     ErrorCode,
     EvalTimeoutError,
+    ExchangeError,
     FailedPreconditionError,
     InternalError,
     InvalidArgumentError,
@@ -43,7 +44,9 @@ from .errors import (
     UnimplementedError,
 )
 from .fence import Fence
+from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from .image import Image
+from .interop import from_dlpack
 from .kernel import Kernel, OpKernel
 from .manager import Manager, alive, manager
 from .mapping import Mapping
@@ -90,9 +93,11 @@ __all__ = [
     "DeviceLostError",
     "ErrorCode",
     "EvalTimeoutError",
+    "ExchangeError",
     "FailedPreconditionError",
     "Fence",
     "Finding",
+    "HostBufferSemantics",
     "Image",
     "InternalError",
     "InvalidArgumentError",
@@ -132,12 +137,15 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "ValidationError",
+    "aligned_empty",
+    "aligned_zeros",
     "alive",
     "assemble",
     "check",
     "compile",
     "decompile",
     "disassemble",
+    "from_dlpack",
     "list_devices",
     "load_tensors",
     "manager",

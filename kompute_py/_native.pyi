@@ -78,6 +78,14 @@ class Context:
         """`data` must be C-contiguous (its bytes are copied to the host's side, for `storage` to the device) or None. With None,
         `fill`, an element's bytes, repeats through the device's memory; the host copy is made when something needs it, and
         holds them too."""
+    def import_array(
+        self, array: np.ndarray, padded: int, read_only: bool, on_done: Callable[[], object] | None
+    ) -> Buffer:
+        """A buffer over the memory of a C-contiguous array, which it keeps; `padded` bytes of it are the array's owner's. Calls
+        `on_done` once it lets go. Raises InvalidArgumentError where the array does not fit, UnimplementedError where the device
+        does not import it; the array and `on_done` are untouched then."""
+    host_import_alignment: int
+    """0 where the device imports no memory of the process."""
     def image(
         self,
         data: np.ndarray | None,
@@ -126,6 +134,10 @@ class Memory:
     """Whether the device's memory of it can be seen by the host."""
     host_copy_made: bool
     """False while there is to be a host copy that nothing needed yet."""
+    shareable: bool
+    """Whether others may address the device's memory of it: seen by the host, and no flush needed but those of evaluations."""
+    read_only: bool
+    """Imported as immutable: recordings and transfers that write it are refused."""
     on_device: bool
     """Whether anything was written to the device's memory of it since it was made."""
     vk_memory: int
@@ -159,6 +171,8 @@ class BufferView:
     def wait(self) -> None: ...
     host_visible: bool
     host_copy_made: bool
+    shareable: bool
+    read_only: bool
     on_device: bool
     vk_memory: int
     vk_memory_offset: int
@@ -186,6 +200,20 @@ class Fence:
 
 def submit_once(operation: Operation) -> Fence:
     """Records one operation, submits it on the first queue and returns."""
+
+class BufferExporter:
+    """Base type that gives subclasses the buffer protocol, from their `_memoryview()`."""
+
+def release_arrays() -> None:
+    """Drops the arrays that tensors no longer use, and calls their `on_done`; the main thread does so by itself."""
+
+def dlpack_export(
+    memory: Memory | BufferView, shape: Sequence[int], code: int, bits: int, versioned: bool, copy: bool
+) -> object:
+    """A capsule over the device's memory, or over a copy of it (then it waits for pending work); None where it is not shareable."""
+
+def dlpack_import(capsule: object, to_dtype: Callable[[int, int], np.dtype]) -> np.ndarray:
+    """An array over what the capsule holds, which is used up. `to_dtype(code, bits)` gives its dtype."""
 
 class Image(Memory):
     width: int

@@ -15,6 +15,7 @@ __all__ = [
     "Diagnostic",
     "ErrorCode",
     "EvalTimeoutError",
+    "ExchangeError",
     "FailedPreconditionError",
     "InternalError",
     "InvalidArgumentError",
@@ -138,6 +139,12 @@ class UnimplementedError(KomputeError, NotImplementedError):
     code = ErrorCode.UNIMPLEMENTED
 
 
+class ExchangeError(KomputeError, BufferError):
+    """Memory cannot be shared in the way that was asked for, by DLPack or the buffer protocol."""
+
+    code = ErrorCode.FAILED_PRECONDITION
+
+
 class UnavailableError(KomputeError):
     """Vulkan cannot be used here: no loader, driver or suitable device, or a missing extension."""
 
@@ -213,6 +220,7 @@ _BY_KIND: dict[str, type[KomputeError]] = {
     "unavailable": UnavailableError,
     "device_lost": DeviceLostError,
     "shader_compile": ShaderCompileError,
+    "exchange": ExchangeError,
     "internal": InternalError,
 }
 

@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -27,6 +27,7 @@ from .errors import (
     OutOfMemoryError,
     OutOfRangeError,
 )
+from .host_memory import HostBufferSemantics, from_host
 from .image import Image
 from .kernel import Kernel
 from .memory import DEVICE, Memory, to_memory_type
@@ -261,6 +262,38 @@ class Manager:
         fill = fill_bytes(fill_value, element, as_shape(shape) + axes)
         return self._allocate(shape, wanted, memory_type, fill)
 
+    def from_host(
+        self,
+        array: np.ndarray[Any, Any],
+        *,
+        copy: Literal["auto", "never", "always"] = "auto",
+        semantics: HostBufferSemantics | str | int | None = None,
+        on_done: Callable[[], object] | None = None,
+    ) -> Tensor:
+        """A Tensor of memory type `host` that uses the array's own memory: what one side writes, the other reads.
+
+        The device takes the memory as it is (VK_EXT_external_memory_host) where the array is C-contiguous, writable, begins at
+        a multiple of `host_import_alignment` and has a multiple of 4 bytes; `kp.aligned_empty` makes arrays that fit. The
+        Tensor and its views keep the array alive. The caller orders what it writes itself with what the device does.
+
+        copy: "auto" copies where the memory cannot be used as it is (a debug line in the log says why); "never" raises then;
+            "always" copies.
+        semantics: who may touch the memory when, see `kp.HostBufferSemantics`; None is MUTABLE_ZERO_COPY. A read-only array is
+            shared under IMMUTABLE_ZERO_COPY only, and then the Tensor cannot be written. The other two always copy.
+        on_done: called without arguments, once, when the caller may reuse the memory: before the return where it was copied;
+            else when the device's hold on it is gone, on the interpreter's main thread.
+
+        Raises InvalidArgumentError or UnimplementedError with ``copy="never"`` where the memory cannot be used, naming what is
+        missing; InvalidArgumentError for an array with no element; ArgumentTypeError for what is no ndarray or for an
+        unsupported dtype; OutOfMemoryError; FailedPreconditionError when destroyed.
+        """
+        return from_host(self, array, copy, semantics, on_done)
+
+    @property
+    def host_import_alignment(self) -> int | None:
+        """Bytes to which memory that `from_host` shares must be aligned; None where the device takes no such memory."""
+        return self._native.host_import_alignment or None
+
     def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
         element, axes = to_element(dtype)
         made = as_shape(shape) + axes
@@ -447,6 +480,7 @@ class Manager:
         """
         global _default
         self._native.destroy()
+        _native.release_arrays()
         with _default_lock:
             if _default is self:
                 _default = None  # what is destroyed must not stay alive for it
@@ -520,6 +554,7 @@ def _at_exit() -> None:
             with suppress(KomputeError):  # a lost device works on nothing
                 manager._native.wait_idle()
     _native.shutdown()
+    _native.release_arrays()
     if before is not None:
         signal.signal(signal.SIGINT, before)
 

@@ -214,20 +214,26 @@ class Memory:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For ``np.asarray(t)``: the device's contents after pending work, shaped.
 
-        `host` and `deviceAndHost` memory is given as a view, with no copy, unless one is asked for.
+        `host` and `deviceAndHost` memory is given as a view, with no copy, unless one is asked for. ``copy=False`` raises
+        ValueError where an array must be a copy: for the other memory types, and for another dtype.
         """
         self._require_init("be read")
         wanted = self._dtype if dtype is None else np.dtype(dtype)
-        if self._memory_type in _SINGLE and self._native.host_visible and copy is not True:
+        if copy is False and wanted != self._dtype:
+            raise ValueError(f"{self._describe()} does not become {wanted} without a copy")
+        if self._is_single() and copy is not True:
             self._native.wait()
             self._report()
-            array = self.numpy()
-            return array if copy is False and wanted == self._dtype else array.astype(wanted, copy=False)
+            return self.numpy().astype(wanted, copy=False)
         if copy is False:
             raise ValueError(
                 f"{self._describe()} has its contents on the device: an array of them is always a copy"
             )
         return self.read().astype(wanted, copy=False)
+
+    def _is_single(self) -> bool:
+        """Whether the host and the device see one memory (an image on a device that pads its rows has two)."""
+        return self._memory_type in _SINGLE and self._native.host_visible
 
     def _report(self) -> None:
         watch = self._manager._watch

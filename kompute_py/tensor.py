@@ -10,6 +10,7 @@ import numpy as np
 from . import _native
 from .arrays import as_indices, as_typed, to_dtype
 from .errors import InvalidArgumentError
+from .interop import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
 from .memory import DEVICE, Memory, _operations, _submitted, to_memory_type
 from .regions import locate, reshaped, retyped
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows one by one with OpCopy"
 
 
-class Tensor(Memory):
+class Tensor(Memory, _native.BufferExporter):
     """An array in device memory, with a shape and a dtype.
 
     Made by ``mgr.tensor`` (float32), ``mgr.tensor_t`` (the data's own dtype), ``mgr.empty``, ``mgr.zeros`` and ``mgr.full``, or as
@@ -155,6 +156,36 @@ class Tensor(Memory):
                 f"{self._describe()} has {self._count} elements; item() is for one: t[3].item()"
             )
         return self.read().item()
+
+    # -- sharing -------------------------------------------------------------------------------------------------------
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """For ``np.from_dlpack(t)``, ``torch.from_dlpack(t)``, ...: the device's contents after pending work, shared.
+
+        A write on one side is seen on the other. The memory lives as long as what is made of the capsule, also after
+        ``t.destroy()`` and after the Manager's. `host` and `deviceAndHost` memory is always shared; `device` and `storage`
+        where the device's own memory is coherent memory of the host, as with CPU drivers and unified memory.
+        ``copy=True`` gives a copy in host memory, and so does ``dl_device=(1, 0)`` where sharing is not possible.
+
+        Raises ExchangeError (a BufferError) where sharing is not possible, for structured dtypes and for other devices;
+        FailedPreconditionError when destroyed.
+        """
+        return to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0), the CPU's memory, where the contents can be shared, else (7, the device's index), which is Vulkan's."""
+        return dlpack_device(self)
+
+    def _memoryview(self) -> memoryview:
+        """What the buffer protocol gives: ``memoryview(t)``, ``np.frombuffer(t)``."""
+        return memoryview_of(self)
 
     # -- raw Vulkan ----------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ TREE = [
     ("UnavailableError", RuntimeError, ErrorCode.UNAVAILABLE, "unavailable"),
     ("DeviceLostError", RuntimeError, ErrorCode.DATA_LOSS, "device_lost"),
     ("ShaderCompileError", ValueError, ErrorCode.INVALID_ARGUMENT, "shader_compile"),
+    ("ExchangeError", BufferError, ErrorCode.FAILED_PRECONDITION, "exchange"),
     ("InternalError", RuntimeError, ErrorCode.INTERNAL, "internal"),
 ]
 MESSAGE = "Tensor 'x' is gone: it's \"destroyed\"; make a new one"

@@ -78,6 +78,19 @@ def read_and_write():
         assert image.read().sum() == 35
 
 
+def import_arrays():
+    with kp.Manager() as mgr:
+        for where in ("never", "auto"):
+            array = kp.aligned_empty(1000)
+            array[:] = DATA
+            t = mgr.from_host(array, copy=where)
+            out = mgr.zeros(1000)
+            mgr.sequence().eval(kp.OpCopy([t, out]))
+            assert out.read().tolist() == DATA.tolist()
+            assert np.from_dlpack(t).tolist() == DATA.tolist()
+        assert kp.from_dlpack(DATA, mgr).read().tolist() == DATA.tolist()
+
+
 def make_images():
     with kp.Manager() as mgr:
         for where in kp.MemoryTypes:
@@ -202,6 +215,7 @@ FLOWS = (
     make_a_manager_with_queues,
     make_tensors,
     read_and_write,
+    import_arrays,
     make_images,
     make_algorithms,
     record_and_eval,

@@ -172,6 +172,10 @@ void bind_context(py::module_& m) {
         .def("memory_statistics", &memory_statistics)
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
              py::arg("fill") = py::none())
+        .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),
+             py::arg("on_done"))
+        .def_property_readonly("host_import_alignment",
+                               [](const Context& c) { return c.device().physical().host_import_alignment; })
         .def("image", &make_image)
         .def("algorithm", &make_algorithm)
         .def("shader",

@@ -43,12 +43,19 @@ std::byte* host_side(Resource& resource) {
     return data;
 }
 
+py::array array_over(const Resource& resource, const std::byte* data, const py::object& base,
+                     const py::dtype& dtype, py::ssize_t count) {
+    py::array array(dtype, {count}, {dtype.itemsize()}, data, base);
+    if (resource.read_only()) array.attr("setflags")(py::arg("write") = false);
+    return array;
+}
+
 py::array host_array(Resource& resource, const py::object& base, const py::dtype& dtype, py::ssize_t count) {
     std::byte* data = host_side(resource);
     if (static_cast<uint64_t>(count) * static_cast<uint64_t>(dtype.itemsize()) > resource.nbytes())
         throw Error(ErrorKind::out_of_range, "The view is larger than the " + resource.label());
     resource.note_view();
-    return py::array(dtype, {count}, {dtype.itemsize()}, data, base);
+    return array_over(resource, data, base, dtype, count);
 }
 
 py::array host_array_of_view(BufferView& view, const py::object& base, const py::dtype& dtype,
@@ -57,7 +64,7 @@ py::array host_array_of_view(BufferView& view, const py::object& base, const py:
     const uint64_t offset = view.locate(0, bytes, "access the data of");
     std::byte* data = host_side(view.buffer());
     view.keep_host();
-    return py::array(dtype, {count}, {dtype.itemsize()}, data + offset, base);
+    return array_over(view.buffer(), data + offset, base, dtype, count);
 }
 
 void read(Resource& resource, const py::array& out, uint64_t offset) {
@@ -176,6 +183,8 @@ void bind_memory(py::module_& m) {
         .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)
+        .def_property_readonly("shareable", &Resource::shareable)
+        .def_property_readonly("read_only", &Resource::read_only)
         .def_property_readonly("on_device", &Resource::on_device)
         .def_property_readonly("vk_memory",
                                [](const Resource& r) { return handle_value(r.device_memory().memory()); })
@@ -219,6 +228,8 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
         .def_property_readonly("host_copy_made",
                                [](const BufferView& v) { return v.buffer().host_copy_made(); })
+        .def_property_readonly("shareable", [](const BufferView& v) { return v.buffer().shareable(); })
+        .def_property_readonly("read_only", [](const BufferView& v) { return v.buffer().read_only(); })
         .def_property_readonly("on_device", [](const BufferView& v) { return v.buffer().on_device(); })
         .def_property_readonly(
             "vk_memory",

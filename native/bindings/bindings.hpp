@@ -21,6 +21,9 @@ namespace py = pybind11;
 void bind_errors(py::module_& m);
 void bind_context(py::module_& m);
 void bind_memory(py::module_& m);
+void bind_host_import(py::module_& m);
+void bind_dlpack(py::module_& m);
+void bind_buffer_protocol(py::module_& m);
 void bind_shader(py::module_& m);
 void bind_operation(py::module_& m);
 void bind_stream(py::module_& m);
@@ -57,6 +60,9 @@ void collect_orphans(bool wait);
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
                                                   uint64_t nbytes, int type,
                                                   const std::optional<std::string>& fill);
+[[nodiscard]] std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array,
+                                                   uint64_t padded, bool read_only,
+                                                   const py::object& on_done);
 [[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width,
                                                 int64_t height, int64_t channels,
                                                 const std::string& component, bool normalized, int type);

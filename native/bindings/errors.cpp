@@ -18,6 +18,7 @@ const char* kind_name(ErrorKind kind) {
     case ErrorKind::unavailable: return "unavailable";
     case ErrorKind::device_lost: return "device_lost";
     case ErrorKind::shader_compile: return "shader_compile";
+    case ErrorKind::exchange: return "exchange";
     case ErrorKind::internal: return "internal";
     }
     return "internal";

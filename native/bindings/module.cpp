@@ -5,6 +5,9 @@ PYBIND11_MODULE(_native, m) {
     m.attr("__version__") = KOMPUTE_PY_VERSION;
     kp::bind_errors(m);
     kp::bind_memory(m);
+    kp::bind_host_import(m);
+    kp::bind_dlpack(m);
+    kp::bind_buffer_protocol(m);
     kp::bind_shader(m);
     kp::bind_operation(m);
     kp::bind_stream(m);

@@ -10,6 +10,48 @@
 
 namespace kp {
 
+struct Buffer::Side final : DeviceSide {
+    Device& device;
+    VkBuffer buffer = VK_NULL_HANDLE;
+    explicit Side(Device& d) : device(d) {}
+    ~Side() override { device.vk().vkDestroyBuffer(device.handle(), buffer, nullptr); }
+};
+
+std::shared_ptr<Buffer::Side> Buffer::make_side(const void* next, VkMemoryRequirements& needs) {
+    if (nbytes_ > UINT64_MAX / 2)
+        throw Error(ErrorKind::out_of_memory,
+                    "A tensor of " + std::to_string(nbytes_) + " bytes is larger than any memory");
+    auto side = std::make_shared<Side>(device());
+    auto& vk = device().vk();
+
+    VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    create.pNext = next;
+    create.size = handle_size();
+    create.usage = buffer_usage;
+    if (device().buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+    device().share(create);
+    // A size above it is not for vkCreateBuffer to refuse: passing it is invalid use.
+    if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
+        throw Error(ErrorKind::out_of_memory,
+                    "A tensor of " + std::to_string(nbytes_) + " bytes is larger than any buffer of '" +
+                        device().physical().properties.deviceName + "' (maxBufferSize " +
+                        std::to_string(limit) + " bytes): split it into several tensors");
+    if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer);
+        result != VK_SUCCESS)
+        throw_vk(result, "vkCreateBuffer", "a tensor of " + std::to_string(nbytes_) + " bytes");
+    vk.vkGetBufferMemoryRequirements(device().handle(), side->buffer, &needs);
+    return side;
+}
+
+void Buffer::bind(std::shared_ptr<Side> side) {
+    check_vk(device().vk().vkBindBufferMemory(device().handle(), side->buffer, side->memory.memory(),
+                                              side->memory.offset()),
+             "vkBindBufferMemory", "a tensor");
+    buffer_ = side->buffer;
+    direct_ = side->memory.mapped();
+    device_side_ = std::move(side);
+}
+
 Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes, MemoryType type)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
     allocate();
@@ -29,43 +71,13 @@ Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, u
 }
 
 void Buffer::allocate() {
-    const uint64_t nbytes = nbytes_;
-    const MemoryType type = memory_type_;
-    struct BufferSide final : DeviceSide {
-        Device& device;
-        VkBuffer buffer = VK_NULL_HANDLE;
-        explicit BufferSide(Device& d) : device(d) {}
-        ~BufferSide() override { device.vk().vkDestroyBuffer(device.handle(), buffer, nullptr); }
-    };
-    if (nbytes > UINT64_MAX / 2)
-        throw Error(ErrorKind::out_of_memory,
-                    "A tensor of " + std::to_string(nbytes) + " bytes is larger than any memory");
-    auto side = std::make_shared<BufferSide>(device());
-    auto& vk = device().vk();
-
-    VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-    create.size = handle_size();
-    create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
-                   VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                   VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
-    if (device().buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-    device().share(create);
-    // A size above it is not for vkCreateBuffer to refuse: passing it is invalid use.
-    if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
-        throw Error(ErrorKind::out_of_memory,
-                    "A tensor of " + std::to_string(nbytes) + " bytes is larger than any buffer of '" +
-                        device().physical().properties.deviceName + "' (maxBufferSize " +
-                        std::to_string(limit) + " bytes): split it into several tensors");
-    if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer);
-        result != VK_SUCCESS)
-        throw_vk(result, "vkCreateBuffer", "a tensor of " + std::to_string(nbytes) + " bytes");
     VkMemoryRequirements needs{};
-    vk.vkGetBufferMemoryRequirements(device().handle(), side->buffer, &needs);
+    auto side = make_side(nullptr, needs);
 
     MemoryUse use = MemoryUse::device;
-    if (type == MemoryType::host) {
+    if (memory_type_ == MemoryType::host) {
         use = MemoryUse::host;
-    } else if (type == MemoryType::device_and_host) {
+    } else if (memory_type_ == MemoryType::device_and_host) {
         use = MemoryUse::device_and_host;
         if (!device().memory().has_device_and_host(needs.memoryTypeBits))
             device().note_once(
@@ -73,12 +85,20 @@ void Buffer::allocate() {
                 "tensors are placed in host memory");
     }
     side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor");
-    check_vk(
-        vk.vkBindBufferMemory(device().handle(), side->buffer, side->memory.memory(), side->memory.offset()),
-        "vkBindBufferMemory", "a tensor");
-    buffer_ = side->buffer;
-    direct_ = side->memory.mapped();
-    device_side_ = std::move(side);
+    bind(std::move(side));
+}
+
+Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
+    : Resource(std::move(owner), ObjectKind::buffer, range.nbytes, MemoryType::host) {
+    VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+    external.handleTypes = host_import_handle;
+    VkMemoryRequirements needs{};
+    auto side = make_side(&external, needs);
+    read_only_ = range.read_only;
+    side->memory = import_host(device(), range, needs);
+    side->host_owner = std::move(range.owner);
+    bind(std::move(side));
+    note_on_device();
 }
 
 Buffer::~Buffer() { finalize(); }

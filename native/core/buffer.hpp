@@ -1,6 +1,7 @@
 // A tensor's native side: one VkBuffer in suballocated memory.
 #pragma once
 
+#include "host_import.hpp"
 #include "resource.hpp"
 
 namespace kp {
@@ -12,6 +13,8 @@ public:
     // `fill` repeats through the device's memory and through the host copy; with none, both begin undefined. The host copy is
     // made when it is needed.
     Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type);
+    // Of type `host`, over memory of the process, with no copy (host_import.hpp says what is possible).
+    Buffer(std::shared_ptr<Device> device, HostRange range);
     ~Buffer() override;
 
     [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }
@@ -23,6 +26,10 @@ public:
 private:
     void allocate();
     void fill_device(const FillPattern& pattern);
+    struct Side;
+    [[nodiscard]] std::shared_ptr<Side> make_side(const void* next, VkMemoryRequirements& needs);
+    void bind(std::shared_ptr<Side> side);
+
     void download(void* out, uint64_t offset, uint64_t size) override;
     void upload(const void* data, uint64_t offset, uint64_t size) override;
     void release(std::vector<Point> points) override;

@@ -101,6 +101,8 @@ void Device::create_device(const DeviceOptions& options) {
     }
     for (const char* name : {"VK_KHR_portability_subset", VK_EXT_MEMORY_BUDGET_EXTENSION_NAME})
         if (physical_.has_extension(name)) add_unique(extensions, name);
+    if (physical_.host_import_alignment != 0)
+        add_unique(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
 
     FeatureChain supported(physical_.properties.apiVersion, physical_.extensions);
     supported.query(physical_.handle);

@@ -20,6 +20,7 @@ enum class ErrorKind : uint8_t {
     unavailable,
     device_lost,
     shader_compile,
+    exchange,
     internal,
 };
 

@@ -9,6 +9,7 @@ Mapping::Mapping(const ResourceRange& range, bool writes) : range_(range), write
     Resource& resource = *range_.resource;
     const std::lock_guard lock(resource.device().graph_mutex());
     resource.require_init("map");
+    if (writes_) resource.require_writable();
     resource.begin_mapping(range_, writes_, pending_);
     data_ = resource.host_visible() ? resource.mapped() + range_.offset : nullptr;
     // An array over it may be in use when the tensor is destroyed.

@@ -55,6 +55,7 @@ struct MemoryBlock {
     MemoryPool pool = MemoryPool::buffers;
     VkMemoryPropertyFlags flags = 0;
     bool dedicated = false;
+    bool adopted = false;
     FreeList ranges;
 
     explicit MemoryBlock(uint64_t bytes) : size(bytes), ranges(bytes) {}
@@ -116,6 +117,7 @@ MemoryAllocator::~MemoryAllocator() {
     for (auto& by_pool : pools_)
         for (auto& pool : by_pool)
             for (auto& block : pool.blocks) destroy_block(block.get());
+    for (auto& block : adopted_) destroy_block(block.get());
 }
 
 std::vector<uint32_t> MemoryAllocator::rank(uint32_t type_bits, MemoryUse use) const {
@@ -336,8 +338,32 @@ Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) 
     return allocate(needs, MemoryUse::host, MemoryPool::host_copies, what);
 }
 
+Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped) {
+    auto block = std::make_unique<MemoryBlock>(size);
+    const std::lock_guard lock(mutex_);
+    auto& place = adopted_.emplace_back();
+    // From here on nothing throws: until then the memory is the caller's.
+    block->owner = this;
+    block->memory = memory;
+    block->mapped = mapped;
+    block->type = type;
+    block->flags = properties_.memoryTypes[type].propertyFlags;
+    block->adopted = true;
+    place = std::move(block);
+    Allocation allocation;
+    allocation.block_ = place.get();
+    allocation.size_ = size;
+    allocation.mapped_ = mapped;
+    return allocation;
+}
+
 void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) noexcept {
     const std::lock_guard lock(mutex_);
+    if (block->adopted) {
+        destroy_block(block);
+        std::erase_if(adopted_, [&](const auto& other) { return other.get() == block; });
+        return;
+    }
     block->ranges.release(node);
     auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
     heap.used -= size;

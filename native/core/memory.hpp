@@ -90,6 +90,10 @@ public:
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
+    // Takes over memory that was made elsewhere, and frees it when the allocation dies. `mapped` is where the host sees
+    // it. It counts towards no heap: it is the process's memory, not the driver's.
+    [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
+
     // Gives the blocks that hold nothing back to the driver.
     void trim() noexcept;
 
@@ -116,6 +120,7 @@ private:
     Device& device_;
     const VkPhysicalDeviceMemoryProperties& properties_;
     uint64_t atom_;
+    std::vector<std::unique_ptr<MemoryBlock>> adopted_;
     mutable std::mutex mutex_;
     std::array<std::array<Pool, 3>, VK_MAX_MEMORY_TYPES> pools_;
     std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> heaps_{};

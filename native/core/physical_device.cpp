@@ -1,6 +1,7 @@
 #include "physical_device.hpp"
 
 #include "error.hpp"
+#include "host_import.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -213,6 +214,9 @@ PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
         vkGetPhysicalDeviceProperties2(handle, &properties);
         if (sizes.maxBufferSize != 0) device.max_buffer_size = sizes.maxBufferSize;
     }
+
+    if (device.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+        device.host_import_alignment = query_host_import_alignment(handle);
 
     FeatureChain features(device.properties.apiVersion, device.extensions);
     features.query(handle);

@@ -60,6 +60,7 @@ struct PhysicalDevice {
     std::vector<std::string> extensions;
     std::vector<std::pair<std::string, bool>> features;  // the allow-list
     uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, where the device says it
+    uint64_t host_import_alignment = 0;     // what memory of the process is imported in; 0: it is not
 
     [[nodiscard]] bool has_extension(const char* name) const;
     [[nodiscard]] bool timestamps() const;  // on some compute queue

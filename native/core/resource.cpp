@@ -77,6 +77,37 @@ std::shared_ptr<void> Resource::keep_host() const {
     return kept;
 }
 
+void Resource::require_writable() const {
+    if (!read_only_) return;
+    throw Error(
+        ErrorKind::failed_precondition,
+        "The " + label() +
+            " is read-only: its memory is an array's that was imported as immutable. Import a writable "
+            "array with MUTABLE_ZERO_COPY, or copy it with copy=\"always\"");
+}
+
+bool Resource::shareable() const noexcept {
+    // The one memory of `host` and `deviceAndHost` is flushed and invalidated around every recording; that of the other
+    // types is not, so there it must be coherent.
+    return direct_ != nullptr && (device_memory().coherent() || memory_type_ == MemoryType::host ||
+                                  memory_type_ == MemoryType::device_and_host);
+}
+
+Resource::Shared Resource::share() {
+    const std::shared_lock lock(transfers_);
+    require_init("share");
+    if (!shareable()) return {};
+    struct Kept {
+        std::shared_ptr<Device> device;
+        std::shared_ptr<void> memory;
+    };
+    auto kept = std::make_shared<Kept>();
+    kept->device = shared_device();
+    kept->memory = device_side_;
+    note_on_device();  // whoever has the address may write at any time
+    return {direct_, std::move(kept)};
+}
+
 void Resource::keep_viewed() {
     if (!viewed_) return;
     if (host_copy_)
@@ -240,6 +271,7 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
 void Resource::write(const void* data, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "write");
+    require_writable();
     if (size == 0) return;
     wait_for_work();
     note_on_device();

@@ -62,6 +62,17 @@ public:
     // Whether anything was written to the device's memory of it since it was made, or is about to be by a recording that was built.
     [[nodiscard]] bool on_device() const noexcept { return on_device_.load(std::memory_order_relaxed); }
     void note_on_device() noexcept { on_device_.store(true, std::memory_order_relaxed); }
+    // The memory is somebody's who must not see it change: no recording and no transfer may write it.
+    [[nodiscard]] bool read_only() const noexcept { return read_only_; }
+    void require_writable() const;
+    // The device's own memory for somebody who addresses it as bytes: where it is, and what keeps it (and the VkDevice)
+    // alive beyond destroy(). Null where the host cannot address it, or would have to flush and invalidate by itself.
+    struct Shared {
+        std::byte* data = nullptr;
+        std::shared_ptr<void> keep;
+    };
+    [[nodiscard]] bool shareable() const noexcept;
+    [[nodiscard]] Shared share();
     // A view of host_data() was handed out. Nobody tells when it dies, but it keeps this object alive for as long.
     void note_view() noexcept { viewed_ = true; }
     // The device closes: if there may be views, the bytes behind them stay until this object goes.
@@ -109,6 +120,7 @@ protected:
 
     struct DeviceSide {
         virtual ~DeviceSide() = default;
+        std::shared_ptr<void> host_owner;  // of imported memory; goes after it, so it is declared before it
         Allocation memory;
     };
     std::shared_ptr<DeviceSide> device_side_;
@@ -118,6 +130,7 @@ protected:
     bool viewed_ = false;
     bool has_host_copy_ = false;
     std::atomic<bool> host_copy_made_{false};
+    bool read_only_ = false;
     std::atomic<bool> on_device_{false};
     uint64_t nbytes_;
     MemoryType memory_type_;

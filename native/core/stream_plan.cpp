@@ -58,6 +58,7 @@ void StreamPlan::use(const ResourceRange& range, UseKind kind) {
         device_numbers_[slot] = static_cast<uint32_t>(host_visible_.size());
     }
     const bool written = writes(kind);
+    if (written) resource.require_writable();
     objects_[slot].written = objects_[slot].written || written;
     if (!resource.has_host_copy() && resource.memory_type() != MemoryType::storage) {
         add_range(flushes_, resource.device_memory(), range);

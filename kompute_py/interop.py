@@ -1,0 +1,184 @@
+"""Sharing memory with the rest of Python: DLPack, the buffer protocol, and what other libraries hold as tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _native
+from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, KomputeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .manager import Manager
+    from .tensor import Tensor
+
+CPU = 1
+VULKAN = 7
+# DLPack's codes of the kinds of elements, by NumPy's letters.
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT16 = 4
+_KINDS = {code: kind for kind, code in _CODES.items()}
+
+
+def dlpack_device(tensor: Tensor) -> tuple[int, int]:
+    """(kDLCPU, 0) where the host addresses the tensor's contents on the device, else (kDLVulkan, the device's index)."""
+    tensor._require_init("be shared")
+    if tensor._native.shareable:
+        return CPU, 0
+    return VULKAN, int(tensor._manager._info["index"])
+
+
+def to_dlpack(
+    tensor: Tensor,
+    stream: Any,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """The capsule that `Tensor.__dlpack__` gives; see there."""
+    tensor._require_init("be shared")
+    what = tensor._describe()
+    if stream is not None:
+        raise InvalidArgumentError(
+            f"stream is {stream!r}: what {what} shares is the CPU's memory, which has none"
+        )
+    native = tensor._native
+    device = dlpack_device(tensor)
+    wanted = device if dl_device is None else tuple(map(int, dl_device))
+    if wanted not in (device, (CPU, 0)):
+        raise ExchangeError(
+            f"{what} cannot go to DLPack device {wanted}: only to the CPU's memory, dl_device=(1, 0)"
+        )
+    code, bits = _code_of(tensor.dtype, what)
+    versioned = max_version is not None and int(max_version[0]) >= 1
+    # A copy only where it was asked for: copy=True, or the CPU's memory by name where sharing it is not possible.
+    copied = copy is True or (
+        copy is None and dl_device is not None and wanted == (CPU, 0) and device != wanted
+    )
+    if not copied:
+        if device != (CPU, 0):
+            raise ExchangeError(
+                f"{what} lies in memory of the device that the host does not address, so it cannot be shared. "
+                "Copy it: t.read(), or t.__dlpack__(dl_device=(1, 0), copy=None), which "
+                "np.from_dlpack(t, device='cpu') asks for; or make it with memory type deviceAndHost"
+            )
+        if native.read_only and not versioned:
+            raise ExchangeError(
+                f"{what} is read-only, which DLPack before version 1 cannot say: pass max_version=(1, 0) or copy=True"
+            )
+    native.wait()
+    tensor._report()
+    capsule = _native.dlpack_export(native, tensor.shape, code, bits, versioned, copied)
+    tensor._report()
+    if capsule is None:
+        raise ExchangeError(f"{what} cannot be shared")
+    return capsule
+
+
+def _code_of(dtype: np.dtype[Any], what: str) -> tuple[int, int]:
+    if dtype.name == "bfloat16":
+        return _BFLOAT16, 16
+    # Dtypes of ml_dtypes are floats by kind too, with bits of another meaning.
+    code = _CODES.get(dtype.kind) if dtype.isbuiltin == 1 else None
+    if code is None:
+        raise ExchangeError(
+            f"{what} has elements that DLPack has no name for; share one of another dtype: "
+            "t.view(dtype=np.uint8), or one field copied to a tensor of its own"
+        )
+    return code, dtype.itemsize * 8
+
+
+def _dtype_of(code: int, bits: int) -> np.dtype[Any]:
+    if (code, bits) == (_BFLOAT16, 16):
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ArgumentTypeError(
+                "The DLPack tensor is of bfloat16, which NumPy has from the package ml_dtypes: pip install ml_dtypes"
+            ) from None
+        return np.dtype(ml_dtypes.bfloat16)
+    kind = _KINDS.get(code)
+    if kind is not None and bits % 8 == 0:
+        try:
+            return np.dtype(f"{kind}{bits // 8}")
+        except TypeError:
+            pass
+    raise ArgumentTypeError(
+        f"The DLPack tensor has elements of type code {code} and {bits} bits, which NumPy has no dtype for; "
+        "convert it first"
+    )
+
+
+def memoryview_of(tensor: Tensor) -> memoryview:
+    """A memoryview of `host` or `deviceAndHost` memory, after pending work. Raises ExchangeError for the other types."""
+    tensor._require_init("be viewed")
+    if not tensor._is_single():
+        raise ExchangeError(
+            f"{tensor._describe()} has memory type {tensor._memory_type.name}, which has no buffer to share: "
+            "take t.data() for the host copy, t.read() for the device's contents, or make it with deviceAndHost"
+        )
+    tensor._native.wait()
+    tensor._report()
+    array: Any = tensor.numpy()  # what type checkers take for a buffer differs between Python versions
+    try:
+        return memoryview(array)
+    except ValueError as error:  # a dtype that the buffer protocol has no letter for
+        raise ExchangeError(f"{tensor._describe()} cannot be given as a buffer: {error}") from None
+
+
+def _capsule(obj: Any, copy: bool | None) -> Any:
+    make: Callable[..., Any] = obj.__dlpack__
+    # Older producers know fewer keywords, and say so by TypeError.
+    options: list[dict[str, Any]] = [{"max_version": (1, 1), "copy": copy}, {"max_version": (1, 1)}, {}]
+    if copy is None:
+        del options[0]
+    for each in options:
+        try:
+            return make(**each)
+        except TypeError:
+            if not each:
+                raise
+    raise AssertionError("unreachable")
+
+
+def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None = None) -> Tensor:
+    """A Tensor, of memory type `host`, of what `obj` holds in the CPU's memory: a NumPy array, a torch tensor, ....
+
+    The memory is shared where the device imports memory of the process and the data is dense, writable, and aligned to
+    ``mgr.host_import_alignment`` (`kp.aligned_empty` makes such arrays); else it is copied. ``copy=True`` always copies.
+    ``copy=False`` never does; read-only data then gives a read-only Tensor. The memory lives as long as the Tensor or any
+    view of it. `manager` is `kp.manager()` where it is None.
+
+    A producer that speaks DLPack before version 1 cannot say that its data is read-only; it is taken as writable.
+
+    Raises ExchangeError for data on another device, and with ``copy=False`` where sharing is not possible;
+    ArgumentTypeError for an `obj` without ``__dlpack__``, or of a dtype that the device does not have.
+    """
+    # These make Tensors, whose module needs this one.
+    from .host_memory import HostBufferSemantics, from_host
+    from .manager import manager as default_manager
+
+    mgr = default_manager() if manager is None else manager
+    if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
+        raise ArgumentTypeError(
+            f"{type(obj).__name__} has no __dlpack__ and __dlpack_device__: it does not speak DLPack. "
+            "mgr.tensor_t(data) takes arrays and lists"
+        )
+    where = obj.__dlpack_device__()[0]
+    if int(where) not in (CPU, 3, 11):  # 3 and 11: pinned memory, which the CPU addresses like any other
+        raise ExchangeError(
+            f"The data lies on DLPack device type {int(where)}, not in the CPU's memory: move it there first (torch: .cpu())"
+        )
+    array = _native.dlpack_import(_capsule(obj, False if copy is False else None), _dtype_of)
+    if copy is not False:
+        return from_host(mgr, array, "always" if copy else "auto", None, None)
+    semantics = None if array.flags.writeable else HostBufferSemantics.IMMUTABLE_ZERO_COPY
+    try:
+        return from_host(mgr, array, "never", semantics, None)
+    except KomputeError as error:
+        if not mgr.is_init():
+            raise
+        raise ExchangeError(f"The data cannot be shared, and copy=False: {error}") from error

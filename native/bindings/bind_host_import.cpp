@@ -1,0 +1,104 @@
+// Arrays whose memory the device uses in place, and how they are let go of.
+//
+// A tensor over an array keeps the array. What ends it may be a thread without the interpreter lock, or code under a native
+// lock, where no Python may run. So the array and its `on_done` are put on a list, and the interpreter is asked to come by
+// (Py_AddPendingCall): its main thread then drops the array and calls `on_done`, between two of its own instructions.
+#include "bindings.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kp {
+namespace {
+
+struct Done {
+    PyObject* array = nullptr;
+    PyObject* on_done = nullptr;  // null: nobody asked
+};
+
+std::mutex done_mutex;
+std::vector<Done>& done_list() {
+    static auto* list = new std::vector<Done>();  // outlives every static destructor on purpose
+    return *list;
+}
+bool asked = false;  // under done_mutex
+
+// With the interpreter lock, no native lock. Errors of `on_done` have no caller to go to.
+void release_arrays() {
+    std::vector<Done> done;
+    {
+        const std::lock_guard lock(done_mutex);
+        done.swap(done_list());
+        asked = false;
+    }
+    for (const Done& each : done) {
+        Py_DECREF(each.array);
+        if (!each.on_done) continue;
+        PyObject* result = PyObject_CallNoArgs(each.on_done);
+        if (result)
+            Py_DECREF(result);
+        else
+            PyErr_WriteUnraisable(each.on_done);
+        Py_DECREF(each.on_done);
+    }
+}
+
+void release_later(Done done) noexcept {
+    if (!Py_IsInitialized()) return;  // the interpreter, and the array with it, is gone
+    bool ask = false;
+    try {
+        const std::lock_guard lock(done_mutex);
+        done_list().push_back(done);
+        ask = !asked;
+        asked = true;
+    } catch (...) {
+        return;  // out of host memory: the array stays
+    }
+    const auto come_by = [](void*) {
+        release_arrays();
+        return 0;
+    };
+    if (ask && Py_AddPendingCall(come_by, nullptr) != 0) {
+        const std::lock_guard lock(done_mutex);
+        asked = false;  // the interpreter's list is full: the next one asks again
+    }
+}
+
+}  // namespace
+
+std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array, uint64_t padded,
+                                     bool read_only, const py::object& on_done) {
+    context.device().require_open("make a tensor");
+    const Bytes bytes = bytes_of(array, !read_only);
+    if (bytes.size == 0)
+        throw Error(ErrorKind::invalid_argument, "A tensor cannot be empty: give it at least one element");
+    HostRange range;
+    range.data = static_cast<std::byte*>(bytes.data);
+    range.nbytes = bytes.size;
+    range.padded = std::max(padded, bytes.size);
+    range.read_only = read_only;
+
+    // `on_done` belongs to an import that succeeded: where this throws, the caller copies and calls it then.
+    struct Owner {
+        Done done;
+        bool imported = false;
+        ~Owner() {
+            if (imported) release_later(done);
+        }
+    };
+    auto owner = std::make_shared<Owner>();
+    range.owner = owner;
+    std::shared_ptr<Buffer> buffer;
+    {
+        const py::gil_scoped_release unlocked;  // the driver may pin every page
+        buffer = std::make_shared<Buffer>(context.shared(), std::move(range));
+    }
+    owner->done = {array.inc_ref().ptr(), on_done.is_none() ? nullptr : on_done.inc_ref().ptr()};
+    owner->imported = true;
+    return buffer;
+}
+
+void bind_host_import(py::module_& m) { m.def("release_arrays", &release_arrays); }
+
+}  // namespace kp
