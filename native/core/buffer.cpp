@@ -90,6 +90,7 @@ void Buffer::allocate() {
 
 Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
     : Resource(std::move(owner), ObjectKind::buffer, range.nbytes, MemoryType::host) {
+    check_host_import(device(), range);
     VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
     external.handleTypes = host_import_handle;
     VkMemoryRequirements needs{};

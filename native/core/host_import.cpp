@@ -108,13 +108,17 @@ uint64_t query_host_import_alignment(VkPhysicalDevice device) {
     return host.minImportedHostPointerAlignment;
 }
 
-Allocation import_host(Device& device, const HostRange& range, const VkMemoryRequirements& needs) {
+void check_host_import(const Device& device, const HostRange& range) {
     const uint64_t alignment = device.physical().host_import_alignment;
     if (alignment == 0)
         throw Error(ErrorKind::unimplemented, std::string("'") + device.physical().properties.deviceName +
                                                   "' does not import memory of the process "
                                                   "(VK_EXT_external_memory_host); let it be copied");
     check_range(range, alignment);
+}
+
+Allocation import_host(Device& device, const HostRange& range, const VkMemoryRequirements& needs) {
+    const uint64_t alignment = device.physical().host_import_alignment;
     const uint64_t size = (range.nbytes + alignment - 1) / alignment * alignment;
     if (needs.size > size || reinterpret_cast<uintptr_t>(range.data) % needs.alignment != 0)
         throw Error(ErrorKind::unimplemented,

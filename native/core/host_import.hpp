@@ -36,8 +36,12 @@ struct HostRange {
 // minImportedHostPointerAlignment; 0 where tensors cannot lie in the process's memory.
 [[nodiscard]] uint64_t query_host_import_alignment(VkPhysicalDevice device);
 
-// Imports the range for a buffer that needs `needs`. Throws Error(invalid_argument) that names the alignment where the
-// range has not got it, Error(unimplemented) where the device or its driver does not import such memory.
+// To be asked before a buffer is made for the range, which is invalid use where the device imports nothing. Throws
+// Error(invalid_argument) that names the alignment where the range has not got it, Error(unimplemented) without the extension.
+void check_host_import(const Device& device, const HostRange& range);
+
+// Imports the range, which was checked, for a buffer that needs `needs`. Throws Error(unimplemented) where the driver does not
+// import such memory.
 [[nodiscard]] Allocation import_host(Device& device, const HostRange& range,
                                      const VkMemoryRequirements& needs);
 
