@@ -45,7 +45,7 @@ from .errors import (
 )
 from .fence import Fence
 from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
-from .image import Image
+from .image import Image, OpCopyRegion
 from .interop import from_dlpack
 from .kernel import Kernel, OpKernel
 from .manager import Manager, alive, manager
@@ -73,6 +73,7 @@ from .parameters import (
     save_tensors,
     tensor_file_info,
 )
+from .sampler import SampledImage, Sampler
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
 from .shader_check import Finding, check
@@ -113,6 +114,7 @@ __all__ = [
     "OpBase",
     "OpCopy",
     "OpCopyRange",
+    "OpCopyRegion",
     "OpFill",
     "OpKernel",
     "OpMult",
@@ -123,6 +125,8 @@ __all__ = [
     "OpTensorSyncLocal",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "SampledImage",
+    "Sampler",
     "Sequence",
     "Shader",
     "ShaderCompileError",

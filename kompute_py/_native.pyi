@@ -89,26 +89,31 @@ class Context:
     def image(
         self,
         data: np.ndarray | None,
-        width: int,
-        height: int,
-        channels: int,
-        component: str,
-        normalized: bool,
+        dims: int,
+        arrayed: bool,
+        size: tuple[int, int, int, int],
+        format: str,
         memory_type: int,
     ) -> Image:
-        """`component`: NumPy dtype name: "uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32"."""
+        """`size`: width, height, depth, layers. With no `data` the contents are undefined."""
+    def image_formats(self) -> list[tuple[str, list[str]]]: ...
+    def sampler(
+        self, filter: str, address: Sequence[str], border: str, integer_border: bool, unnormalized: bool
+    ) -> Sampler: ...
     def shader(self, spirv: bytes) -> Shader:
         """The module of these bytes: validated and checked against the device once, then found again by content."""
     def algorithm(
         self,
         shader: Shader,
-        memories: Sequence[Memory | BufferView],
+        arguments: Sequence[Any],
         workgroup: tuple[int, int, int],
         spec_constants: bytes,
         spec_map: Sequence[tuple[int, int, int]],
         push_constants: bytes,
     ) -> Algorithm:
-        """`spec_map`: (constant id, offset, size) into `spec_constants`. `push_constants` has the block's size or is empty."""
+        """`arguments`: place i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five
+        says where it goes: (set, binding, element, memory or None, sampler or None).
+        `spec_map`: (constant id, offset, size) into `spec_constants`. `push_constants` has the block's size or is empty."""
     def stream(self, queue_index: int, timestamps: int) -> Stream:
         """`timestamps`: most operations that can be timed; 0 none, -1 as many as are recorded."""
 
@@ -216,12 +221,30 @@ def dlpack_import(capsule: object, to_dtype: Callable[[int, int], np.dtype]) -> 
     """An array over what the capsule holds, which is used up. `to_dtype(code, bits)` gives its dtype."""
 
 class Image(Memory):
-    width: int
-    height: int
-    channels: int
+    def read_region(self, out: np.ndarray, region: tuple[int, int, int, int, int, int, int, int]) -> None:
+        """Region: x, y, z, layer, width, height, depth, layers."""
+    def write_region(
+        self, data: np.ndarray, region: tuple[int, int, int, int, int, int, int, int]
+    ) -> None: ...
+    storable: bool
+    sampleable: bool
+    filterable: bool
     vk_image: int
     vk_image_view: int
     vk_format: int
+
+class Sampler:
+    vk_sampler: int
+
+def image_formats() -> list[dict[str, Any]]:
+    """One for each format: name, vulkan, vk_format, component, channels, texel_bytes, scalar, plain."""
+
+def op_copy_region(
+    source: Memory | BufferView,
+    source_region: tuple[int, int, int, int, int, int, int, int] | None,
+    target: Memory | BufferView,
+    target_region: tuple[int, int, int, int, int, int, int, int] | None,
+) -> Operation: ...
 
 class Shader:
     """A validated SPIR-V module."""

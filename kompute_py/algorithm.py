@@ -12,9 +12,16 @@ from . import _native as core
 from .arrays import as_indices, as_name
 from .constants import NO_SPECIALIZATION, is_given
 from .diagnostics import warn
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from .errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+)
 from .memory import Memory
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
+from .sampler import Bindable, Sampler
 from .struct_layout import check as check_layout
 
 if TYPE_CHECKING:
@@ -76,7 +83,8 @@ class Algorithm:
 
     Made by ``mgr.algorithm(...)``, or as ``kp.Algorithm(mgr, ...)`` with the same arguments:
 
-    `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0). `spirv` is bytes as from
+    `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0); ``image.sampled(...)`` goes to a
+    ``sampler2D``, ``mgr.sampler(...)`` to a ``sampler``. (`mgr.kernel` binds by name, several sets and arrays of bindings.) `spirv` is bytes as from
     `kp.compile`, an array of uint32, or a path to a .spv file. `workgroup` counts groups in x, y, z; left out, it is
     one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
     as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
@@ -126,6 +134,8 @@ class Algorithm:
         plan = shader.extra
         if type(plan) is not ShaderPlan:
             plan = plan_of(shader)
+        if plan.refusal:
+            raise UnimplementedError(plan.refusal)
         bound = _bind(tensors, plan, manager)
 
         special = NO_SPECIALIZATION
@@ -276,9 +286,9 @@ class Algorithm:
 
 
 def _check_memory(memory: Any, manager: Manager, position: int) -> None:
-    if not isinstance(memory, Memory):
+    if not isinstance(memory, (Memory, Bindable)):
         raise ArgumentTypeError(
-            f"tensors[{position}] is a {type(memory).__name__}; give Tensor or Image objects"
+            f"tensors[{position}] is a {type(memory).__name__}; give Tensor or Image objects, image.sampled(...) or samplers"
         )
     if memory._manager is not manager:
         raise InvalidArgumentError(
@@ -312,18 +322,29 @@ def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tupl
         )
     for position, is_image, binding in plan.required:
         memory = bound[position]
-        if memory._is_image is not is_image:
+        is_sampler = binding.kind == "sampler"
+        if memory._is_image is not is_image or isinstance(memory, Sampler) is not is_sampler:
             raise InvalidArgumentError(
                 f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is "
-                f"{memory._describe()}: give {'mgr.image(...)' if is_image else 'mgr.tensor(...)'} there"
+                f"{memory._describe()}: give {made_by(binding.kind)} there"
             )
         # Plain dtypes may be anything, as in Kompute; one that has fields says what each byte means.
-        if memory._dtype.names is not None:
+        if isinstance(memory, Memory) and memory._dtype.names is not None:
             what = f"tensors[{position}] ({memory._describe()})"
             check_layout(plan.blocks[position], memory._dtype, memory._count, what, position)
     if len(bound) > plan.top:
         warn(f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound")
     return bound
+
+
+def made_by(kind: str) -> str:
+    """What makes the object that a binding of `kind` takes."""
+    return {
+        "storage image": "mgr.image(...)",
+        "sampled image": "mgr.image(...)",
+        "combined image sampler": "mgr.image(...).sampled(...)",
+        "sampler": "mgr.sampler(...)",
+    }.get(kind, "mgr.tensor(...)")
 
 
 def pack_push(plan: ShaderPlan, values: Any) -> bytes:

@@ -1,67 +1,51 @@
-"""Image: a two-dimensional storage image in device memory."""
+"""Image: texels in device memory, in one to three dimensions or as an array of layers."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import as_float32, as_index, as_typed
-from .errors import ArgumentTypeError, InvalidArgumentError
+from . import _native
+from .arrays import as_float32, as_typed, matching
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .image_shapes import (
+    ImageFormat,
+    ImageSize,
+    component_names,
+    extent,
+    parse_format,
+    plain_format,
+    region_of,
+    size_of,
+)
 from .memory import Memory, to_memory_type
+from .operations import OpBase
+from .sampler import SampledImage, Sampler
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from PIL.Image import Image as PillowImage
 
     from . import _native as core
     from .manager import Manager
     from .types import MemoryTypes
 
-_COMPONENTS = frozenset({"uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32"})
-_CHANNELS = {"r": 1, "rg": 2, "rgba": 4}
-_FORMAT = re.compile(r"(rgba|rg|r)(8|16|32)(f|i|ui|_snorm|)")
-_FORMAT_HELP = "names are GLSL's: r, rg or rgba, then 8, 16 or 32, then f, i, ui, _snorm, or nothing for unorm (rgba8, r32f)"
-
-
-class ImageFormat(NamedTuple):
-    """What a GLSL image format qualifier says."""
-
-    channels: int
-    component: str
-    normalized: bool
-
-
-def parse_format(name: str) -> ImageFormat:
-    """The format that a GLSL qualifier such as "rgba8" names. Raises InvalidArgumentError for any other text."""
-    if not isinstance(name, str):
-        raise ArgumentTypeError(f"format is a {type(name).__name__}; give a str: {_FORMAT_HELP}")
-    match = _FORMAT.fullmatch(name)
-    if match is not None:
-        channels, bits, suffix = match.groups()
-        kind = {"f": "float", "i": "int", "ui": "uint", "_snorm": "int", "": "uint"}[suffix]
-        normalized = suffix in ("", "_snorm")
-        component = f"{kind}{bits}"
-        if component in _COMPONENTS and not (normalized and bits == "32"):
-            return ImageFormat(_CHANNELS[channels], component, normalized)
-    raise InvalidArgumentError(f"There is no image format {name!r}; {_FORMAT_HELP}")
-
-
-def _extent(value: Any, axis: str) -> int:
-    number = as_index(value, f"Image {axis}")
-    if number < 1:
-        raise InvalidArgumentError(f"Image {axis} is {number}; it must be at least 1")
-    return number
+__all__ = ["Image", "OpCopyRegion"]
 
 
 class Image(Memory):
-    """A width x height image of 1, 2 or 4 channels, for shaders that declare ``image2D`` and the like.
+    """An image of 1, 2 or 4 channels, for shaders that declare ``image2D``, ``sampler2D`` and the like.
 
-    Made by ``mgr.image`` (float32) and ``mgr.image_t`` (the data's own dtype), or as
-    ``kp.Image(mgr, data, width, height, num_channels, memory_type, format=...)``, which keeps the dtype.
+    Made by ``mgr.image`` (float32) and ``mgr.image_t`` (the data's own dtype), ``mgr.image_empty``, or as
+    ``kp.Image(mgr, data, width, height, num_channels, memory_type, ...)``, which keeps the dtype.
+
+    The host's array has the axes (layers,) (depth,) (height,) width and, for more than one channel, channels.
     """
 
-    __slots__ = ("_channels", "_height", "_width")
+    __slots__ = ("_channels", "_format", "_size")
 
     _native: core.Image
     _is_image = True
@@ -75,81 +59,210 @@ class Image(Memory):
         num_channels: int | None = None,
         memory_type: MemoryTypes | str | None = None,
         *,
+        depth: int | None = None,
+        layers: int | bool | None = None,
+        dims: int = 2,
         format: str | None = None,
         as_float: bool = False,
     ) -> None:
-        array = as_float32(data, "a black image") if as_float else as_typed(data, "a black image")
+        array = (
+            as_float32(data, "mgr.image_empty(...)") if as_float else as_typed(data, "mgr.image_empty(...)")
+        )
         where = to_memory_type(memory_type)
         fixed = None if format is None else parse_format(format)
-        shape = array.shape
-        if width is None and height is None and len(shape) not in (2, 3):
+        if (
+            dims == 2
+            and layers is None
+            and depth is None
+            and width is None
+            and height is None
+            and array.ndim not in (2, 3)
+        ):
             raise InvalidArgumentError(
-                f"An array of shape {shape} does not tell an image's size; give width and height, or an (h, w[, c]) array"
+                f"An array of shape {array.shape} does not tell an image's size; give width and height, or an (h, w[, c]) "
+                "array (with dims=1, dims=3 or layers=True: one of other axes)"
             )
-        if len(shape) in (2, 3) and (width is None or height is None):
-            height = shape[0] if height is None else height
-            width = shape[1] if width is None else width
-        if width is None or height is None:
-            raise InvalidArgumentError(f"Give both width and height for data of shape {shape}")
-        w, h = _extent(width, "width"), _extent(height, "height")
-        if num_channels is None:
-            if len(shape) == 3:
-                num_channels = shape[2]
-            elif fixed is not None:
-                num_channels = fixed.channels
-            else:
-                num_channels = max(1, array.size // (w * h))
-        c = _extent(num_channels, "num_channels")
-        if c == 3:
-            top = (
-                1.0
-                if array.dtype.kind == "f"
-                else np.iinfo(array.dtype).max
-                if array.dtype.kind in "iu"
-                else 1
-            )
+        size = size_of(array.shape, dims, width, height, depth, layers)
+        axes = size.axes
+        if num_channels is not None:
+            channels = extent(num_channels, "num_channels")
+        elif array.ndim == len(axes) + 1:
+            channels = array.shape[-1]
+        elif fixed is not None:
+            channels = fixed.channels
+        else:
+            channels = max(1, array.size // size.texels)
+        _check_channels(channels, array, axes)
+        if array.size != size.texels * channels:
             raise InvalidArgumentError(
-                "Vulkan has no storage images of 3 channels; add a fourth: "
-                f"data = np.concatenate([data.reshape({h}, {w}, 3), np.full(({h}, {w}, 1), {top}, data.dtype)], axis=2)"
+                f"An image of {' x '.join(map(str, reversed(axes)))} with {channels} channels has {size.texels * channels} "
+                f"components; the data has {array.size} (shape {array.shape})"
             )
-        if c not in (1, 2, 4):
-            raise InvalidArgumentError(f"An image has 1, 2 or 4 channels, not {c}")
-        if array.size != w * h * c:
-            raise InvalidArgumentError(
-                f"An image of {w} x {h} with {c} channels has {w * h * c} components; "
-                f"the data has {array.size} (shape {shape})"
-            )
-        component, normalized = array.dtype.name, False
-        if fixed is not None:
-            if fixed.channels != c:
-                raise InvalidArgumentError(f"Format {format} has {fixed.channels} channels; the data has {c}")
-            if fixed.component != component:
-                raise ArgumentTypeError(
-                    f"Format {format} has components of {fixed.component}; the data has {component}. "
-                    f"Use mgr.image_t(data.astype(np.{fixed.component}), format={format!r})"
-                )
-            normalized = fixed.normalized
-        if component not in _COMPONENTS:
-            raise ArgumentTypeError(
-                f"dtype {array.dtype} is no component of an image; use one of {', '.join(sorted(_COMPONENTS))}"
-            )
-        manager._adopt_image(self, array, w, h, c, component, normalized, where)
-        self._width, self._height, self._channels = w, h, c
+        chosen = _format_of(array, channels, fixed, format)
+        shape = axes if channels == 1 and array.ndim != len(axes) + 1 else (*axes, channels)
+        native = manager._native.image(
+            array, size.dims, size.layers is not None, _lengths(size), chosen.name, where
+        )
+        self._take(manager, native, shape, array.dtype, array.size, where, size, channels, chosen)
+
+    @classmethod
+    def _empty(cls, manager: Manager, size: ImageSize, format: ImageFormat, where: MemoryTypes) -> Image:
+        native = manager._native.image(
+            None, size.dims, size.layers is not None, _lengths(size), format.name, where
+        )
+        shape = size.axes if format.channels == 1 else (*size.axes, format.channels)
+        image = cls.__new__(cls)
+        count = size.texels * format.channels
+        image._take(
+            manager, native, shape, np.dtype(format.component), count, where, size, format.channels, format
+        )
+        return image
+
+    def _take(
+        self,
+        manager: Manager,
+        native: core.Image,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        count: int,
+        where: MemoryTypes,
+        size: ImageSize,
+        channels: int,
+        format: ImageFormat,
+    ) -> None:
+        self._size, self._channels, self._format = size, channels, format
+        self._adopt(native, manager, shape, dtype, count, where)
+        manager._after(where)
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property
     def width(self) -> int:
-        """Pixels in a row."""
-        return self._width
+        """Texels in a row."""
+        return self._size.width
 
     @property
     def height(self) -> int:
-        """Rows."""
-        return self._height
+        """Rows; 1 for an image of one dimension."""
+        return self._size.height
+
+    @property
+    def depth(self) -> int:
+        """Planes of an image of three dimensions; else 1."""
+        return self._size.depth
+
+    @property
+    def layers(self) -> int | None:
+        """Layers of an array of images; None for an image that is none."""
+        return self._size.layers
+
+    @property
+    def dims(self) -> int:
+        """1, 2 or 3."""
+        return self._size.dims
 
     @property
     def num_channels(self) -> int:
-        """Components of a pixel: 1, 2 or 4."""
+        """Components of a texel: 1, 2 or 4; a packed texel is one."""
         return self._channels
+
+    @property
+    def format(self) -> str:
+        """The format's name: GLSL's qualifier, or a name in its manner."""
+        return self._format.name
+
+    @property
+    def storable(self) -> bool:
+        """Whether shaders of this device may load and store it (``image2D``)."""
+        return self._native.storable
+
+    @property
+    def sampleable(self) -> bool:
+        """Whether shaders of this device may sample it (``sampler2D``)."""
+        return self._native.sampleable
+
+    @property
+    def filterable(self) -> bool:
+        """Whether this device filters it linearly."""
+        return self._native.filterable
+
+    # -- access --------------------------------------------------------------------------------------------------------
+
+    def sampled(
+        self,
+        sampler: Sampler | str = "nearest",
+        address: str | Sequence[str] = "clamp_to_edge",
+        **options: Any,
+    ) -> SampledImage:
+        """The image to be read through a sampler: what a ``sampler2D`` is bound to.
+
+        Takes a Sampler, or the arguments of ``mgr.sampler``: ``image.sampled("linear", "repeat")``.
+        """
+        if isinstance(sampler, Sampler):
+            return SampledImage(self, sampler)
+        return SampledImage(self, Sampler(self._manager, sampler, address, **options))
+
+    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+        """As ``Tensor.read``. `region` is a box of texels: an index of ints and slices over all axes but the channels.
+
+        Only the region moves. Raises OutOfRangeError beyond an axis, UnimplementedError for a step.
+        """
+        if region is None:
+            return super().read(out)
+        self._require_init("be read")
+        box, shape = self._box(region)
+        array = np.empty(shape, self._dtype)
+        self._native.read_region(array, box)
+        self._report()
+        if out is None:
+            return array
+        if not isinstance(out, np.ndarray) or out.dtype != self._dtype or out.size != array.size:
+            raise InvalidArgumentError(
+                f"out must be an array of {array.size} {self._dtype} for this region of {self._describe()}"
+            )
+        out[...] = array.reshape(out.shape)
+        return out
+
+    def write(self, data: ArrayLike, region: Any = None) -> None:
+        """As ``Tensor.write``. `region` is a box of texels, as for `read`; only it moves."""
+        if region is None:
+            super().write(data)
+            return
+        self._require_init("be written")
+        box, shape = self._box(region)
+        count = int(np.prod(shape))
+        array = matching(data, self._dtype, count, f"The region of {self._describe()}")
+        self._native.write_region(array, box)
+        self._report()
+
+    def _box(self, region: Any) -> tuple[Any, tuple[int, ...]]:
+        box, axes = region_of(self._size, region, self._describe())
+        channels = self._shape[len(self._size.axes) :]
+        return box, (*axes, *channels)
+
+    def to_pil(self) -> PillowImage:
+        """The device's contents as a Pillow image: 8-bit images of two dimensions, of 1, 2 (LA) or 4 (RGBA) channels.
+
+        Floats are taken as 0 to 1. Raises InvalidArgumentError for other images, FailedPreconditionError without Pillow.
+        """
+        try:
+            from PIL import Image as pillow
+        except ImportError:
+            raise FailedPreconditionError("to_pil needs Pillow: pip install pillow") from None
+        if self._size.dims != 2 or self._size.layers is not None:
+            raise InvalidArgumentError(
+                f"{self._describe()} is no single picture: read(region=...) a part of it"
+            )
+        array = self.read().reshape(self.height, self.width, self._channels)
+        if array.dtype.kind == "f":
+            array = (np.clip(array, 0, 1) * 255 + 0.5).astype(np.uint8)
+        elif array.dtype != np.uint8:
+            raise InvalidArgumentError(f"Pillow shows 8 bits a channel; {self._describe()} has {array.dtype}")
+        if self._format.vulkan.startswith("B8G8R8A8"):
+            array = array[..., [2, 1, 0, 3]]
+        return pillow.fromarray(array[..., 0] if self._channels == 1 else np.ascontiguousarray(array))
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
 
     @property
     def vk_image(self) -> int:
@@ -165,3 +278,83 @@ class Image(Memory):
     def vk_format(self) -> int:
         """The VkFormat's number."""
         return self._native.vk_format
+
+
+class OpCopyRegion(OpBase):
+    """Copies a box of texels from an image to an image, or between an image and a tensor that holds its texels in dense rows.
+
+    ``OpCopyRegion(image, tensor, source_region=np.s_[10:20, 5:9])``. Regions are indices of ints and slices over all axes
+    but the channels; without one, the whole image. Of a tensor give a view: ``tensor[a:b]``. Texels are copied bit by bit.
+
+    Raises OutOfRangeError for a region beyond its image, InvalidArgumentError where the sizes differ, a region would be
+    copied onto itself or a tensor begins at an offset that texels cannot, ArgumentTypeError for what is no image or tensor.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(
+        self,
+        source: Image | Tensor,
+        target: Image | Tensor,
+        *,
+        source_region: Any = None,
+        target_region: Any = None,
+    ) -> None:
+        sides: list[Any] = []
+        for name, memory, region in (("source", source, source_region), ("target", target, target_region)):
+            if not isinstance(memory, Memory):
+                raise ArgumentTypeError(
+                    f"OpCopyRegion: {name} is a {type(memory).__name__}; give an Image or a Tensor"
+                )
+            if region is None:
+                sides.append(None)
+            elif isinstance(memory, Image):
+                sides.append(memory._box(region)[0])
+            else:
+                raise ArgumentTypeError(
+                    f"OpCopyRegion: {name} is a tensor; give a view of it instead of {name}_region"
+                )
+        self._native = _native.op_copy_region(source._native, sides[0], target._native, sides[1])
+
+
+def _lengths(size: ImageSize) -> tuple[int, int, int, int]:
+    return size.width, size.height, size.depth, size.layers or 1
+
+
+def _check_channels(channels: int, array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> None:
+    if channels == 3:
+        if array.dtype.kind == "f":
+            top: float = 1.0
+        else:
+            top = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else 1
+        dense = ", ".join(map(str, axes))
+        raise InvalidArgumentError(
+            "Vulkan has no storage images of 3 channels; add a fourth: "
+            f"data = np.concatenate([data.reshape({dense}, 3), np.full(({dense}, 1), {top}, data.dtype)], axis={len(axes)})"
+        )
+    if channels not in (1, 2, 4):
+        raise InvalidArgumentError(f"An image has 1, 2 or 4 channels, not {channels}")
+
+
+def _format_of(
+    array: np.ndarray[Any, Any], channels: int, fixed: ImageFormat | None, name: str | None
+) -> ImageFormat:
+    component = array.dtype.name
+    if fixed is not None:
+        if fixed.channels != channels:
+            raise InvalidArgumentError(
+                f"Format {name} has {fixed.channels} channels; the data has {channels}"
+            )
+        if fixed.component != component:
+            raise ArgumentTypeError(
+                f"Format {name} has components of {fixed.component}; the data has {component}. "
+                f"Use mgr.image_t(data.astype(np.{fixed.component}), format={name!r})"
+            )
+        return fixed
+    found = plain_format(component, channels)
+    if found is None:
+        raise ArgumentTypeError(
+            f"dtype {array.dtype} is no component of an image of {channels} channels; use one of "
+            f"{', '.join(component_names())}"
+        )
+    return found

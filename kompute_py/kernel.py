@@ -10,19 +10,20 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _native
-from .algorithm import to_groups
+from .algorithm import made_by, to_groups
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .fence import Fence
 from .memory import DEVICE, Memory
 from .operations import OpBase
 from .reflection import plan_of
+from .sampler import Bindable, SampledImage, Sampler
 from .shader_module import ShaderModule
 from .signature import MISSING, Parameter, Signature
 from .struct_layout import check as check_layout
@@ -250,7 +251,11 @@ class Kernel:
         results: list[tuple[np.ndarray[Any, Any], Memory]] = []
         given = True
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
-            if value is MISSING or isinstance(value, Memory):
+            if parameter.descriptors != 1 and value is not MISSING:
+                memories.append(self._several(parameter, value))
+                given = False  # a list may change: it is not recognized by its identity
+                continue
+            if value is MISSING or isinstance(value, (Memory, Bindable)):
                 memories.append(value)
                 continue
             given = False
@@ -298,8 +303,10 @@ class Kernel:
         uploaded: record OpSyncDevice. Raises what a call raises.
         """
         grid, groups, values, members = self._resolve(args, keywords)
-        for parameter, value in zip(self._signature.parameters, values, strict=True):
-            if value is not MISSING and not isinstance(value, Memory):
+        for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
+            if parameter.descriptors != 1 and value is not MISSING:
+                values[i] = self._several(parameter, value)
+            elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
                 raise ArgumentTypeError(
                     f"{self.name}.bind: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image, whose "
                     "contents every evaluation then uses"
@@ -327,11 +334,25 @@ class Kernel:
         bound: list[Any] = []
         for parameter, value in zip(parameters, values, strict=True):
             if value is not MISSING:
-                self._check(parameter, value)
+                for each in value if parameter.descriptors != 1 else (value,):
+                    self._check(parameter, each)
             bound.append(value)
         return tuple(bound)
 
-    def _check(self, parameter: Parameter, memory: Memory) -> None:
+    def _several(self, parameter: Parameter, value: Any) -> tuple[Any, ...]:
+        """What an array of bindings is given."""
+        what = f"{self.name}: {parameter.name!r}"
+        if not isinstance(value, (list, tuple)) or not all(isinstance(v, (Memory, Bindable)) for v in value):
+            raise ArgumentTypeError(
+                f"{what} is {parameter.type}, an array of {parameter.kind}s: give a list of tensors or images"
+            )
+        if not value or (parameter.descriptors and len(value) != parameter.descriptors):
+            raise InvalidArgumentError(
+                f"{what} is {parameter.type}: it takes {parameter.descriptors or 'at least 1'}, not {len(value)}"
+            )
+        return tuple(value)
+
+    def _check(self, parameter: Parameter, memory: Any) -> None:
         what = f"{self.name}: {parameter.name!r}"
         if memory._manager is not self._manager:
             raise InvalidArgumentError(
@@ -339,12 +360,19 @@ class Kernel:
             )
         if not memory._is_init():
             memory._require_init(f"be {parameter.name!r} of {self.name}")
-        if memory._is_image is not parameter.is_image:
+        is_sampler = parameter.kind == "sampler"
+        is_combined = parameter.kind == "combined image sampler"
+        if (
+            memory._is_image is not parameter.is_image
+            or isinstance(memory, Sampler) is not is_sampler
+            or (isinstance(memory, SampledImage) and not is_combined)
+            or (is_combined and not isinstance(memory, SampledImage))
+        ):
             raise InvalidArgumentError(
                 f"{what} is a {parameter.kind} ({parameter.type}); {memory._describe()} is none: give "
-                f"{'mgr.image(...)' if parameter.is_image else 'mgr.tensor(...)'}"
+                f"{made_by(parameter.kind)}"
             )
-        if parameter.is_image:
+        if parameter.is_image or is_sampler:
             return
         dtype = memory._dtype
         if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None:
@@ -366,7 +394,7 @@ class Kernel:
         what = f"{self.name}: {parameter.name!r}"
         if parameter.is_image or parameter.kind == "sampler":
             raise ArgumentTypeError(
-                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with mgr.image(...)"
+                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with {made_by(parameter.kind)}"
             )
         if isinstance(value, np.ndarray):
             array = value
@@ -423,8 +451,10 @@ class Kernel:
         for parameter, memory in zip(self._signature.parameters, bound, strict=False):
             if not parameter.written or memory is MISSING:
                 continue
+            if parameter.descriptors != 1:
+                memory = memory[0]
             if memory._is_image:
-                shape: tuple[int, ...] = (memory.height, memory.width)
+                shape: tuple[int, ...] = memory._size.axes
             else:
                 shape = memory._shape
             if len(shape) > 3:
@@ -443,23 +473,29 @@ class Kernel:
         return b"" if push is None else push.pack(members, self.name)
 
     def _dispatch(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> Any:
-        """The native operation. Binding i of set 0 is place i of what the core takes; gaps repeat the first memory."""
-        places: dict[int, Any] = {
-            parameter.binding: memory._native
-            for parameter, memory in zip(self._signature.parameters, bound, strict=True)
-            if memory is not MISSING and parameter.set == 0
-        }
-        filler = next(iter(places.values()), None)
-        top = max((p.binding for p in self._signature.parameters if p.set == 0), default=-1)
-        natives = [places.get(i, filler) for i in range(top + 1)] if filler is not None else []
+        """The native operation."""
+        arguments = []
+        for parameter, given in zip(self._signature.parameters, bound, strict=True):
+            if given is MISSING:
+                continue
+            for element, each in enumerate(given if parameter.descriptors != 1 else (given,)):
+                native = each._native
+                memory, sampler = (
+                    native
+                    if type(native) is tuple
+                    else (None, native)
+                    if isinstance(each, Sampler)
+                    else (native, None)
+                )
+                arguments.append((parameter.set, parameter.binding, element, memory, sampler))
         algorithm = self._manager._native.algorithm(
-            self._native, natives, groups, self._special.data, self._special.entries, push
+            self._native, arguments, groups, self._special.data, self._special.entries, push
         )
         algorithm.name = self.name
         return _native.op_bound_dispatch(algorithm, groups, push)
 
     def _recorded(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> _Call:
-        key = tuple(map(id, bound))
+        key = tuple(map(id, _flat(bound)))
         calls = self._calls
         call = calls.get(key)
         if call is not None:
@@ -473,7 +509,7 @@ class Kernel:
         calls[key] = call
         # What is recorded keeps its memory: it must not outlive the tensors that it was recorded for.
         forget = _Forget(weakref.ref(self), key)
-        call.watchers = [weakref.ref(memory, forget) for memory in bound if memory is not MISSING]
+        call.watchers = [weakref.ref(memory, forget) for memory in _flat(bound) if memory is not MISSING]
         while len(calls) > _MOST_CALLS:
             self._drop(next(iter(calls)))
         return call
@@ -586,10 +622,19 @@ class _Forget:
             kernel._drop(self._key)
 
 
+def _flat(bound: Iterable[Any]) -> Iterator[Any]:
+    """The objects of bound arguments, of which one may be a tuple."""
+    for each in bound:
+        if type(each) is tuple:
+            yield from each
+        else:
+            yield each
+
+
 def upload(memories: Iterable[Any]) -> None:
     """Uploads the host copies of those that were never on the device. What has no host copy yet needs none for that."""
-    for memory in memories:
-        if memory is MISSING or memory._memory_type is not DEVICE or memory._native.on_device:
+    for memory in _flat(memories):
+        if not isinstance(memory, Memory) or memory._memory_type is not DEVICE or memory._native.on_device:
             continue
         if not memory._native.host_copy_made:
             continue

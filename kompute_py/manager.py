@@ -29,9 +29,11 @@ from .errors import (
 )
 from .host_memory import HostBufferSemantics, from_host
 from .image import Image
+from .image_shapes import parse_format, size_of
 from .kernel import Kernel
 from .memory import DEVICE, Memory, to_memory_type
 from .options import resolve_options, string_tuple
+from .sampler import Sampler
 from .sequence import Sequence
 from .tensor import Tensor, buffer_tensor
 
@@ -324,20 +326,25 @@ class Manager:
         num_channels: int | None = None,
         memory_type: MemoryTypes | str | None = None,
         *,
-        tensor_type: MemoryTypes | str | None = None,
         format: str | None = None,
+        **options: Any,
     ) -> Image:
         """An Image of `data`; converted to float32, but uint8 data stays uint8, and `format` keeps the data's dtype.
 
-        `width`, `height` and `num_channels` (1, 2 or 4) default from an (h, w) or (h, w, c) array. uint8 gives the integer
-        format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives unorm, and other GLSL names work likewise.
-        Raises InvalidArgumentError where the sizes do not fit the data, there are three channels, or the format is unknown or
-        not supported by the device; ArgumentTypeError for a dtype that the format does not have.
+        `width`, `height` and `num_channels` (1, 2 or 4) default from an (h, w) or (h, w, c) array; a Pillow image is one. uint8
+        gives the integer format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives unorm, and other GLSL and Vulkan
+        names work likewise (`image_formats` lists them).
+
+        Options: `dims` (1, 2 or 3 dimensions), `depth`, `layers` (an array of so many layers; True takes the array's first
+        axis), and `tensor_type`, the older name of `memory_type`. The array's axes are (layers,) (depth,) height, width (, c).
+
+        Raises InvalidArgumentError where the sizes do not fit the data, there are three channels, or the format is unknown;
+        UnimplementedError where the device does not have the format; ArgumentTypeError for a dtype that the format does not have.
         """
         array = to_array(data)
         keep = format is not None or array.dtype == np.uint8
         return self._make_image(
-            array, width, height, num_channels, memory_type, tensor_type, format, not keep
+            array, width, height, num_channels, memory_type, as_float=not keep, format=format, **options
         )
 
     def image_t(
@@ -347,12 +354,46 @@ class Manager:
         height: int | None = None,
         num_channels: int | None = None,
         memory_type: MemoryTypes | str | None = None,
-        *,
-        tensor_type: MemoryTypes | str | None = None,
-        format: str | None = None,
+        **options: Any,
     ) -> Image:
         """An Image of `data` in the data's own dtype: integers of 8, 16 or 32 bits, float16 or float32. See `image`."""
-        return self._make_image(data, width, height, num_channels, memory_type, tensor_type, format, False)
+        return self._make_image(data, width, height, num_channels, memory_type, **options)
+
+    def image_empty(
+        self,
+        shape: int | tuple[int, ...],
+        format: str = "rgba32f",
+        memory_type: MemoryTypes | str | None = None,
+        *,
+        dims: int = 2,
+        layers: bool = False,
+    ) -> Image:
+        """An Image of `shape`, its axes without the channels, with undefined contents: no data is copied.
+
+        `shape` is (height, width) by default, width with ``dims=1``, (depth, height, width) with ``dims=3``, and begins with
+        the number of layers where `layers` is True. Raises what `image` raises.
+        """
+        wanted = as_shape(shape)
+        size = size_of(wanted, dims, None, None, None, True if layers else None)
+        if len(wanted) != len(size.axes):
+            raise InvalidArgumentError(
+                f"shape {wanted} has {len(wanted)} axes; an image with dims={dims}{', layers=True' if layers else ''} has "
+                f"{len(size.axes)}, without its channels"
+            )
+        return Image._empty(self, size, parse_format(format), to_memory_type(memory_type))
+
+    def sampler(
+        self, filter: str = "nearest", address: str | Iterable[str] = "clamp_to_edge", **options: Any
+    ) -> Sampler:
+        """A Sampler: how shaders read images between texels and beyond the edge. See `kp.Sampler` for the arguments."""
+        return Sampler(self, filter, address if isinstance(address, str) else list(address), **options)
+
+    def image_formats(self) -> dict[str, tuple[str, ...]]:
+        """What this device can do with images of each format: any of "store", "sample", "filter".
+
+        The keys are GLSL's names, or names in their manner; formats that the device does not have are left out.
+        """
+        return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
 
     def _make_image(
         self,
@@ -361,28 +402,12 @@ class Manager:
         height: Any,
         num_channels: Any,
         memory_type: Any,
-        tensor_type: Any,
-        format: str | None,
-        as_float: bool,
+        *,
+        tensor_type: Any = None,
+        **options: Any,
     ) -> Image:
         where = to_memory_type(memory_type, tensor_type)
-        return Image(self, data, width, height, num_channels, where, format=format, as_float=as_float)
-
-    def _adopt_image(
-        self,
-        image: Image,
-        array: np.ndarray[Any, Any],
-        width: int,
-        height: int,
-        channels: int,
-        component: str,
-        normalized: bool,
-        where: MemoryTypes,
-    ) -> None:
-        native = self._native.image(array, width, height, channels, component, normalized, where)
-        shape = (height, width) if channels == 1 and array.ndim != 3 else (height, width, channels)
-        image._adopt(native, self, shape, array.dtype, array.size, where)
-        self._after(where)
+        return Image(self, data, width, height, num_channels, where, **options)
 
     def _after(self, where: MemoryTypes) -> None:
         if where is not DEVICE:

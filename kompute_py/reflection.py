@@ -9,7 +9,6 @@ import numpy as np
 
 from . import _native
 from .constants import PushBlock, SpecConstants
-from .errors import UnimplementedError
 from .struct_layout import BUFFERS, element_dtype
 
 
@@ -55,6 +54,7 @@ class ShaderPlan:
         "blocks",
         "push",
         "push_constants",
+        "refusal",
         "required",
         "slots",
         "spec",
@@ -65,20 +65,22 @@ class ShaderPlan:
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         bindings = []
         required = []
+        # Why tensors by position cannot serve this shader; "" where they can.
+        self.refusal = ""
         # Layouts by binding, to check structured dtypes against.
         self.blocks: dict[int, Mapping[str, Any]] = {}
         for b in reflected["bindings"]:
             name = b["name"] or b["block_name"]
             used = b["access"] != "none"
             if used and b["set"] != 0:
-                raise UnimplementedError(
-                    f"The shader's {b['kind']} {name!r} is in descriptor set {b['set']}; only set 0 is bound: "
-                    "declare layout(set = 0, binding = ...)"
+                self.refusal = (
+                    f"The shader's {b['kind']} {name!r} is in descriptor set {b['set']}; an algorithm binds set 0 by position: "
+                    "declare layout(set = 0, binding = ...), or use mgr.kernel, which binds by name"
                 )
-            if used and b["count"] != 1:
-                raise UnimplementedError(
-                    f"The shader's binding {b['binding']} ({name!r}) is an array of {b['kind']}s; "
-                    "give each one a binding number of its own"
+            elif used and b["count"] != 1:
+                self.refusal = (
+                    f"The shader's binding {b['binding']} ({name!r}) is an array of {b['kind']}s; give each one a binding "
+                    "number of its own, or use mgr.kernel, which takes a list there"
                 )
             is_buffer = b["kind"] in BUFFERS
             dtype = element_dtype(b["layout"]) if is_buffer else None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py.image import parse_format
+from kompute_py.image_shapes import parse_format
 
 MEMORY_TYPES = list(kp.MemoryTypes.__members__)
 
@@ -68,7 +68,10 @@ def test_uint8_stays_integer(mgr):
     ],
 )  # fmt: skip
 def test_format_names(name, expected):
-    assert parse_format(name) == expected
+    found = parse_format(name)
+    normalized = found.scalar == "float" and not found.component.startswith("float")
+    assert (found.channels, found.component, normalized) == expected
+    assert parse_format(found.vulkan) is found is parse_format(f"VK_FORMAT_{found.vulkan}")
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,7 @@ void bind_context(py::module_& m) {
         .def_property_readonly("host_import_alignment",
                                [](const Context& c) { return c.device().physical().host_import_alignment; })
         .def("image", &make_image)
+        .def("sampler", &make_sampler)
         .def("algorithm", &make_algorithm)
         .def("shader",
              [](const Context& c, const py::bytes& spirv) {

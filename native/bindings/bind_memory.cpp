@@ -136,35 +136,6 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     return make();
 }
 
-std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width,
-                                  int64_t height, int64_t channels, const std::string& component,
-                                  bool normalized, int type) {
-    context.device().require_open("make an image");
-    if (type < 0 || type > 3)
-        throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
-    ImageShape shape;
-    shape.width = static_cast<uint32_t>(std::clamp<int64_t>(width, 0, UINT32_MAX));
-    shape.height = static_cast<uint32_t>(std::clamp<int64_t>(height, 0, UINT32_MAX));
-    shape.channels = static_cast<uint32_t>(std::clamp<int64_t>(channels, 0, UINT32_MAX));
-    shape.component = component;
-    shape.normalized = normalized;
-    const void* source = nullptr;
-    if (!data.is_none()) {
-        const Bytes bytes = bytes_of(py::reinterpret_borrow<py::array>(data), false);
-        const uint64_t wanted =
-            uint64_t{shape.width} * shape.height * shape.channels * py::dtype(component).itemsize();
-        if (bytes.size != wanted)
-            throw Error(ErrorKind::invalid_argument, "The data has " + std::to_string(bytes.size) +
-                                                         " bytes, but a " + std::to_string(width) + " x " +
-                                                         std::to_string(height) + " x " +
-                                                         std::to_string(channels) + " image of " + component +
-                                                         " has " + std::to_string(wanted));
-        source = bytes.data;
-    }
-    const py::gil_scoped_release unlocked;
-    return std::make_shared<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
-}
-
 void bind_memory(py::module_& m) {
     py::class_<Resource, std::shared_ptr<Resource>>(m, "Memory")
         .def_property_readonly("nbytes", &Resource::nbytes)
@@ -245,14 +216,6 @@ void bind_memory(py::module_& m) {
             const uint64_t address = v.buffer().device_address();
             return address ? address + v.offset() : 0;
         });
-
-    py::class_<Image, Resource, std::shared_ptr<Image>>(m, "Image")
-        .def_property_readonly("width", [](const Image& i) { return i.shape().width; })
-        .def_property_readonly("height", [](const Image& i) { return i.shape().height; })
-        .def_property_readonly("channels", [](const Image& i) { return i.shape().channels; })
-        .def_property_readonly("vk_image", [](const Image& i) { return handle_value(i.handle()); })
-        .def_property_readonly("vk_image_view", [](const Image& i) { return handle_value(i.view()); })
-        .def_property_readonly("vk_format", [](const Image& i) { return static_cast<int>(i.format()); });
 }
 
 }  // namespace kp

@@ -104,8 +104,46 @@ Specialization specialization_of(const py::bytes& data, const SpecializationMap&
     return result;
 }
 
+namespace {
+
+// Place i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five says where it goes:
+// (set, binding, element, memory or None, sampler or None).
+std::vector<Argument> arguments_of(const py::sequence& arguments) {
+    std::vector<Argument> result;
+    result.reserve(arguments.size());
+    uint32_t position = 0;
+    for (const py::handle each : arguments) {
+        Argument argument;
+        argument.binding = position++;
+        py::detail::make_caster<ResourceRange> range;
+        if (range.load(each, false)) {
+            argument.range = py::detail::cast_op<ResourceRange>(range);
+        } else if (py::isinstance<Sampler>(each)) {
+            argument.sampler = each.cast<std::shared_ptr<Sampler>>();
+        } else if (py::isinstance<py::tuple>(each)) {
+            const auto parts = py::reinterpret_borrow<py::tuple>(each);
+            if (parts.size() == 5) {
+                argument.set = parts[0].cast<uint32_t>();
+                argument.binding = parts[1].cast<uint32_t>();
+                argument.element = parts[2].cast<uint32_t>();
+            }
+            const py::object memory = parts[parts.size() - 2], sampler = parts[parts.size() - 1];
+            if (!memory.is_none()) argument.range = memory.cast<ResourceRange>();
+            if (!sampler.is_none()) argument.sampler = sampler.cast<std::shared_ptr<Sampler>>();
+        } else if (each.is_none()) {
+            continue;
+        } else {
+            throw Error(ErrorKind::argument_type, "An algorithm binds memory and samplers");
+        }
+        result.push_back(std::move(argument));
+    }
+    return result;
+}
+
+}  // namespace
+
 std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
-                                          std::vector<ResourceRange> memories,
+                                          const py::sequence& arguments,
                                           const std::array<int64_t, 3>& workgroup, const py::bytes& spec,
                                           const SpecializationMap& map, const py::bytes& push) {
     context.device().require_open("make an algorithm");
@@ -114,9 +152,10 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
         groups[i] = static_cast<uint32_t>(std::clamp<int64_t>(workgroup[i], 0, UINT32_MAX));
     const Specialization constants = specialization_of(spec, map);
     std::string push_constants(push);
+    std::vector<Argument> bound = arguments_of(arguments);
     // Compiling a pipeline takes milliseconds; other threads may run meanwhile.
     const py::gil_scoped_release unlocked;
-    return std::make_shared<Algorithm>(context.shared(), std::move(shader), std::move(memories), groups,
+    return std::make_shared<Algorithm>(context.shared(), std::move(shader), std::move(bound), groups,
                                        constants, std::move(push_constants));
 }
 
@@ -228,7 +267,8 @@ void bind_shader(py::module_& m) {
                                [](const Algorithm& a) { return handle_value(a.pipeline().layout->handle); })
         .def_property_readonly("vk_descriptor_sets", [](const Algorithm& a) {
             py::list sets;
-            if (a.set() != VK_NULL_HANDLE) sets.append(handle_value(a.set()));
+            for (const VkDescriptorSet set : a.sets())
+                if (set != VK_NULL_HANDLE) sets.append(handle_value(set));
             return sets;
         });
 }

@@ -24,6 +24,7 @@ void bind_memory(py::module_& m);
 void bind_host_import(py::module_& m);
 void bind_dlpack(py::module_& m);
 void bind_buffer_protocol(py::module_& m);
+void bind_image(py::module_& m);
 void bind_shader(py::module_& m);
 void bind_operation(py::module_& m);
 void bind_stream(py::module_& m);
@@ -63,12 +64,16 @@ void collect_orphans(bool wait);
 [[nodiscard]] std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array,
                                                    uint64_t padded, bool read_only,
                                                    const py::object& on_done);
-[[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, int64_t width,
-                                                int64_t height, int64_t channels,
-                                                const std::string& component, bool normalized, int type);
+[[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, uint32_t dims,
+                                                bool arrayed, const std::array<int64_t, 4>& size,
+                                                const std::string& format, int type);
+[[nodiscard]] std::shared_ptr<Sampler> make_sampler(const Context& context, const std::string& filter,
+                                                    const std::array<std::string, 3>& address,
+                                                    const std::string& border, bool integer_border,
+                                                    bool unnormalized);
 using SpecializationMap = std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>;  // id, offset, size
 [[nodiscard]] std::shared_ptr<Algorithm>
-make_algorithm(const Context& context, std::shared_ptr<Shader> shader, std::vector<ResourceRange> memories,
+make_algorithm(const Context& context, std::shared_ptr<Shader> shader, const py::sequence& arguments,
                const std::array<int64_t, 3>& workgroup, const py::bytes& spec, const SpecializationMap& map,
                const py::bytes& push);
 

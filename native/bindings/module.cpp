@@ -14,6 +14,7 @@ PYBIND11_MODULE(_native, m) {
     kp::bind_fence(m);
     kp::bind_mapping(m);
     kp::bind_context(m);
+    kp::bind_image(m);
     kp::bind_shader_compile(m);
     kp::bind_shader_check(m);
 }

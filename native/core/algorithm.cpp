@@ -15,15 +15,20 @@ std::string describe(const BindingInfo& binding) {
     return "binding " + std::to_string(binding.binding) + (name.empty() ? "" : " ('" + name + "')");
 }
 
-constexpr uint32_t spirv_dim_2d = 1;
+// SpvDim of an image.
+uint32_t dim_of(const ImageShape& shape) { return shape.dims - 1; }
 
-ScalarKind scalar_of(const ImageShape& shape) {
-    if (shape.normalized || shape.component.starts_with("float")) return ScalarKind::floating;
-    return shape.component.starts_with("u") ? ScalarKind::unsigned_int : ScalarKind::signed_int;
+std::string name_of(uint32_t dim, bool arrayed, bool multisampled) {
+    constexpr const char* names[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
+    return std::string(dim < std::size(names) ? names[dim] : "?") + (multisampled ? "MS" : "") +
+           (arrayed ? "Array" : "");
 }
 
 UseKind use_of(const BindingInfo& binding) {
     if (binding.kind == DescriptorKind::uniform_buffer) return UseKind::uniform_read;
+    if (binding.kind == DescriptorKind::sampled_image ||
+        binding.kind == DescriptorKind::combined_image_sampler)
+        return UseKind::sampled_read;
     switch (binding.access) {
     case Access::read: return UseKind::shader_read;
     case Access::write: return UseKind::shader_write;
@@ -34,21 +39,24 @@ UseKind use_of(const BindingInfo& binding) {
 }  // namespace
 
 Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shader,
-                     std::vector<ResourceRange> ranges, std::array<uint32_t, 3> workgroup,
+                     std::vector<Argument> arguments, std::array<uint32_t, 3> workgroup,
                      const Specialization& constants, std::string push_constants)
     : Object(std::move(owner), ObjectKind::algorithm),
       shader_(std::move(shader)),
-      ranges_(std::move(ranges)),
+      arguments_(std::move(arguments)),
       workgroup_(workgroup),
       push_constants_(std::move(push_constants)) {
     if (!shader_->belongs_to(device()))
         throw Error(ErrorKind::invalid_argument, "The shader belongs to another Manager");
-    for (size_t i = 0; i < ranges_.size(); ++i) {
-        if (&ranges_[i].resource->device() != &device())
+    for (const Argument& argument : arguments_) {
+        const bool foreign = (argument.range.resource && &argument.range.resource->device() != &device()) ||
+                             (argument.sampler && argument.sampler->device() != &device());
+        if (foreign)
             throw Error(ErrorKind::invalid_argument,
-                        "Memory object " + std::to_string(i) + " (" + ranges_[i].label() +
+                        "Memory object " + std::to_string(argument.binding) + " (" +
+                            (argument.range.resource ? argument.range.label() : "a sampler") +
                             ") belongs to another Manager; an algorithm binds objects of its own");
-        ranges_[i].resource->require_init("bind");
+        if (argument.range.resource) argument.range.resource->require_init("bind");
     }
     const ShaderInfo& info = shader_->info();
     const uint64_t block = info.push_constants ? info.push_constants->size : 0;
@@ -56,60 +64,136 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         throw Error(ErrorKind::invalid_argument,
                     "Push constants of " + std::to_string(push_constants_.size()) +
                         " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
-    for (const auto& binding : info.bindings) {
-        if (binding.set != 0)
-            throw Error(ErrorKind::invalid_argument,
-                        "The shader's " + describe(binding) + " is in descriptor set " +
-                            std::to_string(binding.set) +
-                            ", but an algorithm binds set 0 only. Declare it with set = 0");
-        if (binding.count != 1)
-            throw Error(
-                ErrorKind::invalid_argument,
-                "The shader's " + describe(binding) +
-                    " is an array of descriptors, but an algorithm binds one memory object to each binding");
-        if (binding.binding >= ranges_.size())
-            throw Error(ErrorKind::invalid_argument, "Too few tensors: the shader's " + describe(binding) +
-                                                         " needs memory object number " +
-                                                         std::to_string(binding.binding) + ", but " +
-                                                         std::to_string(ranges_.size()) + " were given");
-    }
-    pipeline_ = device().pipelines().pipeline(shader_, constants);
-    if (pipeline_->layout->sets.empty()) return;
-    set_ = device().pipelines().allocate_set(*pipeline_->layout, 0, info);
+    const DescriptorCounts counts = count_descriptors();
+    pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
+    const PipelineLayout& layout = *pipeline_->layout;
+    if (layout.sets.empty()) return;
     try {
+        handles_.resize(layout.sets.size(), VK_NULL_HANDLE);
+        for (uint32_t set = 0; set < layout.sets.size(); ++set) {
+            if (layout.descriptors[set].empty()) continue;
+            sets_.push_back(device().pipelines().allocate_set(layout, set));
+            handles_[set] = sets_.back().handle;
+        }
         // Compiling took its time: under the lock nobody destroys what is bound.
         const std::lock_guard lock(device().graph_mutex());
-        for (const auto& range : ranges_) range.resource->require_init("bind");
-        for (const auto& binding : info.bindings) bind(binding, ranges_[binding.binding]);
+        for (const Argument& argument : arguments_)
+            if (argument.range.resource) argument.range.resource->require_init("bind");
+        for (const auto& binding : info.bindings) {
+            const uint32_t count = counts.of(binding);
+            for (uint32_t element = 0; element < count; ++element)
+                if (const Argument* argument = find(binding.set, binding.binding, element))
+                    bind(binding, *argument);
+        }
     } catch (...) {
-        device().pipelines().free_set(set_);
+        free_sets();
         throw;
     }
 }
 
 Algorithm::~Algorithm() { finalize(); }
 
-void Algorithm::bind(const BindingInfo& binding, const ResourceRange& range) {
-    Resource& resource = *range.resource;
+const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element) const noexcept {
+    // Nearly always argument i is binding i of set 0.
+    if (binding < arguments_.size()) {
+        const Argument& likely = arguments_[binding];
+        if (likely.set == set && likely.binding == binding && likely.element == element) return &likely;
+    }
+    for (const Argument& argument : arguments_)
+        if (argument.set == set && argument.binding == binding && argument.element == element)
+            return &argument;
+    return nullptr;
+}
+
+DescriptorCounts Algorithm::count_descriptors() const {
+    DescriptorCounts counts;
+    for (const auto& binding : shader_->info().bindings) {
+        uint32_t given = 0;
+        for (const Argument& argument : arguments_)
+            if (argument.set == binding.set && argument.binding == binding.binding)
+                given = std::max(given, argument.element + 1);
+        if (binding.count == 0) counts.runtime.push_back({binding.set, binding.binding, std::max(given, 1u)});
+        if (binding.access == Access::none) continue;
+        const uint32_t needed = std::max(binding.count, 1u);
+        if (given > needed && binding.count != 0)
+            throw Error(ErrorKind::invalid_argument,
+                        "The shader's " + describe(binding) + " is an array of " + std::to_string(needed) +
+                            " " + to_string(binding.kind) + "s; " + std::to_string(given) + " were given");
+        for (uint32_t element = 0; element < std::max(needed, given); ++element)
+            if (!find(binding.set, binding.binding, element))
+                throw Error(ErrorKind::invalid_argument,
+                            "Too few tensors: the shader's " + describe(binding) +
+                                (binding.set ? " of set " + std::to_string(binding.set) : "") +
+                                (binding.count == 1 ? "" : ", element " + std::to_string(element) + ",") +
+                                " needs a memory object, and none was given");
+    }
+    return counts;
+}
+
+void Algorithm::check() const {
+    require_init("dispatch");
+    for (const Argument& argument : arguments_)
+        if (argument.range.resource) argument.range.resource->require_init("use");
+}
+
+void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
+    const ResourceRange& range = argument.range;
     const auto& limits = device().limits();
     VkDescriptorBufferInfo buffer_info{};
     VkDescriptorImageInfo image_info{};
     VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-    write.dstSet = set_.handle;
+    write.dstSet = handles_[binding.set];
     write.dstBinding = binding.binding;
+    write.dstArrayElement = argument.element;
     write.descriptorCount = 1;
     write.descriptorType = PipelineStore::descriptor_type(binding.kind);
 
-    const auto wrong_kind = [&](const char* given) {
+    const auto wrong_kind = [&](const std::string& given) {
         throw Error(ErrorKind::invalid_argument, "The shader's " + describe(binding) + " is a " +
                                                      to_string(binding.kind) + ", but memory object number " +
                                                      std::to_string(binding.binding) + " is " + given);
     };
+    // What a binding that is declared and not used would have to be does not matter, as long as it is of the kind.
+    const bool used = binding.access != Access::none;
+    const auto image_of = [&]() -> const Image& {
+        auto* image = dynamic_cast<Image*>(range.resource.get());
+        if (!image) wrong_kind(range.resource ? "a tensor. Use mgr.image() for it" : "a sampler alone");
+        const ImageShape& shape = image->shape();
+        if (used && (binding.image_dim != dim_of(shape) || binding.image_arrayed != shape.arrayed ||
+                     binding.image_multisampled))
+            wrong_kind("a " + kp::describe(shape) + ", and the shader declares dimension " +
+                       name_of(binding.image_dim, binding.image_arrayed, binding.image_multisampled) +
+                       ": declare " + name_of(dim_of(shape), shape.arrayed, false) +
+                       ", or make another image");
+        if (used && binding.image_scalar != shape.format->scalar)
+            wrong_kind(
+                "a " + kp::describe(shape) +
+                ". A shader sees float and normalized components as image2D (sampler2D), signed ones as "
+                "iimage2D, unsigned ones as uimage2D");
+        return *image;
+    };
+    const auto sampled = [&](const Image& image) {
+        if (!image.sampleable())
+            throw Error(ErrorKind::unimplemented,
+                        "The " + image.label() + ", a " + kp::describe(image.shape()) +
+                            ", cannot be sampled on this device: use a storage image");
+    };
+    const auto check_filter = [&](const Image& image, const Sampler& sampler) {
+        if (sampler.info().linear && !image.filterable())
+            throw Error(ErrorKind::invalid_argument,
+                        "The " + image.label() + ", a " + kp::describe(image.shape()) +
+                            ", cannot be filtered on this device: use a sampler with filter=\"nearest\"");
+        if (sampler.info().unnormalized && (image.shape().dims == 3 || image.shape().arrayed))
+            throw Error(ErrorKind::invalid_argument,
+                        "A sampler with unnormalized coordinates reads 1D and 2D images, "
+                        "not a " +
+                            kp::describe(image.shape()));
+    };
     switch (binding.kind) {
     case DescriptorKind::storage_buffer:
     case DescriptorKind::uniform_buffer: {
-        auto* buffer = dynamic_cast<Buffer*>(&resource);
-        if (!buffer) wrong_kind("an image. Use mgr.tensor() for it");
+        auto* buffer = dynamic_cast<Buffer*>(range.resource.get());
+        if (!buffer) wrong_kind(range.resource ? "an image. Use mgr.tensor() for it" : "a sampler");
         const bool uniform = binding.kind == DescriptorKind::uniform_buffer;
         const uint64_t limit = uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
         if (range.size > limit)
@@ -126,7 +210,7 @@ void Algorithm::bind(const BindingInfo& binding, const ResourceRange& range) {
             throw Error(
                 ErrorKind::invalid_argument,
                 "The shader's " + describe(binding) + " cannot begin at byte " +
-                    std::to_string(range.offset) + " of the " + resource.label() +
+                    std::to_string(range.offset) + " of the " + range.resource->label() +
                     ": on this device it must be a multiple of " + std::to_string(alignment) + " bytes (" +
                     (uniform ? "minUniformBufferOffsetAlignment" : "minStorageBufferOffsetAlignment") +
                     "). Slice there, bind the whole tensor and pass the first element's number as a push "
@@ -136,52 +220,75 @@ void Algorithm::bind(const BindingInfo& binding, const ResourceRange& range) {
         break;
     }
     case DescriptorKind::storage_image: {
-        auto* image = dynamic_cast<Image*>(&resource);
-        if (!image) wrong_kind("a tensor. Use mgr.image() for it");
-        // What a binding that is declared and not used would have to be does not matter.
-        const bool used = binding.access != Access::none;
-        if (used &&
-            (binding.image_dim != spirv_dim_2d || binding.image_arrayed || binding.image_multisampled))
-            wrong_kind("a two-dimensional image of one layer. Declare it as image2D");
-        if (used && binding.image_scalar != scalar_of(image->shape()))
-            wrong_kind(
-                ("an image of " + std::string(image->shape().normalized ? "normalized " : "") +
-                 image->shape().component +
-                 ". A shader sees float and normalized components as image2D, signed ones as iimage2D, "
-                 "unsigned ones as uimage2D")
-                    .c_str());
-        image_info = {VK_NULL_HANDLE, image->view(), VK_IMAGE_LAYOUT_GENERAL};
+        const Image& image = image_of();
+        if (!image.storable())
+            throw Error(ErrorKind::unimplemented, "The " + image.label() + ", a " +
+                                                      kp::describe(image.shape()) +
+                                                      ", cannot be stored to on this device: sample it");
+        image_info = {VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    case DescriptorKind::combined_image_sampler: {
+        const Image& image = image_of();
+        if (!argument.sampler) wrong_kind("an image with no sampler. Pass image.sampled(filter=...)");
+        sampled(image);
+        check_filter(image, *argument.sampler);
+        image_info = {argument.sampler->handle(), image.view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    case DescriptorKind::sampled_image: {
+        const Image& image = image_of();
+        sampled(image);
+        image_info = {VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    case DescriptorKind::sampler: {
+        if (!argument.sampler || range.resource) wrong_kind("memory. Pass mgr.sampler(...)");
+        image_info = {argument.sampler->handle(), VK_NULL_HANDLE, VK_IMAGE_LAYOUT_UNDEFINED};
         write.pImageInfo = &image_info;
         break;
     }
     default:
-        throw Error(ErrorKind::unimplemented,
-                    "The shader's " + describe(binding) + " is a " + to_string(binding.kind) +
-                        ", but an algorithm binds storage buffers, uniform buffers and storage "
-                        "images. Use one of these");
+        throw Error(ErrorKind::unimplemented, "The shader's " + describe(binding) + " is a " +
+                                                  to_string(binding.kind) +
+                                                  ", but an algorithm binds storage and uniform buffers, "
+                                                  "storage and sampled images, and samplers. "
+                                                  "Use one of these");
     }
     device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
-    if (binding.access != Access::none) uses_.push_back({range, use_of(binding)});
+    if (used && range.resource) uses_.push_back({range, use_of(binding)});
 }
 
 void Algorithm::set_name(const std::string& name) {
     Object::set_name(name);
-    device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set_.handle), name);
+    for (const auto& set : sets_)
+        device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set.handle), name);
+}
+
+void Algorithm::free_sets() noexcept {
+    for (const auto& set : sets_) device().pipelines().free_set(set);
+    sets_.clear();
 }
 
 void Algorithm::release(std::vector<Point> points) {
-    if (set_.handle == VK_NULL_HANDLE) return;
+    if (sets_.empty()) return;
+    if (points.empty()) {
+        free_sets();
+        return;
+    }
     struct SetOwner {
         Device& device;
-        DescriptorSet set;
-        SetOwner(Device& d, DescriptorSet s) : device(d), set(s) {}
-        ~SetOwner() { device.pipelines().free_set(set); }
+        std::vector<DescriptorSet> sets;
+        SetOwner(Device& d, std::vector<DescriptorSet> s) : device(d), sets(std::move(s)) {}
+        ~SetOwner() {
+            for (const auto& set : sets) device.pipelines().free_set(set);
+        }
     };
-    const DescriptorSet set = std::exchange(set_, {});
-    if (points.empty())
-        device().pipelines().free_set(set);
-    else
-        device().retired().push(std::move(points), std::make_shared<SetOwner>(device(), set));
+    device().retired().push(std::move(points), std::make_shared<SetOwner>(device(), std::move(sets_)));
+    sets_.clear();
 }
 
 }  // namespace kp

@@ -5,15 +5,25 @@
 #include "object.hpp"
 #include "pipeline_store.hpp"
 #include "resource_range.hpp"
+#include "sampler.hpp"
 
 namespace kp {
 
+// What one descriptor of a shader is given: memory, a sampler, or both.
+struct Argument {
+    uint32_t set = 0;
+    uint32_t binding = 0;
+    uint32_t element = 0;  // of an array of descriptors
+    ResourceRange range;
+    std::shared_ptr<Sampler> sampler;
+};
+
 class Algorithm final : public Object {
 public:
-    // Binding i of set 0 is ranges[i]. `push_constants` is the default of its dispatches: the block's size or empty.
-    Algorithm(std::shared_ptr<Device> device, std::shared_ptr<Shader> shader,
-              std::vector<ResourceRange> ranges, std::array<uint32_t, 3> workgroup,
-              const Specialization& constants, std::string push_constants);
+    // `push_constants` is the default of its dispatches: the block's size or empty. Arguments that no binding takes are kept
+    // alive and not used.
+    Algorithm(std::shared_ptr<Device> device, std::shared_ptr<Shader> shader, std::vector<Argument> arguments,
+              std::array<uint32_t, 3> workgroup, const Specialization& constants, std::string push_constants);
     ~Algorithm() override;
 
     struct Binding {
@@ -25,21 +35,28 @@ public:
     [[nodiscard]] const Pipeline& pipeline() const noexcept { return *pipeline_; }
     [[nodiscard]] std::array<uint32_t, 3> workgroup() const noexcept { return workgroup_; }
     [[nodiscard]] const std::string& push_constants() const noexcept { return push_constants_; }
-    [[nodiscard]] const std::vector<ResourceRange>& ranges() const noexcept { return ranges_; }
+    // Throws Error(failed_precondition) when it, or what is bound, was destroyed.
+    void check() const;
     // What a dispatch touches; unused bindings are left out.
     [[nodiscard]] const std::vector<Binding>& uses() const noexcept { return uses_; }
     void set_name(const std::string& name) override;
-    [[nodiscard]] VkDescriptorSet set() const noexcept { return set_.handle; }
+    // By set number; null where the shader has no binding in a set.
+    [[nodiscard]] const std::vector<VkDescriptorSet>& sets() const noexcept { return handles_; }
 
 private:
     void release(std::vector<Point> points) override;
-    void bind(const BindingInfo& info, const ResourceRange& range);
+    void bind(const BindingInfo& info, const Argument& argument);
+    [[nodiscard]] const Argument* find(uint32_t set, uint32_t binding, uint32_t element) const noexcept;
+    // How many descriptors each array of run-time length has, which is how many arguments it is given.
+    [[nodiscard]] DescriptorCounts count_descriptors() const;
+    void free_sets() noexcept;
 
     std::shared_ptr<Shader> shader_;
     std::shared_ptr<Pipeline> pipeline_;
-    std::vector<ResourceRange> ranges_;
+    std::vector<Argument> arguments_;
     std::vector<Binding> uses_;
-    DescriptorSet set_;
+    std::vector<DescriptorSet> sets_;
+    std::vector<VkDescriptorSet> handles_;
     std::array<uint32_t, 3> workgroup_;
     std::string push_constants_;
 };

@@ -3,6 +3,7 @@
 #include "error.hpp"
 #include "pipeline_store.hpp"
 #include "resource.hpp"
+#include "sampler.hpp"
 #include "staging.hpp"
 
 #include <algorithm>
@@ -158,6 +159,7 @@ void Device::create_device(const DeviceOptions& options) {
     }
     memory_ = std::make_unique<MemoryAllocator>(*this);
     pipelines_ = std::make_unique<PipelineStore>(*this, options.pipeline_cache_dir);
+    samplers_ = std::make_unique<SamplerStore>(*this);
     staging_ = std::make_unique<Staging>(*this);
 }
 
@@ -167,6 +169,7 @@ Device::~Device() {
     if (!lost()) table_.vkDeviceWaitIdle(handle_);
     staging_.reset();
     retire_.drain();
+    samplers_.reset();
     pipelines_.reset();
     memory_.reset();
     queues_.clear();
@@ -238,6 +241,7 @@ void Device::close() {
     see_through();
     staging_->clear();
     retire_.drain();
+    samplers_->close();
     pipelines_->close();
     // The Manager's Python object may live on for long; the memory that no view shows must not.
     memory_->trim();

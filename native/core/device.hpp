@@ -17,6 +17,7 @@
 namespace kp {
 
 class PipelineStore;
+class SamplerStore;
 class Staging;
 
 struct DeviceOptions {
@@ -62,6 +63,7 @@ public:
     [[nodiscard]] const std::vector<LogicalQueue>& queues() const noexcept { return logical_queues_; }
     [[nodiscard]] MemoryAllocator& memory() noexcept { return *memory_; }
     [[nodiscard]] PipelineStore& pipelines() noexcept { return *pipelines_; }
+    [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
     [[nodiscard]] Staging& staging() noexcept { return *staging_; }
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
     // Guards every object's list of users, and planning, which numbers objects. Held briefly; never while waiting.
@@ -124,6 +126,7 @@ private:
     Retire retire_;
     std::unique_ptr<MemoryAllocator> memory_;
     std::unique_ptr<PipelineStore> pipelines_;
+    std::unique_ptr<SamplerStore> samplers_;
     std::unique_ptr<Staging> staging_;
     std::mutex graph_mutex_;
     uint64_t epoch_ = 0;

@@ -4,78 +4,84 @@
 #include "error.hpp"
 #include "first_touch.hpp"
 #include "staging.hpp"
+#include "transient.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace kp {
 namespace {
 
-struct FormatRow {
-    const char* component;
-    bool normalized;
-    uint32_t bytes;
-    VkFormat formats[3];  // one, two, four channels
-};
+constexpr VkImageUsageFlags transfers = VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
 
-constexpr FormatRow format_rows[] = {
-    {"uint8", false, 1, {VK_FORMAT_R8_UINT, VK_FORMAT_R8G8_UINT, VK_FORMAT_R8G8B8A8_UINT}},
-    {"int8", false, 1, {VK_FORMAT_R8_SINT, VK_FORMAT_R8G8_SINT, VK_FORMAT_R8G8B8A8_SINT}},
-    {"uint8", true, 1, {VK_FORMAT_R8_UNORM, VK_FORMAT_R8G8_UNORM, VK_FORMAT_R8G8B8A8_UNORM}},
-    {"int8", true, 1, {VK_FORMAT_R8_SNORM, VK_FORMAT_R8G8_SNORM, VK_FORMAT_R8G8B8A8_SNORM}},
-    {"uint16", false, 2, {VK_FORMAT_R16_UINT, VK_FORMAT_R16G16_UINT, VK_FORMAT_R16G16B16A16_UINT}},
-    {"int16", false, 2, {VK_FORMAT_R16_SINT, VK_FORMAT_R16G16_SINT, VK_FORMAT_R16G16B16A16_SINT}},
-    {"uint16", true, 2, {VK_FORMAT_R16_UNORM, VK_FORMAT_R16G16_UNORM, VK_FORMAT_R16G16B16A16_UNORM}},
-    {"int16", true, 2, {VK_FORMAT_R16_SNORM, VK_FORMAT_R16G16_SNORM, VK_FORMAT_R16G16B16A16_SNORM}},
-    {"float16", false, 2, {VK_FORMAT_R16_SFLOAT, VK_FORMAT_R16G16_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT}},
-    {"uint32", false, 4, {VK_FORMAT_R32_UINT, VK_FORMAT_R32G32_UINT, VK_FORMAT_R32G32B32A32_UINT}},
-    {"int32", false, 4, {VK_FORMAT_R32_SINT, VK_FORMAT_R32G32_SINT, VK_FORMAT_R32G32B32A32_SINT}},
-    {"float32", false, 4, {VK_FORMAT_R32_SFLOAT, VK_FORMAT_R32G32_SFLOAT, VK_FORMAT_R32G32B32A32_SFLOAT}},
-};
-
-const FormatRow& row_of(const ImageShape& shape) {
-    if (shape.channels != 1 && shape.channels != 2 && shape.channels != 4)
-        throw Error(ErrorKind::invalid_argument, "An image has 1, 2 or 4 channels, not " +
-                                                     std::to_string(shape.channels) +
-                                                     (shape.channels == 3 ? ": pad the array to four" : ""));
-    for (const auto& row : format_rows)
-        if (shape.component == row.component && shape.normalized == row.normalized) return row;
-    throw Error(ErrorKind::argument_type,
-                "No image format has " + std::string(shape.normalized ? "normalized " : "") +
-                    shape.component +
-                    " components; use uint8, int8, uint16, int16, float16, uint32, int32 or float32");
+uint64_t bytes_of_all(const ImageShape& shape) {
+    return uint64_t{shape.width} * shape.height * shape.depth * shape.layers * shape.format->texel_bytes;
 }
 
-std::string describe(const ImageShape& shape) {
-    return std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " +
-           std::to_string(shape.channels) + " image of " + (shape.normalized ? "normalized " : "") +
-           shape.component;
+VkImageType type_of(const ImageShape& shape) {
+    return shape.dims == 1 ? VK_IMAGE_TYPE_1D : shape.dims == 2 ? VK_IMAGE_TYPE_2D : VK_IMAGE_TYPE_3D;
 }
 
-uint64_t bytes_of(const ImageShape& shape) {
-    return uint64_t{shape.width} * shape.height * shape.channels * row_of(shape).bytes;
+VkImageViewType view_type_of(const ImageShape& shape) {
+    if (shape.dims == 3) return VK_IMAGE_VIEW_TYPE_3D;
+    if (shape.dims == 2) return shape.arrayed ? VK_IMAGE_VIEW_TYPE_2D_ARRAY : VK_IMAGE_VIEW_TYPE_2D;
+    return shape.arrayed ? VK_IMAGE_VIEW_TYPE_1D_ARRAY : VK_IMAGE_VIEW_TYPE_1D;
 }
 
-constexpr VkImageUsageFlags image_usage =
-    VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
+void check_limits(const ImageShape& shape, const VkPhysicalDeviceLimits& limits) {
+    const auto check = [&](const char* what, uint32_t value, const char* name, uint32_t limit) {
+        if (value < 1 || value > limit)
+            throw Error(ErrorKind::invalid_argument, "A " + describe(shape) + " is not possible: " + what +
+                                                         " must be 1 to " + std::to_string(limit) +
+                                                         " on this device (" + name + ")");
+    };
+    const char* name = shape.dims == 1   ? "maxImageDimension1D"
+                       : shape.dims == 2 ? "maxImageDimension2D"
+                                         : "maxImageDimension3D";
+    const uint32_t limit = shape.dims == 1   ? limits.maxImageDimension1D
+                           : shape.dims == 2 ? limits.maxImageDimension2D
+                                             : limits.maxImageDimension3D;
+    check("its width", shape.width, name, limit);
+    check("its height", shape.height, name, limit);
+    check("its depth", shape.depth, name, limit);
+    check("the number of its layers", shape.layers, "maxImageArrayLayers", limits.maxImageArrayLayers);
+}
 
 }  // namespace
 
-Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& shape, MemoryType type)
-    : Resource(std::move(owner), ObjectKind::image, bytes_of(shape), type), shape_(shape) {
-    const uint32_t column = shape.channels == 4 ? 2 : shape.channels - 1;
-    format_ = row_of(shape).formats[column];
-    const auto& limits = device().limits();
-    if (shape.width == 0 || shape.height == 0 || shape.width > limits.maxImageDimension2D ||
-        shape.height > limits.maxImageDimension2D)
-        throw Error(ErrorKind::invalid_argument,
-                    "A " + describe(shape) + " is not possible: width and height must be 1 to " +
-                        std::to_string(limits.maxImageDimension2D) + " on this device (maxImageDimension2D)");
+std::string describe(const ImageShape& shape) {
+    std::string text = std::to_string(shape.width);
+    if (shape.dims > 1) text += " x " + std::to_string(shape.height);
+    if (shape.dims > 2) text += " x " + std::to_string(shape.depth);
+    text += " image of " + std::string(shape.format->name);
+    if (shape.arrayed) text += " with " + std::to_string(shape.layers) + " layers";
+    return text;
+}
 
-    VkImageFormatProperties support{};
+Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& shape, MemoryType type)
+    : Resource(std::move(owner), ObjectKind::image, bytes_of_all(shape), type), shape_(shape) {
+    check_limits(shape, device().limits());
+
+    // What shaders may do with the format is the device's choice, by tiling.
+    VkFormatProperties properties{};
+    vkGetPhysicalDeviceFormatProperties(device().physical().handle, format(), &properties);
+    VkImageUsageFlags usage = 0;
     const auto supported = [&](VkImageTiling tiling) {
-        return vkGetPhysicalDeviceImageFormatProperties(device().physical().handle, format_, VK_IMAGE_TYPE_2D,
-                                                        tiling, image_usage, 0, &support) == VK_SUCCESS &&
-               support.maxExtent.width >= shape.width && support.maxExtent.height >= shape.height;
+        const VkFormatFeatureFlags features = tiling == VK_IMAGE_TILING_LINEAR
+                                                  ? properties.linearTilingFeatures
+                                                  : properties.optimalTilingFeatures;
+        storable_ = features & VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT;
+        sampleable_ = features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT;
+        filterable_ = features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
+        if (!storable_ && !sampleable_) return false;
+        usage = transfers | (storable_ ? VK_IMAGE_USAGE_STORAGE_BIT : 0u) |
+                (sampleable_ ? VK_IMAGE_USAGE_SAMPLED_BIT : 0u);
+        VkImageFormatProperties support{};
+        return vkGetPhysicalDeviceImageFormatProperties(device().physical().handle, format(), type_of(shape),
+                                                        tiling, usage, 0, &support) == VK_SUCCESS &&
+               support.maxExtent.width >= shape.width && support.maxExtent.height >= shape.height &&
+               support.maxExtent.depth >= shape.depth && support.maxArrayLayers >= shape.layers &&
+               support.maxResourceSize >= nbytes_;
     };
     struct ImageSide final : DeviceSide {
         Device& device;
@@ -89,19 +95,20 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     };
     auto& vk = device().vk();
     VkImageCreateInfo create{VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO};
-    create.imageType = VK_IMAGE_TYPE_2D;
-    create.format = format_;
-    create.extent = {shape.width, shape.height, 1};
+    create.imageType = type_of(shape);
+    create.format = format();
+    create.extent = {shape.width, shape.height, shape.depth};
     create.mipLevels = 1;
-    create.arrayLayers = 1;
+    create.arrayLayers = shape.layers;
     create.samples = VK_SAMPLE_COUNT_1_BIT;
-    create.usage = image_usage;
     device().share(create);
 
     std::shared_ptr<ImageSide> side;
     const bool wants_one_memory = type == MemoryType::host || type == MemoryType::device_and_host;
-    if (wants_one_memory && supported(VK_IMAGE_TILING_LINEAR)) {
+    const bool may_be_linear = shape.dims == 2 && !shape.arrayed;
+    if (wants_one_memory && may_be_linear && supported(VK_IMAGE_TILING_LINEAR) && storable_) {
         // One memory for both sides works where rows follow each other without padding, as in the host's array.
+        create.usage = usage;
         create.tiling = VK_IMAGE_TILING_LINEAR;
         create.initialLayout = VK_IMAGE_LAYOUT_PREINITIALIZED;
         side = std::make_shared<ImageSide>(device());
@@ -115,14 +122,17 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     const bool linear = side != nullptr;
     if (!linear) {
         if (!supported(VK_IMAGE_TILING_OPTIMAL))
-            throw Error(ErrorKind::unimplemented,
-                        "'" + std::string(device().physical().properties.deviceName) +
-                            "' does not store the format of a " + describe(shape) +
-                            ". Use another component type or 4 channels, or a tensor");
+            throw Error(ErrorKind::unimplemented, "'" +
+                                                      std::string(device().physical().properties.deviceName) +
+                                                      "' has no " + describe(shape) +
+                                                      ". Use another component type or 4 channels "
+                                                      "(mgr.image_formats() lists what it has), or a "
+                                                      "tensor");
         if (wants_one_memory)
-            device().note_once(
-                "This device pads the rows of host-visible images: host and deviceAndHost images keep a host "
-                "copy that OpSyncDevice and OpSyncLocal move");
+            device().note_once("This device pads the rows of host-visible images, or has none of that kind: "
+                               "host and deviceAndHost "
+                               "images keep a host copy that OpSyncDevice and OpSyncLocal move");
+        create.usage = usage;
         create.tiling = VK_IMAGE_TILING_OPTIMAL;
         create.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED;
         side = std::make_shared<ImageSide>(device());
@@ -139,11 +149,12 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     check_vk(
         vk.vkBindImageMemory(device().handle(), side->image, side->memory.memory(), side->memory.offset()),
         "vkBindImageMemory", "an image");
+    const VkImageSubresourceRange all{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, shape.layers};
     VkImageViewCreateInfo view{VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO};
     view.image = side->image;
-    view.viewType = VK_IMAGE_VIEW_TYPE_2D;
-    view.format = format_;
-    view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+    view.viewType = view_type_of(shape);
+    view.format = format();
+    view.subresourceRange = all;
     check_vk(vk.vkCreateImageView(device().handle(), &view, nullptr, &side->view), "vkCreateImageView",
              "an image");
 
@@ -151,11 +162,17 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     view_ = side->view;
     if (linear) direct_ = side->memory.mapped();
     device_side_ = std::move(side);
-    if (!linear && type != MemoryType::storage) make_host_copy();
+    if (!linear && type != MemoryType::storage) {
+        if (data)
+            make_host_copy();
+        else
+            defer_host_copy(std::nullopt);
+    }
 
     if (data && host_data()) first_copy(host_data(), data, nbytes_);
     if (linear) flush(device_memory());
-    device().staging().run([&](VkCommandBuffer commands) {
+    // Not waited for: what comes later on the queue comes after it, and other queues are told by what it leaves behind.
+    leave_behind(submit_transient(device(), [&](VkCommandBuffer commands) {
         VkImageMemoryBarrier barrier{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};
         barrier.srcAccessMask = linear ? VK_ACCESS_HOST_WRITE_BIT : 0;
         barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
@@ -164,12 +181,12 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
         barrier.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
         barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
         barrier.image = image_;
-        barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+        barrier.subresourceRange = all;
         vk.vkCmdPipelineBarrier(commands,
                                 linear ? VK_PIPELINE_STAGE_HOST_BIT : VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                                 VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
-    });
-    if (data && !host_data()) write(data, 0, nbytes_);
+    }));
+    if (data && !host_data() && type == MemoryType::storage) write(data, 0, nbytes_);
 }
 
 Image::~Image() { finalize(); }
@@ -181,12 +198,33 @@ void Image::release(std::vector<Point> points) {
     Resource::release(std::move(points));
 }
 
-VkBufferImageCopy Image::whole(uint64_t buffer_offset) const noexcept {
-    VkBufferImageCopy region{};
-    region.bufferOffset = buffer_offset;
-    region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-    region.imageExtent = {shape_.width, shape_.height, 1};
-    return region;
+ImageRegion Image::whole_region() const noexcept {
+    return {0, 0, 0, 0, shape_.width, shape_.height, shape_.depth, shape_.layers};
+}
+
+uint64_t Image::bytes_of(const ImageRegion& region) const noexcept {
+    return uint64_t{region.width} * region.height * region.depth * region.layers * shape_.format->texel_bytes;
+}
+
+void Image::check_region(const ImageRegion& region, const char* action) const {
+    const auto inside = [](uint32_t begin, uint32_t length, uint32_t all) {
+        return length >= 1 && begin < all && length <= all - begin;
+    };
+    if (inside(region.x, region.width, shape_.width) && inside(region.y, region.height, shape_.height) &&
+        inside(region.z, region.depth, shape_.depth) && inside(region.layer, region.layers, shape_.layers))
+        return;
+    throw Error(ErrorKind::out_of_range, std::string("Cannot ") + action + " a region that leaves the " +
+                                             label() + ", a " + describe(shape_));
+}
+
+VkBufferImageCopy Image::copy(uint64_t buffer_offset, const ImageRegion& region) const noexcept {
+    VkBufferImageCopy result{};
+    result.bufferOffset = buffer_offset;
+    result.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, region.layer, region.layers};
+    result.imageOffset = {static_cast<int32_t>(region.x), static_cast<int32_t>(region.y),
+                          static_cast<int32_t>(region.z)};
+    result.imageExtent = {region.width, region.height, region.depth};
+    return result;
 }
 
 void Image::set_name(const std::string& name) {
@@ -194,28 +232,92 @@ void Image::set_name(const std::string& name) {
     device().name_handle(VK_OBJECT_TYPE_IMAGE, handle_value(image_), name);
 }
 
-// Images of foundation size travel whole: texel regions do not follow byte ranges.
-void Image::download(void* out, uint64_t offset, uint64_t size) {
-    Allocation staging = device().memory().allocate_host_copy(nbytes_, "an image's transfer");
-    const VkBufferImageCopy region = whole(staging.offset());
-    device().staging().run([&](VkCommandBuffer commands) {
-        device().vk().vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL,
-                                             staging.block_buffer(), 1, &region);
+void Image::stage(bool up, void* host, const ImageRegion& region) {
+    auto& vk = device().vk();
+    const uint64_t row = uint64_t{region.width} * shape_.format->texel_bytes;
+    const uint64_t step = std::max<uint64_t>(1, Staging::slot_bytes / row) * row;
+    // Rows of all planes are numbered through; a piece may begin and end in the middle of a plane.
+    const auto record = [&](VkCommandBuffer commands, VkBuffer buffer, uint64_t offset, uint64_t begin,
+                            uint64_t bytes) {
+        std::vector<VkBufferImageCopy> copies;
+        const uint64_t last = (begin + bytes) / row;
+        for (uint64_t at = begin / row; at < last;) {
+            const auto plane = static_cast<uint32_t>(at / region.height);
+            const auto first = static_cast<uint32_t>(at % region.height);
+            ImageRegion part = region;
+            part.y = region.y + first;
+            part.height = static_cast<uint32_t>(std::min<uint64_t>(region.height - first, last - at));
+            part.z = region.z + (region.layers == 1 ? plane : 0);
+            part.layer = region.layer + (region.layers == 1 ? 0 : plane);
+            part.depth = part.layers = 1;
+            copies.push_back(copy(offset + at * row - begin, part));
+            at += part.height;
+        }
+        const auto count = static_cast<uint32_t>(copies.size());
+        if (up)
+            vk.vkCmdCopyBufferToImage(commands, buffer, image_, VK_IMAGE_LAYOUT_GENERAL, count,
+                                      copies.data());
+        else
+            vk.vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL, buffer, count,
+                                      copies.data());
+    };
+    if (up)
+        device().staging().upload(host, bytes_of(region), step, record);
+    else
+        device().staging().download(host, bytes_of(region), step, record);
+}
+
+void Image::read_region(void* out, const ImageRegion& region) {
+    check_region(region, "read");
+    transfer("read", false, [&] {
+        if (!direct_) {
+            stage(false, out, region);
+            return;
+        }
+        const uint64_t row = uint64_t{region.width} * shape_.format->texel_bytes;
+        for (uint32_t y = 0; y < region.height; ++y)
+            std::memcpy(static_cast<std::byte*>(out) + y * row,
+                        direct_ +
+                            (uint64_t{region.y + y} * shape_.width + region.x) * shape_.format->texel_bytes,
+                        row);
     });
-    invalidate(staging);
-    std::memcpy(out, staging.mapped() + offset, size);
+}
+
+void Image::write_region(const void* data, const ImageRegion& region) {
+    check_region(region, "write");
+    transfer("write", true, [&] {
+        if (!direct_) {
+            stage(true, const_cast<void*>(data), region);
+            return;
+        }
+        const uint64_t row = uint64_t{region.width} * shape_.format->texel_bytes;
+        for (uint32_t y = 0; y < region.height; ++y)
+            std::memcpy(direct_ +
+                            (uint64_t{region.y + y} * shape_.width + region.x) * shape_.format->texel_bytes,
+                        static_cast<const std::byte*>(data) + y * row, row);
+    });
+}
+
+// Bytes of a part of an image: whole texels only by way of all of them.
+void Image::download(void* out, uint64_t offset, uint64_t size) {
+    if (offset == 0 && size == nbytes_) {
+        stage(false, out, whole_region());
+        return;
+    }
+    std::vector<std::byte> all(nbytes_);
+    stage(false, all.data(), whole_region());
+    std::memcpy(out, all.data() + offset, size);
 }
 
 void Image::upload(const void* data, uint64_t offset, uint64_t size) {
-    Allocation staging = device().memory().allocate_host_copy(nbytes_, "an image's transfer");
-    if (offset != 0 || size != nbytes_) download(staging.mapped(), 0, nbytes_);
-    std::memcpy(staging.mapped() + offset, data, size);
-    flush(staging);
-    const VkBufferImageCopy region = whole(staging.offset());
-    device().staging().run([&](VkCommandBuffer commands) {
-        device().vk().vkCmdCopyBufferToImage(commands, staging.block_buffer(), image_,
-                                             VK_IMAGE_LAYOUT_GENERAL, 1, &region);
-    });
+    if (offset == 0 && size == nbytes_) {
+        stage(true, const_cast<void*>(data), whole_region());
+        return;
+    }
+    std::vector<std::byte> all(nbytes_);
+    stage(false, all.data(), whole_region());
+    std::memcpy(all.data() + offset, data, size);
+    stage(true, all.data(), whole_region());
 }
 
 }  // namespace kp

@@ -82,6 +82,11 @@ void Object::destroy() {
     release(std::move(points));
 }
 
+void Object::leave_behind(Point point) {
+    const std::lock_guard lock(device_->graph_mutex());
+    merge_point(left_behind_, point);
+}
+
 void Object::finalize() noexcept {
     if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
     try {

@@ -59,6 +59,8 @@ public:
 protected:
     // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.
     virtual void release(std::vector<Point> points) = 0;
+    // Work that uses the object was submitted apart from any stream.
+    void leave_behind(Point point);
     // For destructors of derived classes: nothing uses the object any more.
     void finalize() noexcept;
 

@@ -41,10 +41,7 @@ public:
           groups_(groups),
           push_constants_(std::move(push_constants)) {}
 
-    void check() const override {
-        algorithm_->require_init("dispatch");
-        for (const auto& range : algorithm_->ranges()) range.resource->require_init("use");
-    }
+    void check() const override { algorithm_->check(); }
 
     void declare(StreamPlan& plan) const override {
         plan.mention(*algorithm_);
@@ -56,7 +53,7 @@ public:
     void record(Recorder& to) const override {
         const Pipeline& pipeline = algorithm_->pipeline();
         const PipelineLayout& layout = *pipeline.layout;
-        to.bind(pipeline.handle, layout.handle, algorithm_->set());
+        to.bind(pipeline.handle, layout.handle, algorithm_->sets());
         if (layout.push.size != 0)
             to.vk.vkCmdPushConstants(to.commands, layout.handle, VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());

@@ -96,7 +96,8 @@ VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSe
     return made;
 }
 
-std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
+std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
+                                                      const DescriptorCounts& counts) {
     uint32_t sets = 0;
     for (const auto& binding : info.bindings) sets = std::max(sets, binding.set + 1);
     std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(sets);
@@ -105,7 +106,7 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
         VkDescriptorSetLayoutBinding entry{};
         entry.binding = binding.binding;
         entry.descriptorType = descriptor_type(binding.kind);
-        entry.descriptorCount = std::max(binding.count, 1u);
+        entry.descriptorCount = counts.of(binding);
         entry.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
         bindings[binding.set].push_back(entry);
         append(key, binding.set);
@@ -125,7 +126,11 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
 
     auto made = std::make_shared<PipelineLayout>();
     made->push = push;
-    for (const auto& entries : bindings) made->sets.push_back(set_layout(entries));
+    for (const auto& entries : bindings) {
+        made->sets.push_back(set_layout(entries));
+        auto& needs = made->descriptors.emplace_back();
+        for (const auto& entry : entries) needs.push_back({entry.descriptorType, entry.descriptorCount});
+    }
     VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
     create.setLayoutCount = static_cast<uint32_t>(made->sets.size());
     create.pSetLayouts = made->sets.data();
@@ -138,7 +143,8 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info) {
 }
 
 std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
-                                                  const Specialization& constants) {
+                                                  const Specialization& constants,
+                                                  const DescriptorCounts& counts) {
     // A shader's address is its identity here: the store keeps every shader for as long as it lives itself.
     std::string key;
     const Shader* identity = shader.get();
@@ -147,6 +153,7 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         append(key, entry.constantID);
         append(key, constants.data.data() + entry.offset, entry.size);
     }
+    for (const auto& each : counts.runtime) append(key, each);
     const std::lock_guard lock(mutex_);
     if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
 
@@ -159,7 +166,7 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         throw Error(ErrorKind::invalid_argument, found.front().message);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
-    made->layout = layout(info);
+    made->layout = layout(info, counts);
 
     if (cache_ == VK_NULL_HANDLE) open_cache();
     VkSpecializationInfo specialization{};
@@ -182,7 +189,7 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     return made;
 }
 
-VkDescriptorPool PipelineStore::make_pool(const ShaderInfo& info, uint32_t set) {
+VkDescriptorPool PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize>& needs) {
     // Room for many small sets of the usual kinds, and in any case for one of this shape.
     constexpr std::array<std::pair<VkDescriptorType, uint32_t>, 8> usual{{
         {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 8 * sets_per_pool},
@@ -197,9 +204,8 @@ VkDescriptorPool PipelineStore::make_pool(const ShaderInfo& info, uint32_t set) 
     std::vector<VkDescriptorPoolSize> sizes;
     for (const auto& [type, count] : usual) {
         uint32_t needed = 0;
-        for (const auto& binding : info.bindings)
-            if (binding.set == set && descriptor_type(binding.kind) == type)
-                needed += std::max(binding.count, 1u);
+        for (const auto& need : needs)
+            if (need.type == type) needed += need.descriptorCount;
         sizes.push_back({type, std::max(count, needed)});
     }
     VkDescriptorPoolCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
@@ -214,8 +220,7 @@ VkDescriptorPool PipelineStore::make_pool(const ShaderInfo& info, uint32_t set) 
     return pool;
 }
 
-DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set,
-                                          const ShaderInfo& info) {
+DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set) {
     const std::lock_guard lock(pools_mutex_);
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     allocate.descriptorSetCount = 1;
@@ -233,7 +238,8 @@ DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t
         if (answer != VK_ERROR_OUT_OF_POOL_MEMORY && answer != VK_ERROR_FRAGMENTED_POOL)
             throw_vk(answer, "vkAllocateDescriptorSets", "an algorithm's bindings");
     }
-    check_vk(attempt(make_pool(info, set)), "vkAllocateDescriptorSets", "an algorithm's bindings");
+    check_vk(attempt(make_pool(layout.descriptors[set])), "vkAllocateDescriptorSets",
+             "an algorithm's bindings");
     return result;
 }
 

@@ -28,10 +28,27 @@ struct Specialization {
     [[nodiscard]] std::vector<SpecValue> values() const;
 };
 
+// How many descriptors the arrays of run-time length have.
+struct DescriptorCounts {
+    struct Runtime {
+        uint32_t set = 0;
+        uint32_t binding = 0;
+        uint32_t count = 1;
+    };
+    std::vector<Runtime> runtime;
+
+    [[nodiscard]] uint32_t of(const BindingInfo& binding) const noexcept {
+        for (const Runtime& each : runtime)
+            if (each.set == binding.set && each.binding == binding.binding) return each.count;
+        return binding.count == 0 ? 1 : binding.count;
+    }
+};
+
 struct PipelineLayout {
     VkPipelineLayout handle = VK_NULL_HANDLE;
     std::vector<VkDescriptorSetLayout> sets;
-    VkPushConstantRange push{};  // size 0: none
+    std::vector<std::vector<VkDescriptorPoolSize>> descriptors;  // what a set of each layout holds
+    VkPushConstantRange push{};                                  // size 0: none
 };
 
 struct Pipeline {
@@ -52,10 +69,10 @@ public:
 
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes);
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
-                                                     const Specialization& constants);
+                                                     const Specialization& constants,
+                                                     const DescriptorCounts& counts);
 
-    [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set,
-                                             const ShaderInfo& info);
+    [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set);
     void free_set(DescriptorSet set) noexcept;
 
     // Writes the cache to disk when it has grown and destroys everything; the device is idle.
@@ -64,11 +81,12 @@ public:
     [[nodiscard]] static VkDescriptorType descriptor_type(DescriptorKind kind) noexcept;
 
 private:
-    [[nodiscard]] std::shared_ptr<PipelineLayout> layout(const ShaderInfo& info);
+    [[nodiscard]] std::shared_ptr<PipelineLayout> layout(const ShaderInfo& info,
+                                                         const DescriptorCounts& counts);
     [[nodiscard]] VkDescriptorSetLayout set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);
     void open_cache();
     void save_cache() noexcept;
-    [[nodiscard]] VkDescriptorPool make_pool(const ShaderInfo& info, uint32_t set);
+    [[nodiscard]] VkDescriptorPool make_pool(const std::vector<VkDescriptorPoolSize>& needs);
 
     Device& device_;
     std::string cache_dir_;

@@ -255,6 +255,16 @@ void Resource::check_range(uint64_t offset, uint64_t size, const char* action) c
                                                  ", which has " + std::to_string(nbytes_) + " bytes");
 }
 
+void Resource::transfer(const char* action, bool writes, const std::function<void()>& body) {
+    const std::shared_lock lock(transfers_);
+    require_init(action);
+    wait_for_work(!writes);
+    if (writes) note_on_device();
+    if (direct_) settle();
+    body();
+    if (direct_ && writes) flush(device_memory());
+}
+
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "read");

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -115,6 +116,8 @@ protected:
     void make_host_copy();
     // need_host_copy() will make it, filled with `initial`; with none, its contents are undefined.
     void defer_host_copy(std::optional<FillPattern> initial);
+    // Runs `body` when no work is pending that gets in its way, and brings memory that the host addresses up to date.
+    void transfer(const char* action, bool writes, const std::function<void()>& body);
     // For release(): another thread may be in the middle of read() or write(). New ones are refused by then.
     void end_transfers();
 

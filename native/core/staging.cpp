@@ -105,6 +105,24 @@ void Staging::run(const std::function<void(VkCommandBuffer)>& commands) {
 }
 
 void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size) {
+    upload(
+        data, size, slot_bytes,
+        [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
+            const VkBufferCopy region{host_offset, offset + begin, bytes};
+            device_.vk().vkCmdCopyBuffer(commands, host, destination, 1, &region);
+        });
+}
+
+void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t size) {
+    download(
+        out, size, slot_bytes,
+        [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
+            const VkBufferCopy region{offset + begin, host_offset, bytes};
+            device_.vk().vkCmdCopyBuffer(commands, source, host, 1, &region);
+        });
+}
+
+void Staging::upload(const void* data, uint64_t size, uint64_t step, const Record& record) {
     const std::lock_guard lock(mutex_);
     const SeeThrough guard{*this};
     auto& vk = device_.vk();
@@ -113,23 +131,22 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
     for (uint64_t done = 0; done < size; ++turn) {
         Slot& current = slot(turn % slots_.size(), true);
         wait(current);
-        const uint64_t bytes = std::min(slot_bytes, size - done);
+        const uint64_t bytes = std::min(step, size - done);
         std::memcpy(current.memory.mapped(), source + done, bytes);
         if (!current.memory.coherent()) {
             const VkMappedMemoryRange range = current.memory.mapped_range();
             check_vk(vk.vkFlushMappedMemoryRanges(device_.handle(), 1, &range), "vkFlushMappedMemoryRanges",
                      "staging");
         }
-        const VkBufferCopy region{current.memory.offset(), offset + done, bytes};
         submit(current, [&](VkCommandBuffer commands) {
-            vk.vkCmdCopyBuffer(commands, current.memory.block_buffer(), destination, 1, &region);
+            record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
         });
         done += bytes;
     }
     for (auto& each : slots_) wait(each);
 }
 
-void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t size) {
+void Staging::download(void* out, uint64_t size, uint64_t step, const Record& record) {
     const std::lock_guard lock(mutex_);
     const SeeThrough guard{*this};
     auto& vk = device_.vk();
@@ -157,10 +174,9 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
         Slot& current = slot(index, true);
         wait(current);
         land(index);
-        const uint64_t bytes = std::min(slot_bytes, size - done);
-        const VkBufferCopy region{offset + done, current.memory.offset(), bytes};
+        const uint64_t bytes = std::min(step, size - done);
         submit(current, [&](VkCommandBuffer commands) {
-            vk.vkCmdCopyBuffer(commands, source, current.memory.block_buffer(), 1, &region);
+            record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
         });
         flying[index] = {done, bytes};
         done += bytes;

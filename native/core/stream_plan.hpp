@@ -66,27 +66,33 @@ public:
     const VolkDeviceTable& vk;
     VkCommandBuffer commands;
 
-    void bind(VkPipeline pipeline, VkPipelineLayout layout, VkDescriptorSet set) {
+    // `sets` by set number, null for none; they stay where they are as long as the recording does.
+    void bind(VkPipeline pipeline, VkPipelineLayout layout, const std::vector<VkDescriptorSet>& sets) {
         if (pipeline_ != pipeline) {
             vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
             pipeline_ = pipeline;
         }
-        if (set != VK_NULL_HANDLE && (set_ != set || layout_ != layout))
-            vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0,
-                                       nullptr);
-        set_ = set;
+        if (sets_ == &sets && layout_ == layout) return;
+        sets_ = &sets;
         layout_ = layout;
+        const auto count = static_cast<uint32_t>(sets.size());
+        for (uint32_t first = 0, end = 0; first < count; first = end + 1) {
+            for (end = first; end < count && sets[end] != VK_NULL_HANDLE;) ++end;
+            if (end != first)
+                vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, first,
+                                           end - first, &sets[first], 0, nullptr);
+        }
     }
     void forget_bindings() noexcept {
         pipeline_ = VK_NULL_HANDLE;
-        set_ = VK_NULL_HANDLE;
+        sets_ = nullptr;
         layout_ = VK_NULL_HANDLE;
     }
 
 private:
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
-    VkDescriptorSet set_ = VK_NULL_HANDLE;
+    const std::vector<VkDescriptorSet>* sets_ = nullptr;
 };
 
 }  // namespace kp

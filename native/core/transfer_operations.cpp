@@ -132,9 +132,9 @@ public:
                 const VkBufferCopy region{source.offset, target.offset, target.size};
                 to.vk.vkCmdCopyBuffer(to.commands, source_buffer->handle(), buffer->handle(), 1, &region);
             } else if (source_image && image) {
-                const VkImageSubresourceLayers layers{VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-                const VkImageCopy region{
-                    layers, {}, layers, {}, {image->shape().width, image->shape().height, 1}};
+                const ImageShape& shape = image->shape();
+                const VkImageSubresourceLayers layers{VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, shape.layers};
+                const VkImageCopy region{layers, {}, layers, {}, {shape.width, shape.height, shape.depth}};
                 to.vk.vkCmdCopyImage(to.commands, source_image->handle(), VK_IMAGE_LAYOUT_GENERAL,
                                      image->handle(), VK_IMAGE_LAYOUT_GENERAL, 1, &region);
             } else if (source_image) {
@@ -152,7 +152,7 @@ public:
 
 // Texels are copied to and from a buffer at offsets that are multiples of four and of a texel's size.
 void check_texel_offset(const ResourceRange& buffer, const Image& image) {
-    const uint64_t texel = image.nbytes() / (uint64_t{image.shape().width} * image.shape().height);
+    const uint64_t texel = image.shape().format->texel_bytes;
     const uint64_t step = std::lcm(texel, uint64_t{4});
     if (buffer.offset % step != 0)
         throw Error(ErrorKind::invalid_argument,
@@ -196,10 +196,11 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
         const auto* from = dynamic_cast<const Image*>(source.resource.get());
         const auto* to = dynamic_cast<const Image*>(destination.resource.get());
         if (from && to &&
-            (from->shape().width != to->shape().width || from->shape().height != to->shape().height ||
-             from->format() != to->format()))
+            (from->whole_region() != to->whole_region() ||
+             from->shape().format->texel_bytes != to->shape().format->texel_bytes))
             throw Error(ErrorKind::invalid_argument,
-                        "OpCopy between images needs equal width, height, channels and format");
+                        "OpCopy between images needs equal sizes and texels: a " + describe(from->shape()) +
+                            " does not fit a " + describe(to->shape()));
         if (from && !to) check_texel_offset(destination, *from);
         if (to && !from) check_texel_offset(source, *to);
         // Twice the same destination would be written twice at once; once is what was meant.

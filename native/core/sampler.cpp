@@ -1,0 +1,42 @@
+#include "sampler.hpp"
+
+#include "device.hpp"
+#include "error.hpp"
+
+namespace kp {
+
+std::shared_ptr<Sampler> SamplerStore::sampler(const SamplerInfo& info) {
+    device_.require_open("make a sampler");
+    if (info.unnormalized)
+        for (size_t axis = 0; axis < 2; ++axis)
+            if (info.address[axis] != VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE &&
+                info.address[axis] != VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER)
+                throw Error(ErrorKind::invalid_argument,
+                            "A sampler with unnormalized coordinates clamps: use address clamp_to_edge or "
+                            "clamp_to_border");
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, handle] : samplers_)
+        if (known == info) return std::make_shared<Sampler>(device_.shared_from_this(), handle, info);
+    VkSamplerCreateInfo create{VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO};
+    create.magFilter = create.minFilter = info.linear ? VK_FILTER_LINEAR : VK_FILTER_NEAREST;
+    create.mipmapMode = VK_SAMPLER_MIPMAP_MODE_NEAREST;
+    create.addressModeU = info.address[0];
+    create.addressModeV = info.address[1];
+    create.addressModeW = info.address[2];
+    create.borderColor = info.border;
+    create.unnormalizedCoordinates = info.unnormalized ? VK_TRUE : VK_FALSE;
+    VkSampler handle = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateSampler(device_.handle(), &create, nullptr, &handle), "vkCreateSampler",
+             "a sampler");
+    samplers_.emplace_back(info, handle);
+    return std::make_shared<Sampler>(device_.shared_from_this(), handle, info);
+}
+
+void SamplerStore::close() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [info, handle] : samplers_)
+        device_.vk().vkDestroySampler(device_.handle(), handle, nullptr);
+    samplers_.clear();
+}
+
+}  // namespace kp

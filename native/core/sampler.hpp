@@ -1,0 +1,57 @@
+// Samplers: how a shader reads between texels and beyond the edge. Found by content; they live as long as the device.
+#pragma once
+
+#include "vulkan.hpp"
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+class Device;
+
+struct SamplerInfo {
+    bool linear = false;
+    VkSamplerAddressMode address[3] = {VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE,
+                                       VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE,
+                                       VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE};  // u, v, w
+    VkBorderColor border = VK_BORDER_COLOR_FLOAT_TRANSPARENT_BLACK;
+    bool unnormalized = false;  // coordinates count texels
+
+    friend bool operator==(const SamplerInfo&, const SamplerInfo&) = default;
+};
+
+class Sampler {
+public:
+    Sampler(std::shared_ptr<Device> device, VkSampler handle, const SamplerInfo& info)
+        : device_(std::move(device)), handle_(handle), info_(info) {}
+
+    [[nodiscard]] VkSampler handle() const noexcept { return handle_; }
+    [[nodiscard]] const SamplerInfo& info() const noexcept { return info_; }
+    [[nodiscard]] const Device* device() const noexcept { return device_.get(); }
+
+private:
+    std::shared_ptr<Device> device_;
+    VkSampler handle_;
+    SamplerInfo info_;
+};
+
+class SamplerStore {
+public:
+    explicit SamplerStore(Device& device) : device_(device) {}
+    ~SamplerStore() { close(); }
+
+    // Throws Error(invalid_argument) for what Vulkan does not allow together.
+    [[nodiscard]] std::shared_ptr<Sampler> sampler(const SamplerInfo& info);
+    // Destroys all; the device is idle.
+    void close() noexcept;
+
+private:
+    Device& device_;
+    std::mutex mutex_;
+    std::vector<std::pair<SamplerInfo, VkSampler>> samplers_;
+};
+
+}  // namespace kp
