@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import mmap
 from collections.abc import Callable
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from .manager import Manager
 
-_log = logging.getLogger("kompute_py")
 _COPIES = ("auto", "never", "always")
 
 
@@ -140,7 +138,9 @@ def from_host(
         except (InvalidArgumentError, UnimplementedError, OutOfMemoryError) as error:
             if copy == "never":
                 raise
-            _log.debug(
+            from logging import getLogger  # costs milliseconds, and most programs never have a message
+
+            getLogger("kompute_py").debug(
                 "from_host copies: %s", str(error)
             )  # a record that kept the error would keep its frames
     data = array.astype(check_dtype(array.dtype), order="C", copy=False)

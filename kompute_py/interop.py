@@ -120,6 +120,11 @@ def memoryview_of(tensor: Tensor) -> memoryview:
             f"{tensor._describe()} has memory type {tensor._memory_type.name}, which has no buffer to share: "
             "take t.data() for the host copy, t.read() for the device's contents, or make it with deviceAndHost"
         )
+    if tensor._dtype.kind == "V" and tensor._dtype.names is None:
+        # Bytes with no meaning would come out as a struct with no field, and np.asarray takes a buffer before all else.
+        raise ExchangeError(
+            f"{tensor._describe()} cannot be given as a buffer: the protocol has no letter for its dtype"
+        )
     tensor._native.wait()
     tensor._report()
     array: Any = tensor.numpy()  # what type checkers take for a buffer differs between Python versions

@@ -159,11 +159,14 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
         auto* image = dynamic_cast<Image*>(range.resource.get());
         if (!image) wrong_kind(range.resource ? "a tensor. Use mgr.image() for it" : "a sampler alone");
         const ImageShape& shape = image->shape();
+        const std::string word = binding.kind == DescriptorKind::storage_image   ? "image"
+                                 : binding.kind == DescriptorKind::sampled_image ? "texture"
+                                                                                 : "sampler";
         if (used && (binding.image_dim != dim_of(shape) || binding.image_arrayed != shape.arrayed ||
                      binding.image_multisampled))
-            wrong_kind("a " + kp::describe(shape) + ", and the shader declares dimension " +
+            wrong_kind("a " + kp::describe(shape) + ", and the shader declares " + word +
                        name_of(binding.image_dim, binding.image_arrayed, binding.image_multisampled) +
-                       ": declare " + name_of(dim_of(shape), shape.arrayed, false) +
+                       ": declare it as " + word + name_of(dim_of(shape), shape.arrayed, false) +
                        ", or make another image");
         if (used && binding.image_scalar != shape.format->scalar)
             wrong_kind(

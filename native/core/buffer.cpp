@@ -4,8 +4,10 @@
 #include "error.hpp"
 #include "first_touch.hpp"
 #include "staging.hpp"
+#include "transient.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace kp {
@@ -128,34 +130,37 @@ void Buffer::fill_device(const FillPattern& pattern) {
         flush(device_memory());
         return;
     }
+    // On the device, and nobody waits for it: what comes later is ordered after what it leaves behind.
     auto& vk = device().vk();
     if (const auto word = pattern.word()) {
-        device().staging().run([&](VkCommandBuffer commands) {
+        leave_behind(submit_transient(device(), [&](VkCommandBuffer commands) {
             vk.vkCmdFillBuffer(commands, buffer_, 0, handle_size(), *word);
-        });
+        }));
         return;
     }
-    // A few repetitions are uploaded; the device doubles what is there until it reaches the end.
-    constexpr uint64_t most_seed = 64 * 1024;
-    const uint64_t repetitions = std::max<uint64_t>(1, most_seed / pattern.period());
-    std::vector<std::byte> seed(std::min(nbytes_, pattern.period() * repetitions));
+    // A few repetitions go in with the commands; the device doubles what is there until it reaches the end.
+    constexpr uint64_t most_seed = 64 * 1024;  // vkCmdUpdateBuffer's limit, and whole words
+    const uint64_t unit = std::lcm(pattern.period(), uint64_t{4});
+    std::vector<std::byte> seed(std::min(handle_size(), std::max<uint64_t>(1, most_seed / unit) * unit));
     pattern.write(seed.data(), seed.size());
-    device().staging().upload(buffer_, 0, seed.data(), seed.size());
-    if (seed.size() == nbytes_) return;
-    device().staging().run([&](VkCommandBuffer commands) {
+    if (seed.size() > most_seed) {
+        device().staging().upload(buffer_, 0, seed.data(), std::min(seed.size(), nbytes_));
+    }
+    const bool inlined = seed.size() <= most_seed;
+    if (!inlined && seed.size() >= nbytes_) return;
+    leave_behind(submit_transient(device(), [&](VkCommandBuffer commands) {
+        if (inlined) vk.vkCmdUpdateBuffer(commands, buffer_, 0, seed.size(), seed.data());
         VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
         barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
         barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
-        for (uint64_t done = seed.size(); done < nbytes_;) {
-            if (done != seed.size())
-                vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                                        VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0,
-                                        nullptr);
-            const VkBufferCopy region{0, done, std::min(done, nbytes_ - done)};
+        for (uint64_t done = seed.size(); done < handle_size();) {
+            vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                    0, 1, &barrier, 0, nullptr, 0, nullptr);
+            const VkBufferCopy region{0, done, std::min(done, handle_size() - done)};
             vk.vkCmdCopyBuffer(commands, buffer_, buffer_, 1, &region);
             done += region.size;
         }
-    });
+    }));
 }
 
 void Buffer::download(void* out, uint64_t offset, uint64_t size) {

@@ -53,7 +53,7 @@ std::string describe(const ImageShape& shape) {
     std::string text = std::to_string(shape.width);
     if (shape.dims > 1) text += " x " + std::to_string(shape.height);
     if (shape.dims > 2) text += " x " + std::to_string(shape.depth);
-    text += " image of " + std::string(shape.format->name);
+    text += " image of " + std::string(shape.format->name) + " (" + shape.format->component + ")";
     if (shape.arrayed) text += " with " + std::to_string(shape.layers) + " layers";
     return text;
 }

@@ -72,7 +72,7 @@ private:
     ImageShape shape_;
 };
 
-// "640 x 480 image of rgba8"
+// "640 x 480 image of rgba8 (uint8)"
 [[nodiscard]] std::string describe(const ImageShape& shape);
 
 }  // namespace kp
