@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from . import _native
+from .arrays import as_indices
+from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
 
 
 class DeviceInfo(dict[str, Any]):
@@ -42,3 +48,42 @@ def list_devices() -> list[DeviceInfo]:
     Raises UnavailableError, saying what to install, where there is no Vulkan loader or driver.
     """
     return [DeviceInfo(info) for info in _native.enumerate_devices()]
+
+
+def selection(device: Any) -> tuple[int | None, str]:
+    """(Vulkan's index, preferences) for the core's ranking."""
+    if device is None:
+        return None, os.environ.get("KOMPUTE_PY_DEVICE", "").strip()
+    if isinstance(device, DeviceInfo):
+        return int(device["index"]), ""
+    if isinstance(device, str):
+        if not device.strip():
+            raise InvalidArgumentError(
+                "device is an empty str; give a part of a device's name, or None for the best device"
+            )
+        return None, device
+    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
+        if not 0 <= device < 2**32:  # what Vulkan counts with
+            raise NotFoundError(
+                f"There is no device {device}; kp.list_devices() lists those there are, from 0"
+            )
+        return int(device), ""
+    from uuid import UUID
+
+    if isinstance(device, UUID):
+        return None, device.hex
+    raise ArgumentTypeError(
+        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, or None"
+    )
+
+
+def family_indices(indices: Any) -> list[int]:
+    """What Manager(family_queue_indices=...) is given, checked."""
+    if not isinstance(indices, Iterable) or isinstance(indices, str):
+        raise ArgumentTypeError(f"family_queue_indices is {indices!r}; give a list of ints")
+    made = list(as_indices(indices, "family_queue_indices"))
+    if any(index < 0 for index in made):
+        raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")
+    if any(index >= 2**32 for index in made):
+        raise OutOfRangeError(f"family_queue_indices is {made}; no device has that many queue families")
+    return made

@@ -10,7 +10,7 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from .algorithm import made_by, to_groups
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .fence import Fence
-from .memory import DEVICE, Memory
+from .kernel_calls import Call, Forget, check_argument, fast_key, flat, several, upload
+from .memory import Memory
 from .operations import OpBase
 from .reflection import plan_of
-from .sampler import Bindable, SampledImage, Sampler
+from .sampler import Bindable, Sampler
 from .shader_module import ShaderModule
 from .signature import MISSING, Parameter, Signature
-from .struct_layout import check as check_layout
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -101,24 +101,6 @@ class OpKernel(OpBase):
     def __repr__(self) -> str:
         values = "".join(f" {name}={value!r}" for name, value in self._members.items())
         return f"<kp.OpKernel {self._kernel.name} groups={self._groups}{values}>"
-
-
-class _Call:
-    """One dispatch, recorded for certain memory."""
-
-    __slots__ = ("__weakref__", "fresh", "groups", "native", "push", "stream", "watchers")
-
-    def __init__(self, native: Any, stream: Any, groups: tuple[int, int, int], push: bytes) -> None:
-        self.native = native
-        self.stream = stream
-        self.groups = groups
-        self.push = push
-        self.watchers: list[Any] = []
-
-    def prepare(self, groups: tuple[int, int, int], push: bytes) -> None:
-        if groups != self.groups or push != self.push:
-            self.native.set(groups, push)
-            self.groups, self.push = groups, push
 
 
 class Kernel:
@@ -210,9 +192,9 @@ class Kernel:
         self._local_size = _local_size(module.signature, special)
         self._watch = manager._watch
         self._lock = threading.RLock()
-        self._calls: OrderedDict[tuple[Any, ...], _Call] = OrderedDict()
+        self._calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
         # Exactly repeated calls: (ids of positional arguments, keywords) -> what was prepared for them.
-        self._fast: dict[Any, tuple[_Call, tuple[int, int, int], bytes]] = {}
+        self._fast: dict[Any, tuple[Call, tuple[int, int, int], bytes]] = {}
         self._scratch: OrderedDict[tuple[Any, ...], Memory] = OrderedDict()
         if self._watch is not None:
             self._watch()
@@ -232,7 +214,7 @@ class Kernel:
         kind, push constants out of range, a grid of zero or beyond the device's limits; ArgumentTypeError for objects of wrong
         types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
-        key = _fast_key(args, keywords)
+        key = fast_key(args, keywords)
         with self._lock:
             found = self._fast.get(key) if key is not None else None
             if found is not None:
@@ -252,7 +234,7 @@ class Kernel:
         given = True
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
-                memories.append(self._several(parameter, value))
+                memories.append(several(self.name, parameter, value))
                 given = False  # a list may change: it is not recognized by its identity
                 continue
             if value is MISSING or isinstance(value, (Memory, Bindable)):
@@ -305,7 +287,7 @@ class Kernel:
         grid, groups, values, members = self._resolve(args, keywords)
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
-                values[i] = self._several(parameter, value)
+                values[i] = several(self.name, parameter, value)
             elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
                 raise ArgumentTypeError(
                     f"{self.name}.bind: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image, whose "
@@ -335,59 +317,9 @@ class Kernel:
         for parameter, value in zip(parameters, values, strict=True):
             if value is not MISSING:
                 for each in value if parameter.descriptors != 1 else (value,):
-                    self._check(parameter, each)
+                    check_argument(self.name, self._manager, parameter, each)
             bound.append(value)
         return tuple(bound)
-
-    def _several(self, parameter: Parameter, value: Any) -> tuple[Any, ...]:
-        """What an array of bindings is given."""
-        what = f"{self.name}: {parameter.name!r}"
-        if not isinstance(value, (list, tuple)) or not all(isinstance(v, (Memory, Bindable)) for v in value):
-            raise ArgumentTypeError(
-                f"{what} is {parameter.type}, an array of {parameter.kind}s: give a list of tensors or images"
-            )
-        if not value or (parameter.descriptors and len(value) != parameter.descriptors):
-            raise InvalidArgumentError(
-                f"{what} is {parameter.type}: it takes {parameter.descriptors or 'at least 1'}, not {len(value)}"
-            )
-        return tuple(value)
-
-    def _check(self, parameter: Parameter, memory: Any) -> None:
-        what = f"{self.name}: {parameter.name!r}"
-        if memory._manager is not self._manager:
-            raise InvalidArgumentError(
-                f"{what} ({memory._describe()}) belongs to {memory._manager!r}, the kernel to {self._manager!r}"
-            )
-        if not memory._is_init():
-            memory._require_init(f"be {parameter.name!r} of {self.name}")
-        is_sampler = parameter.kind == "sampler"
-        is_combined = parameter.kind == "combined image sampler"
-        if (
-            memory._is_image is not parameter.is_image
-            or isinstance(memory, Sampler) is not is_sampler
-            or (isinstance(memory, SampledImage) and not is_combined)
-            or (is_combined and not isinstance(memory, SampledImage))
-        ):
-            raise InvalidArgumentError(
-                f"{what} is a {parameter.kind} ({parameter.type}); {memory._describe()} is none: give "
-                f"{made_by(parameter.kind)}"
-            )
-        if parameter.is_image or is_sampler:
-            return
-        dtype = memory._dtype
-        if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None:
-            raise ArgumentTypeError(
-                f"{what} is {parameter.type}, which holds {parameter.dtype}; {memory._describe()} does not. Convert the "
-                f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: tensor.view(np.{parameter.dtype})"
-            )
-        if dtype.names is not None:
-            check_layout(
-                parameter.layout, dtype, memory._count, f"{what} ({memory._describe()})", parameter.binding
-            )
-        if memory.nbytes < parameter.size:
-            raise InvalidArgumentError(
-                f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {memory._describe()} has {memory.nbytes}"
-            )
 
     def _borrow(self, index: int, parameter: Parameter, value: Any) -> tuple[np.ndarray[Any, Any], Memory]:
         """(array, tensor that holds a copy of it) for a NumPy argument."""
@@ -412,7 +344,7 @@ class Kernel:
         memory = self._scratch.pop(key, None)
         if memory is None or not memory._is_init():
             memory = self._manager.empty(array.shape, array.dtype, "storage")
-        self._check(parameter, memory)
+        check_argument(self.name, self._manager, parameter, memory)
         self._scratch[key] = memory
         while len(self._scratch) > _MOST_SCRATCH:
             self._scratch.popitem(last=False)
@@ -494,8 +426,8 @@ class Kernel:
         algorithm.name = self.name
         return _native.op_bound_dispatch(algorithm, groups, push)
 
-    def _recorded(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> _Call:
-        key = tuple(map(id, _flat(bound)))
+    def _recorded(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> Call:
+        key = tuple(map(id, flat(bound)))
         calls = self._calls
         call = calls.get(key)
         if call is not None:
@@ -505,11 +437,11 @@ class Kernel:
         stream = self._manager._native.stream(0, 0)
         stream.name = self.name
         stream.record(native)
-        call = _Call(native, stream, groups, push)
+        call = Call(native, stream, groups, push)
         calls[key] = call
         # What is recorded keeps its memory: it must not outlive the tensors that it was recorded for.
-        forget = _Forget(weakref.ref(self), key)
-        call.watchers = [weakref.ref(memory, forget) for memory in _flat(bound) if memory is not MISSING]
+        forget = Forget(weakref.ref(self), key)
+        call.watchers = [weakref.ref(memory, forget) for memory in flat(bound) if memory is not MISSING]
         while len(calls) > _MOST_CALLS:
             self._drop(next(iter(calls)))
         return call
@@ -605,54 +537,6 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kp.Kernel {self._signature.text(self.name)}>"
-
-
-class _Forget:
-    """Called when a tensor dies: drops the calls that were recorded for it. Holds its kernel weakly."""
-
-    __slots__ = ("_kernel", "_key")
-
-    def __init__(self, kernel: weakref.ref[Kernel], key: tuple[Any, ...]) -> None:
-        self._kernel = kernel
-        self._key = key
-
-    def __call__(self, _: Any) -> None:
-        kernel = self._kernel()
-        if kernel is not None:
-            kernel._drop(self._key)
-
-
-def _flat(bound: Iterable[Any]) -> Iterator[Any]:
-    """The objects of bound arguments, of which one may be a tuple."""
-    for each in bound:
-        if type(each) is tuple:
-            yield from each
-        else:
-            yield each
-
-
-def upload(memories: Iterable[Any]) -> None:
-    """Uploads the host copies of those that were never on the device. What has no host copy yet needs none for that."""
-    for memory in _flat(memories):
-        if not isinstance(memory, Memory) or memory._memory_type is not DEVICE or memory._native.on_device:
-            continue
-        if not memory._native.host_copy_made:
-            continue
-        memory._native.write(memory.data())
-
-
-def _fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What tells an exactly repeated call: the identities of tensors by position, the values of numbers by name.
-
-    None where a call is more than that. (0.0 and -0.0 are equal, and differ in their bits.)
-    """
-    if not keywords:
-        return tuple(map(id, args))
-    for value in keywords.values():
-        kind = type(value)
-        if (kind is not float and kind is not int) or value == 0:
-            return None
-    return (*map(id, args), *keywords.items())
 
 
 def _local_size(signature: Signature, special: Specialization) -> tuple[int, int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import math
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -15,17 +14,14 @@ import numpy as np
 
 from . import _native
 from .algorithm import Algorithm
-from .arrays import FLOAT32, as_float32, as_indices, as_shape, as_typed, fill_bytes, to_array, to_element
-from .devices import DeviceInfo, list_devices
+from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
+from .devices import DeviceInfo, family_indices, list_devices, selection
 from .diagnostics import Diagnostics
 from .errors import (
-    ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
     KomputeError,
-    NotFoundError,
     OutOfMemoryError,
-    OutOfRangeError,
 )
 from .host_memory import HostBufferSemantics, from_host
 from .image import Image
@@ -52,44 +48,6 @@ _MOST_BYTES = 2**63 - 1
 _exit_hook_set = False
 # Those that are alive: at interpreter exit, global variables go only after the exit hooks.
 _managers: weakref.WeakSet[Manager] = weakref.WeakSet()
-
-
-def _selection(device: Any) -> tuple[int | None, str]:
-    """(Vulkan's index, preferences) for the core's ranking."""
-    if device is None:
-        return None, os.environ.get("KOMPUTE_PY_DEVICE", "").strip()
-    if isinstance(device, DeviceInfo):
-        return int(device["index"]), ""
-    if isinstance(device, str):
-        if not device.strip():
-            raise InvalidArgumentError(
-                "device is an empty str; give a part of a device's name, or None for the best device"
-            )
-        return None, device
-    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
-        if not 0 <= device < 2**32:  # what Vulkan counts with
-            raise NotFoundError(
-                f"There is no device {device}; kp.list_devices() lists those there are, from 0"
-            )
-        return int(device), ""
-    from uuid import UUID
-
-    if isinstance(device, UUID):
-        return None, device.hex
-    raise ArgumentTypeError(
-        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, or None"
-    )
-
-
-def _family_indices(indices: Any) -> list[int]:
-    if not isinstance(indices, Iterable) or isinstance(indices, str):
-        raise ArgumentTypeError(f"family_queue_indices is {indices!r}; give a list of ints")
-    made = list(as_indices(indices, "family_queue_indices"))
-    if any(index < 0 for index in made):
-        raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")
-    if any(index >= 2**32 for index in made):
-        raise OutOfRangeError(f"family_queue_indices is {made}; no device has that many queue families")
-    return made
 
 
 class Manager:
@@ -135,11 +93,11 @@ class Manager:
         **options: Any,
     ) -> None:
         resolved = resolve_options({"validation": validation, "strict": strict, **options})
-        index, preferences = _selection(device)
+        index, preferences = selection(device)
         native = _native.Context(
             index=index,
             preferences=preferences,
-            family_queue_indices=_family_indices(family_queue_indices),
+            family_queue_indices=family_indices(family_queue_indices),
             desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
             required_extensions=resolved.required_extensions,
             validation=resolved.validation,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native
 from .algorithm import to_spirv
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
-from .devices import list_devices
+from .devices import list_devices, selection
 from .errors import InvalidArgumentError, NotFoundError
 from .shader import COMPILE_OPTIONS, _compile, _read
 from .shader_module import is_assembly
@@ -97,13 +97,13 @@ def _is_count(value: Any) -> bool:
 
 
 def _info_of(device: Any) -> Mapping[str, Any]:
-    from .manager import Manager, _selection
+    from .manager import Manager
 
     if isinstance(device, Manager):
         return device.get_device_properties()
     if isinstance(device, Mapping):
         return device
-    index, preferences = _selection(device)
+    index, preferences = selection(device)
     devices = list_devices()
     if index is None:
         choice = _native.select_device(None, preferences)
