@@ -251,7 +251,7 @@ class Shader:
 
     reflection: dict[str, Any]
     """version, entry, entry_points [str], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
-    bindings [{"set", "binding", "kind", "count", "access", "name", "block_name", "readonly", "writeonly", "layout", "image": {...} | None}],
+    bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "layout", "image": {...} | None}],
     push_constants {"offset", "size", "name", "block_name", "layout"} | None,
     spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value)}].
     layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "matrix_stride",

@@ -67,6 +67,9 @@ def upload(memories: Iterable[Any]) -> None:
     for memory in flat(memories):
         if not isinstance(memory, Memory) or memory._memory_type is not DEVICE or memory._native.on_device:
             continue
+        # All of what a view is a part of: "on the device" is known of whole tensors only.
+        while (base := getattr(memory, "base", None)) is not None:
+            memory = base
         if not memory._native.host_copy_made:
             continue
         memory._native.write(memory.data())

@@ -71,7 +71,7 @@ class ShaderPlan:
         self.blocks: dict[int, Mapping[str, Any]] = {}
         for b in reflected["bindings"]:
             name = b["name"] or b["block_name"]
-            used = b["access"] != "none"
+            used = b["used"]
             if used and b["set"] != 0:
                 self.refusal = (
                     f"The shader's {b['kind']} {name!r} is in descriptor set {b['set']}; an algorithm binds set 0 by position: "

@@ -10,7 +10,8 @@ import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError
 
-_FULL = slice(None)
+# What every NumPy that is supported can show.
+_MOST_AXES = 32
 
 
 def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, tuple[int, ...]]:
@@ -24,7 +25,10 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
     UnimplementedError for one that is not dense, ArgumentTypeError for any other index (lists, arrays, masks).
     """
     if type(key) is slice and len(shape) == 1 and key.step in (None, 1):
-        start, stop, _ = key.indices(shape[0])  # the common case, without the detour below
+        try:
+            start, stop, _ = key.indices(shape[0])  # the common case, without the detour below
+        except TypeError:
+            raise _no_slice(key, what) from None
         if start >= stop:
             raise _empty(what, key)
         return start, (stop - start,)
@@ -41,6 +45,8 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
         part = whole[keys]
     except IndexError as error:
         raise OutOfRangeError(f"{what} has no [{_show(key)}]: {error}") from None
+    except (TypeError, ValueError):  # a bound that is no int, or a step of zero
+        raise _no_slice(key, what) from None
     if part.size == 0:
         raise _empty(what, key)
     if not part.flags.c_contiguous:
@@ -56,6 +62,10 @@ def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: 
 
     Raises InvalidArgumentError where it has another number of elements.
     """
+    if len(wanted) > _MOST_AXES:
+        raise InvalidArgumentError(
+            f"{what} cannot be reshaped to {len(wanted)} axes: an array has at most {_MOST_AXES}"
+        )
     unknown = [axis for axis, length in enumerate(wanted) if length == -1]
     known = 1
     for length in wanted:
@@ -106,6 +116,10 @@ def _basic(key: Any, what: str) -> int | slice | EllipsisType | None:
         f"{what} is indexed with ints and slices, which give views of its memory, not with {key!r} "
         f"({type(key).__name__}). For other elements index an array: t.read()[...], or t.numpy()[...]"
     )
+
+
+def _no_slice(key: Any, what: str) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{what} has no [{_show(key)}]: slices take ints, and steps other than 0")
 
 
 def _empty(what: str, key: Any) -> InvalidArgumentError:

@@ -57,7 +57,9 @@ class Parameter(NamedTuple):
     kind: str
     """Vulkan's term: "storage buffer", "uniform buffer", "storage image", "combined image sampler", ..."""
     access: str
-    """What the shader does with it: "none", "read", "write" or "read_write"."""
+    """What the shader does with its contents: "none", "read", "write" or "read_write"."""
+    used: bool
+    """Whether the shader names it at all: it may ask for its length or size alone."""
     descriptors: int
     """How many descriptors: 1, a fixed number, or 0 for a run-time length."""
     type: str
@@ -80,7 +82,9 @@ class Parameter(NamedTuple):
         return self.access in ("write", "read_write")
 
     def __str__(self) -> str:
-        access = {"none": "unused", "read": "", "write": "out", "read_write": "inout"}[self.access]
+        access = {"none": "", "read": "", "write": "out", "read_write": "inout"}[self.access]
+        if not self.used:
+            access = "unused"
         return " ".join(part for part in (access, self.type, self.name) if part)
 
 
@@ -112,6 +116,7 @@ def _parameter(b: Mapping[str, Any]) -> Parameter:
         b["binding"],
         b["kind"],
         b["access"],
+        b["used"],
         b["count"],
         text,
         dtype,
@@ -197,9 +202,7 @@ class Signature:
                 members[name] = value
             else:
                 raise self._unknown(kernel, name, (*self._by_name, *known), "argument")
-        missing = [
-            p.name for p, v in zip(parameters, values, strict=True) if v is MISSING and p.access != "none"
-        ]
+        missing = [p.name for p, v in zip(parameters, values, strict=True) if v is MISSING and p.used]
         if missing:
             raise InvalidArgumentError(
                 f"{kernel} misses {', '.join(map(repr, missing))}: {self.text(kernel)}"

@@ -501,3 +501,67 @@ def test_warnings_point_at_the_caller(mgr):
         warnings.simplefilter("always")
         mgr.kernel("#version 450\n#extension GL_NONSENSE : enable\nvoid main() {}\n")
     assert caught and caught[0].filename == __file__
+
+
+# -- what the shader declares and does not use ---------------------------------------------------------------------------------
+
+MUCH_UNUSED = """
+#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0, rgba32f) uniform image2D picture;
+layout(set = 0, binding = 1) buffer A { uint a[]; };
+layout(set = 0, binding = 2) uniform sampler2D photo;
+layout(set = 1, binding = 3) uniform Other { vec4 other; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 1; }
+"""
+LENGTH_ALONE = """
+#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
+layout(set = 0, binding = 1) writeonly buffer B { uint b[]; };
+void main() { b[0] = a.length(); }
+"""
+
+
+def test_unused_bindings_of_any_kind_and_set(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(MUCH_UNUSED, name="k")
+    assert str(kernel.signature.parameters[0]) == "unused image2D picture"
+    t = mgr.tensor_t(np.arange(100, dtype=np.uint32))
+    kernel(a=t)
+    np.testing.assert_array_equal(t.read(), np.arange(1, 101))
+    mgr.kernel("#version 450\nlayout(binding = 1) buffer A { uint a[]; };\nvoid main() {}")(groups=1)
+
+
+def test_a_length_alone_is_a_use(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(LENGTH_ALONE, name="k")
+    a = kernel.signature.parameters[0]
+    assert (a.access, a.used, str(a)) == ("none", True, "uint[] a")
+    out = mgr.zeros(5, np.uint32)
+    with pytest.raises(kp.InvalidArgumentError, match="misses 'a'"):
+        kernel(b=out)
+    known = mgr.zeros(7, np.uint32)
+    kernel(known, out)
+    assert out.read()[0] == 7
+    op = kernel.bind(known, out)
+    known.destroy()
+    with pytest.raises(kp.FailedPreconditionError):
+        mgr.sequence().eval(op)
+
+
+@pytest.mark.parametrize("number", [0x10000, 2**31 - 1, 2**32 - 1])
+def test_binding_numbers_beyond_all_tables(mgr, number):
+    spirv = kp.ShaderModule(LENGTH_ALONE).disassembly().replace("Binding 1", f"Binding {number}")
+    with pytest.raises(kp.UnimplementedError, match=f"binding number {number}"):
+        mgr.kernel(spirv)
+
+
+def test_the_first_call_with_a_view_uploads_all_of_the_tensor(mgr, needs):
+    """Else a later call with the tensor would find the rest of it undefined."""
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(MUCH_UNUSED)
+    t = mgr.tensor_t(np.arange(128, dtype=np.uint32))
+    kernel(a=t[64:])
+    kernel(a=t)
+    np.testing.assert_array_equal(t.read(), np.arange(128) + np.repeat([1, 2], 64))

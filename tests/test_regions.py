@@ -67,3 +67,15 @@ def test_retyped_as_ndarray_view(shape, old, new):
             retyped(shape, array.dtype, np.dtype(new), "x")
     else:
         assert retyped(shape, array.dtype, np.dtype(new), "x") == wanted
+
+
+@pytest.mark.parametrize("key", [slice("a", "b"), slice(0.5, 2), slice(None, None, 0), (0, slice("a", None))])
+@pytest.mark.parametrize("shape", [(8,), (4, 8)])
+def test_slices_of_what_is_no_int(shape, key):
+    with pytest.raises(kp.KomputeError, match=r"slices take ints|too many indices"):
+        locate(shape, key, "it", "fix")
+
+
+def test_more_axes_than_an_array_can_have():
+    with pytest.raises(kp.InvalidArgumentError, match="70 axes"):
+        reshaped((8,), (1,) * 69 + (8,), 8, "it")

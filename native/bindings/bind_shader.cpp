@@ -183,6 +183,7 @@ py::dict reflection_to_python(const ShaderInfo& info) {
         entry["kind"] = to_string(binding.kind);
         entry["count"] = binding.count;
         entry["access"] = to_string(binding.access);
+        entry["used"] = binding.used;
         entry["name"] = binding.instance_name;
         entry["block_name"] = binding.block_name;
         entry["readonly"] = binding.readonly;

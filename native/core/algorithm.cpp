@@ -80,6 +80,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         for (const Argument& argument : arguments_)
             if (argument.range.resource) argument.range.resource->require_init("bind");
         for (const auto& binding : info.bindings) {
+            if (!binding.used) continue;  // it has no place in the layout
             const uint32_t count = counts.of(binding);
             for (uint32_t element = 0; element < count; ++element)
                 if (const Argument* argument = find(binding.set, binding.binding, element))
@@ -113,7 +114,7 @@ DescriptorCounts Algorithm::count_descriptors() const {
             if (argument.set == binding.set && argument.binding == binding.binding)
                 given = std::max(given, argument.element + 1);
         if (binding.count == 0) counts.runtime.push_back({binding.set, binding.binding, std::max(given, 1u)});
-        if (binding.access == Access::none) continue;
+        if (!binding.used) continue;
         const uint32_t needed = std::max(binding.count, 1u);
         if (given > needed && binding.count != 0)
             throw Error(ErrorKind::invalid_argument,

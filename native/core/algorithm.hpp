@@ -39,6 +39,7 @@ public:
     void check() const;
     // What a dispatch touches; unused bindings are left out.
     [[nodiscard]] const std::vector<Binding>& uses() const noexcept { return uses_; }
+    [[nodiscard]] const std::vector<Argument>& arguments() const noexcept { return arguments_; }
     void set_name(const std::string& name) override;
     // By set number; null where the shader has no binding in a set.
     [[nodiscard]] const std::vector<VkDescriptorSet>& sets() const noexcept { return handles_; }

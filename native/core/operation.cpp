@@ -45,6 +45,9 @@ public:
 
     void declare(StreamPlan& plan) const override {
         plan.mention(*algorithm_);
+        // Also what the shader asks for its length alone, which is no access: it must not go while a dispatch runs.
+        for (const auto& argument : algorithm_->arguments())
+            if (argument.range.resource) plan.mention(*argument.range.resource);
         for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use);
         if (algorithm_->shader()->info().physical_storage_buffer)
             plan.full_barrier();  // it reaches memory that no binding names

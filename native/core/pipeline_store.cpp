@@ -99,10 +99,13 @@ VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSe
 std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
                                                       const DescriptorCounts& counts) {
     uint32_t sets = 0;
-    for (const auto& binding : info.bindings) sets = std::max(sets, binding.set + 1);
+    // A binding that the code does not use has no place in it: some drivers look at descriptors that no shader reads.
+    for (const auto& binding : info.bindings)
+        if (binding.used) sets = std::max(sets, binding.set + 1);
     std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(sets);
     std::string key;
     for (const auto& binding : info.bindings) {
+        if (!binding.used) continue;
         VkDescriptorSetLayoutBinding entry{};
         entry.binding = binding.binding;
         entry.descriptorType = descriptor_type(binding.kind);

@@ -7,6 +7,11 @@
 #include <cstring>
 
 namespace kp {
+namespace {
+
+constexpr uint32_t max_binding = 0xFFFF;  // what compilers of GLSL take
+
+}  // namespace
 
 Shader::Shader(Device& device, std::string bytes) : device_(&device) {
     if (bytes.empty() || bytes.size() % 4 != 0)
@@ -28,6 +33,14 @@ Shader::Shader(Device& device, std::string bytes) : device_(&device) {
         throw Error(ErrorKind::unimplemented,
                     "The shader uses what '" + device.shader_host().name + "' does not have: " + missing +
                         ". Use another device (kp.list_devices()) or change the shader");
+
+    // Drivers have a table up to the largest number, and so has an algorithm.
+    for (const BindingInfo& binding : info_.bindings)
+        if (binding.binding > max_binding)
+            throw Error(ErrorKind::unimplemented, "The shader declares binding number " +
+                                                      std::to_string(binding.binding) + "; numbers up to " +
+                                                      std::to_string(max_binding) +
+                                                      " can be bound. Number bindings from 0 on");
 
     // The other limits depend on the specialization; the pipeline checks them.
     if (const auto found = check_push_constants(info_, device.shader_host()); !found.empty())

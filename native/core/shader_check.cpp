@@ -88,8 +88,6 @@ constexpr SubgroupNeed subgroup_needs[] = {
      "shuffle relative"},
     {spv::CapabilityGroupNonUniformClustered, VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
     {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
-    {spv::CapabilitySubgroupBallotKHR, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
-    {spv::CapabilitySubgroupVoteKHR, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
 };
 
 // What Vulkan 1.2 gives every compute shader.

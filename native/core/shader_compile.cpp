@@ -5,6 +5,7 @@
 #include "deep_stack.hpp"
 #include "shader_diagnostics.hpp"
 #include "shader_sources.hpp"
+#include "spirv_module.hpp"
 
 #include <shaderc/shaderc.hpp>
 #include <spirv-tools/libspirv.h>
@@ -303,7 +304,8 @@ public:
                 out.warnings.push_back(
                     {to_valid_utf8(request_.name), 0, 0, "warning", to_valid_utf8(problem), ""});
         name_entry(out.spirv);
-        if (request_.optimize != OptimizeFor::nothing) out.spirv = optimized(out.spirv);
+        if (request_.optimize != OptimizeFor::nothing && !beyond_optimizer(out.spirv))
+            out.spirv = optimized(out.spirv);
         out.included = sources_.included();
         out.probes = sources_.take_probes();
         return out;
@@ -440,6 +442,16 @@ private:
             return;
         }
         fail(sources_.main(), {}, missing_entry());
+    }
+
+    // Passes of the optimizer crash on types of cooperative matrices. (Capabilities come first in a module.)
+    [[nodiscard]] static bool beyond_optimizer(const std::vector<uint32_t>& words) {
+        constexpr size_t header = 5;
+        for (size_t at = header; at + 1 < words.size() && (words[at] & 0xFFFFu) == spv::OpCapability; at += 2)
+            if (words[at + 1] == spv::CapabilityCooperativeMatrixNV ||
+                words[at + 1] == spirv::newer::capability_cooperative_matrix)
+                return true;
+        return false;
     }
 
     [[nodiscard]] std::vector<uint32_t> optimized(const std::vector<uint32_t>& words) const {

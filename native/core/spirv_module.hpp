@@ -30,6 +30,7 @@ constexpr uint32_t untyped_ptr_access_chain = 4423;
 constexpr uint32_t untyped_in_bounds_ptr_access_chain = 4424;
 constexpr uint32_t untyped_array_length = 4425;
 constexpr uint32_t untyped_prefetch = 4426;
+constexpr uint32_t capability_cooperative_matrix = 6022;
 constexpr uint32_t type_cooperative_matrix = 4456;
 constexpr uint32_t cooperative_matrix_load = 4457;
 constexpr uint32_t cooperative_matrix_store = 4458;

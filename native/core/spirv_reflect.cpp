@@ -211,7 +211,7 @@ std::optional<Candidate> Reflector::binding_of(const Variable& variable) {
     if (!set && !binding && uses == 0) return std::nullopt;
 
     Candidate candidate;
-    candidate.used = uses != 0;
+    candidate.used = candidate.info.used = uses != 0;
     BindingInfo& info = candidate.info;
     info.set = set.value_or(0);
     info.binding = binding.value_or(0);

@@ -55,6 +55,7 @@ struct BindingInfo {
     DescriptorKind kind = DescriptorKind::storage_buffer;
     uint32_t count = 1;  // array of descriptors; 0 = runtime-sized array of descriptors
     Access access = Access::none;
+    bool used = false;  // the code names it; it may ask for its length or size alone, which is no access
     std::string instance_name;  // "a" of `buffer A { float x[]; } a;`, "" if none
     std::string block_name;     // "A"
     bool readonly = false;      // decorated NonWritable (on the variable or all members)
