@@ -20,7 +20,7 @@ from .image_shapes import (
     region_of,
     size_of,
 )
-from .memory import Memory, to_memory_type
+from .memory import SINGLE, Memory, to_memory_type
 from .operations import OpBase
 from .sampler import SampledImage, Sampler
 from .tensor import Tensor
@@ -233,6 +233,14 @@ class Image(Memory):
         count = int(np.prod(shape))
         array = matching(data, self._dtype, count, f"The region of {self._describe()}")
         self._native.write_region(array, box)
+        if self._memory_type in SINGLE and not self._native.host_visible:
+            # As in Memory.write: both sides of what was to be one memory hold the data.
+            x, y, z, layer, width, height, depth, layers = box
+            all_of_it = self.data().reshape(
+                self._size.layers or 1, self._size.depth, self._size.height, self._size.width, -1
+            )
+            part = all_of_it[layer : layer + layers, z : z + depth, y : y + height, x : x + width]
+            part[...] = array.reshape(part.shape)
         self._report()
 
     def _box(self, region: Any) -> tuple[Any, tuple[int, ...]]:

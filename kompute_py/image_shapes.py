@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
+from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
@@ -147,7 +149,11 @@ def size_of(
                 f"An array of shape {shape} does not tell an image's {name}; give {' and '.join(names)}, or an array of "
                 f"shape {example}"
             )
-    if told and len(shape) == len(names) + 1 and any(lengths[name] != told[name] for name in names):
+    extents = [lengths[name] for name in names]
+    per_texel, odd = divmod(math.prod(shape), math.prod(extents))
+    # (h, w) data with its axes interchanged has the right number of elements, in the wrong order.
+    contradicts = len(shape) == len(names) + 1 or (not odd and not _is_merged(shape, [*extents, per_texel]))
+    if told and contradicts and any(lengths[name] != told[name] for name in names):
         raise InvalidArgumentError(
             f"The data has shape {shape}, which is {', '.join(f'{name} {told[name]}' for name in names)}; "
             f"{', '.join(f'{name} {lengths[name]}' for name in names if lengths[name] != told[name])} contradicts it"
@@ -159,6 +165,18 @@ def size_of(
         lengths.get("depth", 1),
         lengths.get("layers"),
     )
+
+
+def _is_merged(shape: Sequence[int], full: Sequence[int]) -> bool:
+    """Whether `shape` is `full` with neighbouring axes merged: row-major data then means the same texels."""
+    rest = [n for n in full if n != 1]
+    for length in (n for n in shape if n != 1):
+        product = 1
+        while product < length and rest:
+            product *= rest.pop(0)
+        if product != length:
+            return False
+    return not rest
 
 
 Region = tuple[int, int, int, int, int, int, int, int]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # By identity in the hot paths: an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device
-_SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
+SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
 
 
@@ -180,7 +180,7 @@ class Memory:
             return
         array = matching(data, self._dtype, self._count, self._describe())
         self._native.write(array)
-        if self._memory_type in _SINGLE and not self._native.host_visible:
+        if self._memory_type in SINGLE and not self._native.host_visible:
             # An image that was to have one memory, on a device that pads its rows: both sides hold the data all the same.
             np.copyto(self.data(), array.reshape(-1))
         self._report()
@@ -233,7 +233,7 @@ class Memory:
 
     def _is_single(self) -> bool:
         """Whether the host and the device see one memory (an image on a device that pads its rows has two)."""
-        return self._memory_type in _SINGLE and self._native.host_visible
+        return self._memory_type in SINGLE and self._native.host_visible
 
     def _report(self) -> None:
         watch = self._manager._watch

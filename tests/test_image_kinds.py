@@ -243,6 +243,35 @@ def test_pillow(mgr):
         mgr.image_empty((2, 2, 2), "rgba8", layers=True).to_pil()
 
 
+@pytest.mark.parametrize("memory_type", ["host", "deviceAndHost"])
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [((7,), {"dims": 1}), ((3, 7), {"dims": 1, "layers": True}), ((5, 6, 2), {}), ((3, 5, 6), {"dims": 3}), ((3, 5, 6, 2), {"layers": True})],
+)  # fmt: skip
+def test_both_sides_hold_what_a_region_wrote(mgr, shape, options, memory_type):
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    image = mgr.image(data, memory_type=memory_type, **options)
+    image.write(data)
+    for region in (np.s_[1:3], 2):
+        data[region] += 100
+        image.write(data[region], region=region)
+        np.testing.assert_array_equal(image.numpy(), data)
+    mgr.sequence().eval(kp.OpSyncDevice([image]))  # uploads the host's side, where there are two
+    np.testing.assert_array_equal(image.read(), data)
+
+
+def test_sizes_that_turn_the_data_are_refused(mgr):
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for channels in (None, 1):
+        with pytest.raises(kp.InvalidArgumentError, match="contradicts"):
+            mgr.image(data, 2, 3, channels)
+    assert mgr.image(data, 3, 2).shape == (2, 3)
+    many = np.arange(24, dtype=np.float32)
+    assert mgr.image(many.reshape(6, 4), 3, 2, 4).shape == (2, 3, 4)  # a row for each texel
+    assert mgr.image(many.reshape(2, 12), 3, 2, 4).shape == (2, 3, 4)  # a row for each row
+    assert mgr.image(many.reshape(24, 1), 6, 4).shape == (4, 6)
+
+
 # -- making an image does not wait -----------------------------------------------------------------------------------------------------
 
 
