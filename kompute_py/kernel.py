@@ -129,7 +129,7 @@ class Kernel:
     its width, height and depth).
 
     A call blocks until the device is done. Of tensors with a host copy it uploads those that were never on the device; results
-    stay there: ``t.read()``, or record `bind` between OpSyncDevice and OpSyncLocal.
+    stay there: ``t.read()``, or record `bind` between OpSyncDevice and OpSyncLocal. `submit` does not block.
 
     One kernel can be called from several threads; the calls run one after the other.
     """
