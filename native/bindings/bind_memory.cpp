@@ -30,6 +30,8 @@ constexpr uint64_t release_lock_above = 64 * 1024;
 
 std::byte* host_side(Resource& resource) {
     resource.require_init("access the data of");
+    if (const Point point = resource.settled(); point.queue) [[unlikely]]
+        await_points({point});
     if (!resource.host_copy_made()) {
         const py::gil_scoped_release unlocked;
         resource.need_host_copy();

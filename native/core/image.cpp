@@ -172,7 +172,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     if (data && host_data()) first_copy(host_data(), data, nbytes_);
     if (linear) flush(device_memory());
     // Not waited for: what comes later on the queue comes after it, and other queues are told by what it leaves behind.
-    leave_behind(submit_transient(device(), [&](VkCommandBuffer commands) {
+    const Point transition = submit_transient(device(), [&](VkCommandBuffer commands) {
         VkImageMemoryBarrier barrier{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};
         barrier.srcAccessMask = linear ? VK_ACCESS_HOST_WRITE_BIT : 0;
         barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
@@ -185,8 +185,17 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
         vk.vkCmdPipelineBarrier(commands,
                                 linear ? VK_PIPELINE_STAGE_HOST_BIT : VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                                 VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
-    }));
-    if (data && !host_data() && type == MemoryType::storage) write(data, 0, nbytes_);
+    });
+    leave_behind(transition);
+    if (linear) settled_ = transition;
+    if (!data || host_data() || type != MemoryType::storage) return;
+    try {
+        write(data, 0, nbytes_);
+    } catch (...) {
+        // No destructor of ours will run, and the device may still be at the transition.
+        device().retired().push({transition}, std::move(device_side_));
+        throw;
+    }
 }
 
 Image::~Image() { finalize(); }

@@ -74,6 +74,8 @@ public:
     };
     [[nodiscard]] bool shareable() const noexcept;
     [[nodiscard]] Shared share();
+    // The host may touch host_data() once the device is past this point; no queue: at once.
+    [[nodiscard]] Point settled() const noexcept { return settled_; }
     // A view of host_data() was handed out. Nobody tells when it dies, but it keeps this object alive for as long.
     void note_view() noexcept { viewed_ = true; }
     // The device closes: if there may be views, the bytes behind them stay until this object goes.
@@ -130,6 +132,7 @@ protected:
     std::shared_ptr<HostCopy> host_copy_;
     std::shared_ptr<void> kept_for_views_;
     std::byte* direct_ = nullptr;
+    Point settled_;
     bool viewed_ = false;
     bool has_host_copy_ = false;
     std::atomic<bool> host_copy_made_{false};

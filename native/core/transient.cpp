@@ -37,7 +37,12 @@ Point submit_transient(Device& device, const std::function<void(VkCommandBuffer)
     PreparedSubmit submission;
     submission.prepare(queue, buffer);
     const Point point{&queue, queue.submit(submission)};
-    device.retired().push({point}, pool);
+    try {
+        device.retired().push({point}, pool);
+    } catch (...) {  // no memory for the list: then the pool is freed here, once it is no longer in use
+        while (!queue.wait(point.value, UINT64_C(1'000'000'000))) {}
+        throw;
+    }
     return point;
 }
 
