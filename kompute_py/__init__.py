@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 from .algorithm import Algorithm
+from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel
 from .devices import DeviceInfo, list_devices
 from .diagnostics import ValidationError
 from .errors import (
@@ -92,6 +93,7 @@ __all__ = [
     "DataTypes",
     "DeviceInfo",
     "DeviceLostError",
+    "DeviceMemory",
     "ErrorCode",
     "EvalTimeoutError",
     "ExchangeError",
@@ -108,6 +110,8 @@ __all__ = [
     "Manager",
     "Mapping",
     "Memory",
+    "MemoryHeap",
+    "MemoryLabel",
     "MemoryTypes",
     "NotFoundError",
     "OpAlgoDispatch",

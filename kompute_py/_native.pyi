@@ -37,8 +37,13 @@ class Context:
         layers: Sequence[str],
         robust_access: bool,
         pipeline_cache_dir: str,
+        memory_block_size: int,
+        memory_limit: int,
+        memory_debug: bool,
+        force_staging: bool,
+        force_non_coherent: bool,
     ) -> None:
-        """`pipeline_cache_dir` "" turns the cache on disk off."""
+        """`pipeline_cache_dir` "" turns the cache on disk off; `memory_limit` 0 is none. Sizes are in bytes."""
 
     info: dict[str, Any]
     """Keys: index, device_name, vendor_id, device_id, vendor_name, uuid (hex str), driver_name, driver_info, driver_version (str),
@@ -71,7 +76,16 @@ class Context:
     def wait_idle(self) -> None: ...
     def drain_messages(self) -> list[tuple[str, str, str]]:
         """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text)."""
-    def memory_statistics(self) -> dict[str, Any]: ...
+    def memory_statistics(self) -> list[dict[str, Any]]:
+        """For each heap: "number", "size", "device_local", "reserved", "used", "peak", "imported", "budget" (None where the driver
+        does not say), "largest_free", "blocks", "allocations"."""
+    def memory_holders(self) -> list[tuple[str, str, int]]:
+        """(name or "", "tensor" or "image", bytes) of each tensor and image that is alive."""
+    def memory_trim(self) -> int:
+        """Gives empty blocks and the staging ring back to the driver; the bytes."""
+    def memory_reset_peak(self) -> None: ...
+    def memory_check(self) -> list[str]:
+        """Sentences about broken guards; each is reported once."""
     def buffer(
         self, data: np.ndarray | None, nbytes: int, memory_type: int, fill: bytes | None = None
     ) -> Buffer:

@@ -15,6 +15,7 @@ import numpy as np
 from . import _native
 from .algorithm import Algorithm
 from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
+from .device_memory import DeviceMemory
 from .devices import DeviceInfo, family_indices, list_devices, selection
 from .diagnostics import Diagnostics
 from .errors import (
@@ -60,7 +61,9 @@ class Manager:
 
     `validation` turns the validation layer on (messages go to ``logging.getLogger("kompute_py")``), and `strict` raises its
     errors. More options: `robust_access` (default True), `pipeline_cache_dir` (a folder, "" for none),
-    `required_extensions`, `debug_layers`. Each is taken from the keyword, else from the environment variable
+    `required_extensions`, `debug_layers`; for memory `memory_limit` (bytes, or text such as "512 MiB": the most to take from
+    the driver), `memory_block_size`, and for debugging `memory_debug` (guard bytes, see `memory`), `force_staging` and
+    `force_non_coherent` (take the paths of other GPUs). Each is taken from the keyword, else from the environment variable
     ``KOMPUTE_PY_<NAME>``, else from its default.
 
     Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
@@ -104,6 +107,11 @@ class Manager:
             layers=resolved.debug_layers,
             robust_access=resolved.robust_access,
             pipeline_cache_dir=resolved.pipeline_cache_dir,
+            memory_block_size=resolved.memory_block_size,
+            memory_limit=resolved.memory_limit,
+            memory_debug=resolved.memory_debug,
+            force_staging=resolved.force_staging,
+            force_non_coherent=resolved.force_non_coherent,
         )
         info = native.info
         self._native = native
@@ -115,8 +123,9 @@ class Manager:
         self._device_name: str = info["device_name"]
         self._max_groups: tuple[int, int, int] = tuple(info["max_work_group_count"])
         self._diagnostics = Diagnostics(native, resolved.strict)
-        # None without validation: then no call pays for looking for messages.
-        self._watch = self._diagnostics.report if native.validation else None
+        # None where nothing reports messages: then no call pays for looking for them.
+        watched = native.validation or resolved.memory_debug
+        self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()
         if self._watch is not None:
             self._watch()
@@ -443,6 +452,11 @@ class Manager:
     def enabled_features(self) -> list[str]:
         """The device features that are enabled, under Vulkan's names."""
         return list(self._native.enabled_features)
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """What the device's memory is used for: heaps, totals, who holds how much; see `kp.DeviceMemory`."""
+        return DeviceMemory(self._native, self._diagnostics)
 
     @property
     def validation(self) -> bool:

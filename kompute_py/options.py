@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +30,16 @@ class Options(NamedTuple):
     """Device extensions without which no Manager is made."""
     debug_layers: tuple[str, ...]
     """Further instance layers to load."""
+    memory_block_size: int
+    """Bytes of the largest block that memory is taken from the driver in; larger requests get their own."""
+    memory_limit: int
+    """Most bytes to take from the driver, over all heaps; 0 for no limit of ours."""
+    memory_debug: bool
+    """Put guard bytes around host-visible memory, check them on release, and poison what is released."""
+    force_staging: bool
+    """Treat `device` and `storage` memory as not host-visible, as on a discrete GPU."""
+    force_non_coherent: bool
+    """Flush and invalidate mapped memory even where it is coherent."""
 
 
 def _to_bool(value: Any, source: str) -> bool:
@@ -61,6 +72,41 @@ def _to_path(value: Any, source: str) -> str:
     return os.fsdecode(text)
 
 
+_UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_UNITS |= {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_SMALLEST_BLOCK = 2**20
+
+
+def _to_bytes(value: Any, source: str) -> int:
+    """A number of bytes from an int, or from text such as "512 MiB"."""
+    if isinstance(value, str):
+        digits = value.strip().lower().rstrip("abcdefghijklmnopqrstuvwxyz")
+        unit = value.strip().lower()[len(digits) :].removesuffix("ytes").removesuffix("yte")
+        try:
+            count = float(digits.strip() or "?")
+            size = int(count * _UNITS[unit])
+        except (ValueError, KeyError, OverflowError):
+            raise InvalidArgumentError(
+                f'{source} is {value!r}; use a number of bytes, or text such as "512 MiB" (KiB, MiB, GiB, TiB)'
+            ) from None
+    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f'{source} is {value!r}; use an int of bytes, or text such as "512 MiB"')
+    else:
+        size = operator.index(value)
+    if not 0 <= size < 2**63:
+        raise InvalidArgumentError(f"{source} is {value!r}; use a number of bytes from 0 to 2**63 - 1")
+    return size
+
+
+def _to_block_size(value: Any, source: str) -> int:
+    size = _to_bytes(value, source)
+    if size < _SMALLEST_BLOCK:
+        raise InvalidArgumentError(
+            f"{source} is {value!r}; blocks have at least {_SMALLEST_BLOCK} bytes (1 MiB)"
+        )
+    return size
+
+
 def default_cache_dir() -> str:
     """The folder for what may be deleted at any time: the user's, as the system has it. "" where there is none."""
     if sys.platform == "win32":
@@ -86,6 +132,11 @@ _OPTIONS: dict[str, _Option] = {
     "pipeline_cache_dir": _Option(_to_path, default_cache_dir),
     "required_extensions": _Option(_to_names, tuple),
     "debug_layers": _Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
+    "memory_block_size": _Option(_to_block_size, lambda: 64 * 2**20),
+    "memory_limit": _Option(_to_bytes, lambda: 0),
+    "memory_debug": _Option(_to_bool, lambda: False),
+    "force_staging": _Option(_to_bool, lambda: False),
+    "force_non_coherent": _Option(_to_bool, lambda: False),
 }
 
 

@@ -36,6 +36,9 @@ os.environ.update(_environment())
 # Tests say what they want; what the person who runs them has set must not change it.
 for variable in [name for name in os.environ if name.startswith("KOMPUTE_PY_") and "TEST" not in name]:
     del os.environ[variable]
+# Options for every Manager of the run, as "FORCE_STAGING MEMORY_DEBUG".
+for option in os.environ.get("KOMPUTE_PY_TEST_OPTIONS", "").split():
+    os.environ[f"KOMPUTE_PY_{option}"] = "1"
 os.environ["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = ""
 os.environ["KOMPUTE_PY_SHADER_CACHE_DIR"] = ""
 

@@ -1,5 +1,6 @@
 #include "bind_device_info.hpp"
 #include "bindings.hpp"
+#include "core/memory_report.hpp"
 #include "core/shader.hpp"
 
 #include <mutex>
@@ -21,16 +22,34 @@ py::list memory_statistics(const Context& context) {
     py::list result;
     for (uint32_t i = 0; i < context.device().physical().memory.memoryHeapCount; ++i) {
         py::dict heap;
-        heap["index"] = i;
+        heap["number"] = i;
         heap["size"] = heaps[i].size;
         heap["device_local"] = heaps[i].device_local;
         heap["reserved"] = heaps[i].reserved;
         heap["used"] = heaps[i].used;
         heap["peak"] = heaps[i].peak;
+        heap["imported"] = heaps[i].imported;
+        if (heaps[i].budget != 0)
+            heap["budget"] = heaps[i].budget;
+        else
+            heap["budget"] = py::none();
+        heap["largest_free"] = heaps[i].largest_free;
         heap["blocks"] = heaps[i].blocks;
         heap["allocations"] = heaps[i].allocations;
         result.append(heap);
     }
+    return result;
+}
+
+py::list memory_holders_for_python(const Context& context) {
+    std::vector<MemoryHolder> holders;
+    {
+        const py::gil_scoped_release unlocked;
+        holders = memory_holders(context.device());
+    }
+    py::list result;
+    for (const auto& holder : holders)
+        result.append(py::make_tuple(holder.name, to_string(holder.kind), holder.bytes));
     return result;
 }
 
@@ -65,7 +84,7 @@ py::dict alive() {
 DeviceOptions options_of(const std::optional<uint32_t>& index, std::string preferences,
                          std::vector<uint32_t> families, std::vector<std::string> desired,
                          std::vector<std::string> required, bool validation, std::vector<std::string> layers,
-                         bool robust_access, std::string cache_dir) {
+                         bool robust_access, std::string cache_dir, const MemoryOptions& memory) {
     DeviceOptions options;
     options.request.index = index;
     options.request.preferences = std::move(preferences);
@@ -76,6 +95,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     options.required_extensions = std::move(required);
     options.robust_access = robust_access;
     options.pipeline_cache_dir = std::move(cache_dir);
+    options.memory = memory;
     return options;
 }
 
@@ -113,17 +133,26 @@ void bind_context(py::module_& m) {
         .def(py::init([](const std::optional<uint32_t>& index, std::string preferences,
                          std::vector<uint32_t> families, std::vector<std::string> desired,
                          std::vector<std::string> required, bool validation, std::vector<std::string> layers,
-                         bool robust_access, std::string cache_dir) {
+                         bool robust_access, std::string cache_dir, uint64_t memory_block_size,
+                         uint64_t memory_limit, bool memory_debug, bool force_staging,
+                         bool force_non_coherent) {
                  collect_orphans(false);
                  auto options = options_of(index, std::move(preferences), std::move(families),
                                            std::move(desired), std::move(required), validation,
-                                           std::move(layers), robust_access, std::move(cache_dir));
+                                           std::move(layers), robust_access, std::move(cache_dir),
+                                           {.largest_block = memory_block_size,
+                                            .limit = memory_limit,
+                                            .debug = memory_debug,
+                                            .force_staging = force_staging,
+                                            .force_non_coherent = force_non_coherent});
                  const py::gil_scoped_release unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
              py::kw_only(), py::arg("index"), py::arg("preferences"), py::arg("family_queue_indices"),
              py::arg("desired_extensions"), py::arg("required_extensions"), py::arg("validation"),
-             py::arg("layers"), py::arg("robust_access"), py::arg("pipeline_cache_dir"))
+             py::arg("layers"), py::arg("robust_access"), py::arg("pipeline_cache_dir"),
+             py::arg("memory_block_size"), py::arg("memory_limit"), py::arg("memory_debug"),
+             py::arg("force_staging"), py::arg("force_non_coherent"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
         .def_property_readonly("passed_over",
@@ -170,6 +199,14 @@ void bind_context(py::module_& m) {
                  return result;
              })
         .def("memory_statistics", &memory_statistics)
+        .def("memory_holders", &memory_holders_for_python)
+        .def(
+            "memory_trim", [](const Context& c) { return c.device().is_open() ? c.device().trim() : 0; },
+            py::call_guard<py::gil_scoped_release>())
+        .def("memory_reset_peak", [](const Context& c) { c.device().memory().reset_peak(); })
+        .def(
+            "memory_check", [](const Context& c) { return c.device().memory().check_guards(); },
+            py::call_guard<py::gil_scoped_release>())
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
              py::arg("fill") = py::none())
         .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),

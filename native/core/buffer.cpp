@@ -120,7 +120,7 @@ uint64_t Buffer::device_address() const noexcept {
 }
 
 void Buffer::set_name(const std::string& name) {
-    Object::set_name(name);
+    Resource::set_name(name);
     device().name_handle(VK_OBJECT_TYPE_BUFFER, handle_value(buffer_), name);
 }
 

@@ -157,7 +157,7 @@ void Device::create_device(const DeviceOptions& options) {
         }
         logical_queues_.push_back({queue, shared});
     }
-    memory_ = std::make_unique<MemoryAllocator>(*this);
+    memory_ = std::make_unique<MemoryAllocator>(*this, options.memory);
     pipelines_ = std::make_unique<PipelineStore>(*this, options.pipeline_cache_dir);
     samplers_ = std::make_unique<SamplerStore>(*this);
     staging_ = std::make_unique<Staging>(*this);
@@ -245,6 +245,24 @@ void Device::close() {
     pipelines_->close();
     // The Manager's Python object may live on for long; the memory that no view shows must not.
     memory_->trim();
+}
+
+std::vector<std::shared_ptr<Resource>> Device::resources() {
+    std::vector<std::shared_ptr<Resource>> all;
+    const std::lock_guard lock(objects_mutex_);
+    for (Object* next = objects_; next; next = next->next_) {
+        if (next->kind() != ObjectKind::buffer && next->kind() != ObjectKind::image) continue;
+        // One whose last owner is just going away counts as gone; one under construction is not there yet.
+        if (auto object = next->weak_from_this().lock())
+            all.push_back(std::static_pointer_cast<Resource>(std::move(object)));
+    }
+    return all;
+}
+
+uint64_t Device::trim() noexcept {
+    retire_.collect();
+    staging_->release_memory();
+    return memory_->trim();
 }
 
 void Device::note(std::string text) {

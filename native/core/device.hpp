@@ -17,6 +17,7 @@
 namespace kp {
 
 class PipelineStore;
+class Resource;
 class SamplerStore;
 class Staging;
 
@@ -28,6 +29,7 @@ struct DeviceOptions {
     std::vector<std::string> required_extensions;  // a device without them is passed over
     bool robust_access = true;
     std::string pipeline_cache_dir;  // "": no cache on disk
+    MemoryOptions memory;
 };
 
 struct LogicalQueue {
@@ -99,6 +101,14 @@ public:
 
     void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
 
+    // The tensors and images that are alive. Not for callers that hold a lock which destroying one of them takes: the caller may
+    // be the last to hold it.
+    [[nodiscard]] std::vector<std::shared_ptr<Resource>> resources();
+    // Gives back the memory that nothing uses at the moment; the bytes. Never waits for the device.
+    uint64_t trim() noexcept;
+    // Guards the names of objects, which reports read on any thread.
+    [[nodiscard]] std::mutex& names_mutex() noexcept { return names_mutex_; }
+
     void adopt(Object& object);
     void forget(Object& object) noexcept;
 
@@ -132,6 +142,7 @@ private:
     uint64_t epoch_ = 0;
     std::vector<Stream*> built_streams_;
     std::mutex objects_mutex_;
+    std::mutex names_mutex_;
     Object* objects_ = nullptr;
     std::mutex notes_mutex_;
     std::vector<std::string> notes_;

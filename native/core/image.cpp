@@ -237,7 +237,7 @@ VkBufferImageCopy Image::copy(uint64_t buffer_offset, const ImageRegion& region)
 }
 
 void Image::set_name(const std::string& name) {
-    Object::set_name(name);
+    Resource::set_name(name);
     device().name_handle(VK_OBJECT_TYPE_IMAGE, handle_value(image_), name);
 }
 

@@ -3,9 +3,12 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "first_touch.hpp"
+#include "memory_report.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <unordered_map>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -15,7 +18,6 @@ namespace kp {
 namespace {
 
 constexpr uint64_t first_block = uint64_t{1} << 20;
-constexpr uint64_t largest_block = uint64_t{64} << 20;
 constexpr uint64_t huge_page = uint64_t{2} << 20;
 constexpr uint64_t host_copy_alignment = 64;  // a cache line; also a multiple of every texel size
 
@@ -36,12 +38,15 @@ void advise_huge_pages(void* address, uint64_t size) {
 #endif
 }
 
-std::string mebibytes(uint64_t bytes) {
-    const uint64_t tenths = bytes * 10 / (uint64_t{1} << 20);
-    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
-}
-
 }  // namespace
+
+struct MemoryAllocator::Guarded {
+    uint64_t offset = 0;  // of the range between the guards, in the memory
+    uint64_t size = 0;
+    uint64_t front = 0;
+    uint64_t tail = 0;
+    std::string label;
+};
 
 struct MemoryBlock {
     MemoryAllocator* owner = nullptr;
@@ -57,6 +62,7 @@ struct MemoryBlock {
     bool dedicated = false;
     bool adopted = false;
     FreeList ranges;
+    std::unordered_map<uint32_t, MemoryAllocator::Guarded> guarded;  // by the ranges' nodes
 
     explicit MemoryBlock(uint64_t bytes) : size(bytes), ranges(bytes) {}
 };
@@ -82,6 +88,14 @@ bool Allocation::device_local() const noexcept {
     return block_ && (block_->flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
 }
 
+bool Allocation::cached() const noexcept {
+    return block_ && (block_->flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+}
+
+void Allocation::set_label(const std::string& label) {
+    if (block_) block_->owner->relabel(*block_, node_, label);
+}
+
 VkMappedMemoryRange Allocation::mapped_range() const noexcept {
     VkMappedMemoryRange range{VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE};
     range.memory = memory();
@@ -101,16 +115,20 @@ VkMappedMemoryRange Allocation::mapped_range(uint64_t offset, uint64_t size) con
     return range;
 }
 
-MemoryAllocator::MemoryAllocator(Device& device)
+MemoryAllocator::MemoryAllocator(Device& device, const MemoryOptions& options)
     : device_(device),
       properties_(device.physical().memory),
+      options_(options),
       atom_(std::max<uint64_t>(1, device.physical().properties.limits.nonCoherentAtomSize)) {
     for (uint32_t i = 0; i < properties_.memoryHeapCount; ++i) {
         heaps_[i].size = properties_.memoryHeaps[i].size;
         heaps_[i].device_local = properties_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
     }
     for (const auto use : {MemoryUse::device, MemoryUse::host, MemoryUse::device_and_host})
-        ranked_[static_cast<size_t>(use)] = rank(UINT32_MAX, use);
+        ranked_[static_cast<size_t>(use)] = rank_memory_types(properties_, use);
+    const auto& enabled = device.enabled_extensions();
+    has_budget_ =
+        std::find(enabled.begin(), enabled.end(), VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) != enabled.end();
 }
 
 MemoryAllocator::~MemoryAllocator() {
@@ -120,46 +138,44 @@ MemoryAllocator::~MemoryAllocator() {
     for (auto& block : adopted_) destroy_block(block.get());
 }
 
-std::vector<uint32_t> MemoryAllocator::rank(uint32_t type_bits, MemoryUse use) const {
-    struct Ranked {
-        int score;
-        uint32_t type;
-    };
-    std::vector<Ranked> order;
-    for (uint32_t i = 0; i < properties_.memoryTypeCount; ++i) {
-        if (!(type_bits & (1u << i))) continue;
-        const VkMemoryPropertyFlags flags = properties_.memoryTypes[i].propertyFlags;
-        if (flags & (VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
-                     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD))
-            continue;
-        const bool local = flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-        const bool visible = flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
-        const bool cached = flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-        const bool coherent = flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-        int score = 0;
-        switch (use) {
-        case MemoryUse::device:
-            // On a discrete GPU the host-visible part of its memory is small: leave it to those who ask for it.
-            score = (local ? 8 : 0) + (visible ? 0 : 1);
-            break;
-        case MemoryUse::host:
-            if (!visible) continue;
-            // Reading uncached memory is tens of times slower than flushing cached memory.
-            score = (cached ? 8 : 0) + (local ? 0 : 4) + (coherent ? 2 : 0);
-            break;
-        case MemoryUse::device_and_host:
-            if (!visible) continue;
-            score = (local ? 16 : 0) + (cached ? 8 : 0) + (coherent ? 2 : 0);
-            break;
-        }
-        order.push_back({score, i});
+VkMemoryPropertyFlags MemoryAllocator::flags_of(uint32_t type) const noexcept {
+    VkMemoryPropertyFlags flags = properties_.memoryTypes[type].propertyFlags;
+    if (options_.force_non_coherent) flags &= ~VkMemoryPropertyFlags{VK_MEMORY_PROPERTY_HOST_COHERENT_BIT};
+    return flags;
+}
+
+uint64_t MemoryAllocator::below_limit() const noexcept {
+    if (options_.limit == 0) return UINT64_MAX;
+    uint64_t reserved = 0;
+    for (uint32_t i = 0; i < properties_.memoryHeapCount; ++i) reserved += heaps_[i].reserved;
+    return options_.limit > reserved ? options_.limit - reserved : 0;
+}
+
+void MemoryAllocator::refresh_budget(bool now) noexcept {
+    if (!has_budget_) return;
+    // Other processes move it slowly; what we take ourselves is counted without asking.
+    const auto time = std::chrono::steady_clock::now();
+    if (!now && time - budget_time_ < std::chrono::milliseconds(50)) return;
+    budget_time_ = time;
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    properties.pNext = &budget;
+    vkGetPhysicalDeviceMemoryProperties2(device_.physical().handle, &properties);
+    for (uint32_t i = 0; i < properties_.memoryHeapCount; ++i) {
+        heaps_[i].budget = budget.heapBudget[i];
+        room_then_[i] =
+            budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i] : 0;
+        reserved_then_[i] = heaps_[i].reserved;
     }
-    // The enumeration order breaks ties, as Vulkan sorts types by performance.
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
-    std::vector<uint32_t> types;
-    for (const auto& entry : order) types.push_back(entry.type);
-    return types;
+}
+
+uint64_t MemoryAllocator::below_budget(uint32_t heap) noexcept {
+    refresh_budget(false);
+    const auto& now = heaps_[heap];
+    if (!has_budget_) return now.size > now.reserved ? now.size - now.reserved : 0;
+    const uint64_t room = room_then_[heap] + reserved_then_[heap];
+    return room > now.reserved ? room - now.reserved : 0;
 }
 
 bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
@@ -170,21 +186,23 @@ bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
     return false;
 }
 
-MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_t size, uint64_t alignment,
-                                         bool dedicated, VkResult& result) {
+MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, uint64_t size, bool dedicated,
+                                         VkResult& result) {
+    const MemoryPool pool = request.pool;
     auto& vk = device_.vk();
     auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
     auto block = std::make_unique<MemoryBlock>(size);
     // A CPU driver's memory begins where malloc put it. What begins on a huge page is in huge pages from end to end, and
     // copies at memcpy's rate; the bytes that this skips are never touched, so they cost address space alone.
     const bool aligns = dedicated && size >= huge_page_threshold && size + huge_page <= heap.size &&
+                        size + huge_page <= below_limit() &&
                         device_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     block->reserved = aligns ? size + huge_page : size;
     block->owner = this;
     block->type = type;
     block->pool = pool;
     block->dedicated = dedicated;
-    block->flags = properties_.memoryTypes[type].propertyFlags;
+    block->flags = flags_of(type);
 
     VkMemoryRequirements needs{};
     needs.size = block->reserved;
@@ -213,7 +231,7 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, MemoryPool pool, uint64_
         block->mapped = static_cast<std::byte*>(address);
         if (result == VK_SUCCESS) advise_huge_pages(address, needs.size);
         const uint64_t skip = (huge_page - reinterpret_cast<uintptr_t>(address) % huge_page) % huge_page;
-        if (result == VK_SUCCESS && aligns && skip % alignment == 0) block->bias = skip;
+        if (result == VK_SUCCESS && aligns && skip % request.alignment == 0) block->bias = skip;
     }
     if (result != VK_SUCCESS) {
         destroy_block(block.get());
@@ -234,61 +252,91 @@ void MemoryAllocator::destroy_block(MemoryBlock* block) noexcept {
     block->memory = VK_NULL_HANDLE;
 }
 
-Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uint64_t size,
-                                        uint64_t alignment) {
-    Pool& pool = pools_[type][static_cast<size_t>(pool_kind)];
-    auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
-    const auto& flags = properties_.memoryTypes[type].propertyFlags;
-    if ((flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) && !(flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)) {
-        alignment = std::max(alignment, atom_);
-        size = round_up(size, atom_);
-    }
-    // An eighth of the heap at most: on a 256 MiB heap blocks stop at 32 MiB.
-    const uint64_t block_limit =
-        std::max(first_block, std::min(largest_block, std::bit_floor(heap.size / 8)));
+void MemoryAllocator::forget_block(const MemoryBlock& block) noexcept {
+    auto& heap = heaps_[properties_.memoryTypes[block.type].heapIndex];
+    heap.reserved -= block.reserved;
+    --heap.blocks;
+}
 
-    const auto take = [&](MemoryBlock* block) -> Allocation {
-        const auto range = block->ranges.allocate(size, alignment);
-        if (!range) return {};
-        Allocation allocation;
-        allocation.block_ = block;
-        allocation.offset_ = block->bias + range->offset;
-        allocation.size_ = size;
-        allocation.node_ = range->node;
-        allocation.mapped_ = block->mapped ? block->mapped + allocation.offset_ : nullptr;
-        heap.used += size;
-        heap.peak = std::max(heap.peak, heap.used);
-        ++heap.allocations;
-        return allocation;
-    };
+Allocation MemoryAllocator::take(MemoryBlock& block, const Request& request) {
+    const auto range = block.ranges.allocate(request.footprint(), request.alignment);
+    if (!range) return {};
+    if (request.front != 0) {
+        try {
+            guard(block, range->node, block.bias + range->offset + request.front, request);
+        } catch (...) {
+            block.ranges.release(range->node);
+            throw;
+        }
+    }
+    auto& heap = heaps_[properties_.memoryTypes[block.type].heapIndex];
+    Allocation allocation;
+    allocation.block_ = &block;
+    allocation.offset_ = block.bias + range->offset + request.front;
+    allocation.size_ = request.size;
+    allocation.node_ = range->node;
+    heap.used += request.size;
+    heap.peak = std::max(heap.peak, heap.used);
+    ++heap.allocations;
+    const bool staged = options_.force_staging && request.use == MemoryUse::device;
+    allocation.mapped_ = block.mapped && !staged ? block.mapped + allocation.offset_ : nullptr;
+    return allocation;
+}
+
+Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool within_budget) {
+    Pool& pool = pools_[type][static_cast<size_t>(request.pool)];
+    const uint32_t heap_index = properties_.memoryTypes[type].heapIndex;
+    const auto& heap = heaps_[heap_index];
+    const VkMemoryPropertyFlags flags = flags_of(type);
+    const bool visible = flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+    const bool by_atoms = visible && !(flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+    if (by_atoms) {
+        request.alignment = std::max(request.alignment, atom_);
+        request.size = round_up(request.size, atom_);
+    }
+    if (options_.debug && visible) {
+        request.front = round_up(guard_bytes, request.alignment);
+        request.tail = by_atoms ? round_up(guard_bytes, atom_) : guard_bytes;
+    }
+    const uint64_t size = request.footprint();
+    // An eighth of the heap at most: on a 256 MiB heap blocks stop at 32 MiB. The same of what we may take in all.
+    const uint64_t whole = options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size;
+    const uint64_t block_limit =
+        std::max(first_block, std::min(options_.largest_block, std::bit_floor(whole / 8)));
 
     const bool dedicated = size > block_limit / 2;
     if (!dedicated) {
         // The newest blocks are the largest and the most likely to have room.
         for (auto it = pool.blocks.rbegin(); it != pool.blocks.rend(); ++it)
             if (!(*it)->dedicated)
-                if (auto allocation = take(it->get())) return allocation;
+                if (auto allocation = take(**it, request)) return allocation;
     }
-    VkResult result = VK_SUCCESS;
-    if (size > heap.size) {  // asking for it is invalid use, not a way to be refused
-        last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (size > heap.size) return {};  // asking for it is invalid use, not a way to be refused
+    uint64_t room = below_limit();
+    if (size > room) {
+        limited_ = true;
         return {};
     }
+    if (within_budget) room = std::min(room, below_budget(heap_index));
+    if (size > room) return {};
+    VkResult result = VK_SUCCESS;
     if (dedicated) {
-        MemoryBlock* block = make_block(type, pool_kind, size, alignment, true, result);
+        MemoryBlock* block = make_block(type, request, size, true, result);
         last_result_ = result;
-        return block ? take(block) : Allocation{};
+        return block ? take(*block, request) : Allocation{};
     }
     uint64_t wanted = std::max(pool.next_size, first_block);
     while (wanted < size * 2) wanted *= 2;
     wanted = std::min(wanted, block_limit);
+    while (wanted > room) wanted = std::max(size, wanted / 2);
     // A nearly full heap may still have room for less than a whole block.
     for (;; wanted = std::max(size, wanted / 2)) {
-        MemoryBlock* block = make_block(type, pool_kind, wanted, alignment, false, result);
+        MemoryBlock* block = make_block(type, request, wanted, false, result);
         last_result_ = result;
         if (block) {
             pool.next_size = std::min(wanted * 2, block_limit);
-            return take(block);
+            return take(*block, request);
         }
         if (wanted == size ||
             (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY))
@@ -296,23 +344,66 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, MemoryPool pool_kind, uin
     }
 }
 
+Allocation MemoryAllocator::try_types(uint32_t type_bits, const Request& request) {
+    last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    limited_ = false;
+    // The driver's budget is an estimate: it says which heap is full, but what it leaves no room for is still tried.
+    for (const bool within_budget : {true, false}) {
+        uint32_t best_heap = UINT32_MAX;
+        for (const uint32_t type : ranked_[static_cast<size_t>(request.use)]) {
+            if (!(type_bits & (1u << type))) continue;
+            const uint32_t heap = properties_.memoryTypes[type].heapIndex;
+            if (best_heap == UINT32_MAX) best_heap = heap;
+            auto allocation = allocate_in(type, request, within_budget);
+            if (!allocation) continue;
+            if (heap != best_heap && within_budget)
+                device_.note_once("Memory heap " + std::to_string(best_heap) + " (" +
+                                  mebibytes(heaps_[best_heap].size) +
+                                  ") has no room left for what is best placed there: heap " +
+                                  std::to_string(heap) + " serves instead, which may be slower");
+            return allocation;
+        }
+    }
+    return {};
+}
+
 Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
                                      const char* what) {
     device_.retired().collect();
-    const std::lock_guard lock(mutex_);
-    last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    for (const uint32_t type : ranked_[static_cast<size_t>(use)]) {
-        if (!(needs.memoryTypeBits & (1u << type))) continue;
-        if (auto allocation = allocate_in(type, pool, needs.size, needs.alignment)) return allocation;
+    const Request request{.size = needs.size,
+                          .alignment = std::max<uint64_t>(1, needs.alignment),
+                          .use = use,
+                          .pool = pool,
+                          .what = what};
+    VkResult result = VK_SUCCESS;
+    bool limited = false;
+    std::string heaps;
+    {
+        const std::lock_guard lock(mutex_);
+        if (auto allocation = try_types(needs.memoryTypeBits, request)) return allocation;
+        // What lies empty in blocks of other types and sizes may be what is missing.
+        if (trim_locked() != 0)
+            if (auto allocation = try_types(needs.memoryTypeBits, request)) return allocation;
+        result = last_result_;
+        limited = limited_;
+        heaps = describe_heaps();
     }
-    const VkResult result = last_result_;
-    if (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY)
-        throw_vk(result, "vkAllocateMemory", what);
-    throw Error(ErrorKind::out_of_memory,
-                std::string("Out of device memory: ") + what + " needs " + mebibytes(needs.size) +
-                    ". Heaps: " + describe_heaps() +
-                    ". Free tensors with destroy(), use smaller ones, or use another device",
-                result);
+    refuse(request, result, limited, heaps);
+}
+
+void MemoryAllocator::refuse(const Request& request, VkResult result, bool limited,
+                             const std::string& heaps) {
+    if (!limited && result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY)
+        throw_vk(result, "vkAllocateMemory", request.what);
+    std::string text = std::string(limited ? "Out of memory under the limit" : "Out of device memory") +
+                       ": " + request.what + " needs " + mebibytes(request.size);
+    if (limited) text += ", and this Manager takes at most " + mebibytes(options_.limit) + " (memory_limit)";
+    text += ". Heaps: " + heaps;
+    if (const std::string largest = describe_largest(device_, 5); !largest.empty())
+        text += ". Largest: " + largest;
+    text += limited ? ". Free tensors with destroy(), use smaller ones, or raise memory_limit"
+                    : ". Free tensors with destroy(), use smaller ones, or use another device";
+    throw Error(ErrorKind::out_of_memory, text, limited ? VK_SUCCESS : result);
 }
 
 Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) {
@@ -349,6 +440,7 @@ Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t
     block->type = type;
     block->flags = properties_.memoryTypes[type].propertyFlags;
     block->adopted = true;
+    heaps_[properties_.memoryTypes[type].heapIndex].imported += size;
     place = std::move(block);
     Allocation allocation;
     allocation.block_ = place.get();
@@ -359,13 +451,15 @@ Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t
 
 void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) noexcept {
     const std::lock_guard lock(mutex_);
+    auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
     if (block->adopted) {
+        heap.imported -= block->size;
         destroy_block(block);
         std::erase_if(adopted_, [&](const auto& other) { return other.get() == block; });
         return;
     }
+    if (options_.debug && block->mapped) unguard(*block, node);
     block->ranges.release(node);
-    auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
     heap.used -= size;
     --heap.allocations;
     if (!block->ranges.empty()) return;
@@ -377,29 +471,48 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) 
         });
         if (!other_empty) return;
     }
-    heap.reserved -= block->reserved;
-    --heap.blocks;
+    forget_block(*block);
     destroy_block(block);
     std::erase_if(pool.blocks, [&](const auto& other) { return other.get() == block; });
 }
 
-void MemoryAllocator::trim() noexcept {
+uint64_t MemoryAllocator::trim() noexcept {
     const std::lock_guard lock(mutex_);
+    return trim_locked();
+}
+
+uint64_t MemoryAllocator::trim_locked() noexcept {
+    uint64_t bytes = 0;
     for (auto& pools : pools_)
-        for (auto& pool : pools)
+        for (auto& pool : pools) {
             std::erase_if(pool.blocks, [&](const auto& block) {
                 if (!block->ranges.empty()) return false;
-                auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
-                heap.reserved -= block->reserved;
-                --heap.blocks;
+                bytes += block->reserved;
+                forget_block(*block);
                 destroy_block(block.get());
                 return true;
             });
+            if (pool.blocks.empty()) pool.next_size = 0;
+        }
+    return bytes;
 }
 
-std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> MemoryAllocator::statistics() const {
+std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> MemoryAllocator::statistics() {
     const std::lock_guard lock(mutex_);
-    return heaps_;
+    refresh_budget(true);
+    auto heaps = heaps_;
+    for (uint32_t type = 0; type < properties_.memoryTypeCount; ++type)
+        for (const auto& pool : pools_[type])
+            for (const auto& block : pool.blocks) {
+                auto& largest = heaps[properties_.memoryTypes[type].heapIndex].largest_free;
+                largest = std::max(largest, block->ranges.largest_free());
+            }
+    return heaps;
+}
+
+void MemoryAllocator::reset_peak() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (auto& heap : heaps_) heap.peak = heap.used;
 }
 
 std::string MemoryAllocator::describe_heaps() const {
@@ -410,8 +523,90 @@ std::string MemoryAllocator::describe_heaps() const {
                 (heap.device_local ? " (device): " : " (host): ") + mebibytes(heap.used) + " in " +
                 std::to_string(heap.allocations) + " allocations, " + mebibytes(heap.reserved) +
                 " reserved of " + mebibytes(heap.size);
+        if (heap.budget != 0) text += " (budget " + mebibytes(heap.budget) + ")";
     }
     return text;
+}
+
+// -- guards --------------------------------------------------------------------------------------------------------
+
+void MemoryAllocator::sync_guards(MemoryBlock& block, const Guarded& guarded, bool from_host) noexcept {
+    if (block.flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return;
+    VkMappedMemoryRange ranges[2]{};
+    for (auto& range : ranges) {
+        range.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE;
+        range.memory = block.memory;
+    }
+    ranges[0].offset = guarded.offset - guarded.front;
+    ranges[0].size = guarded.front;
+    ranges[1].offset = guarded.offset + guarded.size;
+    ranges[1].size = guarded.tail;
+    // A debugging aid must not fail the call that it watches: an unsynchronised guard at worst misses what the device wrote.
+    if (from_host)
+        (void)device_.vk().vkFlushMappedMemoryRanges(device_.handle(), 2, ranges);
+    else
+        (void)device_.vk().vkInvalidateMappedMemoryRanges(device_.handle(), 2, ranges);
+}
+
+void MemoryAllocator::guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request) {
+    auto& guarded = block.guarded[node];
+    guarded = {offset, request.size, request.front, request.tail, request.what};
+    write_guard(block.mapped + offset - guard_bytes);
+    write_guard(block.mapped + offset + request.size);
+    sync_guards(block, guarded, true);
+}
+
+std::string MemoryAllocator::inspect(MemoryBlock& block, const Guarded& guarded) {
+    sync_guards(block, guarded, false);
+    const uint64_t before = broken_bytes(block.mapped + guarded.offset - guard_bytes);
+    const uint64_t behind = broken_bytes(block.mapped + guarded.offset + guarded.size);
+    if (before == 0 && behind == 0) return {};
+    return "memory of " + guarded.label + " (" + std::to_string(guarded.size) +
+           " bytes) was overrun: " + std::to_string(before) + " of the " + std::to_string(guard_bytes) +
+           " guard bytes before it and " + std::to_string(behind) +
+           " of those behind it were overwritten. Look for a shader that indexes past the end, or "
+           "foreign code that writes through its address";
+}
+
+void MemoryAllocator::unguard(MemoryBlock& block, uint32_t node) noexcept {
+    const auto found = block.guarded.find(node);
+    if (found == block.guarded.end()) return;
+    try {
+        if (auto report = inspect(block, found->second); !report.empty())
+            device_.instance().messages().append({"error", "kompute-memory-guard", std::move(report)});
+    } catch (const std::bad_alloc&) {
+        // The report is lost; the release must not be.
+    }
+    // A block of one allocation goes back to the driver at once.
+    if (!block.dedicated)
+        std::memset(block.mapped + found->second.offset, std::to_integer<int>(poison_value),
+                    found->second.size);
+    block.guarded.erase(found);
+}
+
+void MemoryAllocator::relabel(MemoryBlock& block, uint32_t node, const std::string& label) {
+    if (!options_.debug) return;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = block.guarded.find(node); found != block.guarded.end())
+        found->second.label = label;
+}
+
+std::vector<std::string> MemoryAllocator::check_guards() {
+    std::vector<std::string> reports;
+    const std::lock_guard lock(mutex_);
+    for (auto& pools : pools_)
+        for (auto& pool : pools)
+            for (auto& block : pool.blocks)
+                for (auto& [node, guarded] : block->guarded) {
+                    auto report = inspect(*block, guarded);
+                    if (report.empty()) continue;
+                    reports.push_back(std::move(report));
+                    // Reported once: it must not come up again when the memory is released.
+                    write_guard(block->mapped + guarded.offset - guard_bytes);
+                    write_guard(block->mapped + guarded.offset + guarded.size);
+                    sync_guards(*block, guarded, true);
+                }
+    return reports;
 }
 
 }  // namespace kp

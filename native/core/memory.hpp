@@ -7,14 +7,21 @@
 // over the whole block so that a host copy costs no Vulkan object of its own.
 //
 // Non-coherent memory: offsets and sizes are multiples of nonCoherentAtomSize, so that flushing one object never touches a
-// neighbour. Protected and lazily allocated types are never picked.
+// neighbour.
+//
+// Which type serves a use is memory_placement.hpp's to say. Where that type's heap is full, by the driver's budget or because it
+// refused, the next type serves and a note says so. What is refused everywhere is tried again once empty blocks went back to
+// the driver; then it is an error that says who holds the memory.
 #pragma once
 
 #include "free_list.hpp"
+#include "memory_guard.hpp"
+#include "memory_placement.hpp"
 #include "vulkan.hpp"
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,13 +34,6 @@ class MemoryAllocator;
 struct MemoryBlock;
 
 enum class MemoryPool : uint8_t { buffers, images, host_copies };
-
-// How the memory will be used; each tries a list of property sets in order of preference.
-enum class MemoryUse : uint8_t {
-    device,           // device-local; the host need not see it
-    host,             // host-visible, cached where possible; outside device memory where there is a choice
-    device_and_host,  // device-local and host-visible; falls back to `host`
-};
 
 // A live range of device memory; gives it back when it dies.
 class Allocation {
@@ -53,10 +53,13 @@ public:
     [[nodiscard]] uint64_t size() const noexcept { return size_; }
     [[nodiscard]] std::byte* mapped() const noexcept { return mapped_; }  // null when the host cannot see it
     [[nodiscard]] bool coherent() const noexcept;
+    [[nodiscard]] bool cached() const noexcept;
     [[nodiscard]] bool device_local() const noexcept;
     // The range to flush or invalidate; only meaningful where !coherent(). Of a part: the atoms that hold it.
     [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
     [[nodiscard]] VkMappedMemoryRange mapped_range(uint64_t offset, uint64_t size) const noexcept;
+    // What reports of broken guards call it; nothing where memory is not guarded.
+    void set_label(const std::string& label);
 
 private:
     friend class MemoryAllocator;
@@ -74,14 +77,18 @@ struct HeapStatistics {
     bool device_local = false;
     uint64_t reserved = 0;  // bytes taken from the driver
     uint64_t used = 0;      // bytes in live allocations
-    uint64_t peak = 0;      // most bytes ever in live allocations
+    uint64_t peak = 0;      // most bytes in live allocations, ever or since reset_peak()
+    uint64_t imported = 0;  // bytes of the process that the device addresses in place; not among the others
+    uint64_t budget =
+        0;  // bytes that this process may take in all, by the driver's estimate; 0: it does not say
+    uint64_t largest_free = 0;  // bytes of the longest hole in its blocks
     uint32_t blocks = 0;
     uint32_t allocations = 0;
 };
 
 class MemoryAllocator {
 public:
-    explicit MemoryAllocator(Device& device);
+    MemoryAllocator(Device& device, const MemoryOptions& options);
     ~MemoryAllocator();
 
     // Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all of this class.
@@ -91,26 +98,59 @@ public:
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
     // Takes over memory that was made elsewhere, and frees it when the allocation dies. `mapped` is where the host sees
-    // it. It counts towards no heap: it is the process's memory, not the driver's.
+    // it. It counts as imported: it is the process's memory, not the driver's.
     [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
 
-    // Gives the blocks that hold nothing back to the driver.
-    void trim() noexcept;
+    // Gives the blocks that hold nothing back to the driver; the bytes.
+    uint64_t trim() noexcept;
 
-    [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics() const;
+    [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics();
+    void reset_peak() noexcept;
+    [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
+    // Sentences about guard bytes that were overwritten, of allocations that live. Empty without MemoryOptions::debug.
+    [[nodiscard]] std::vector<std::string> check_guards();
     // Whether `device_and_host` finds memory that is both, among these type bits.
     [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
 
 private:
     friend class Allocation;
+    friend struct MemoryBlock;
+    struct Request {
+        uint64_t size = 0;
+        uint64_t alignment = 1;
+        MemoryUse use = MemoryUse::device;
+        MemoryPool pool = MemoryPool::buffers;
+        const char* what = "";
+        uint64_t front = 0;  // guards; they depend on the type
+        uint64_t tail = 0;
+        [[nodiscard]] uint64_t footprint() const noexcept { return front + size + tail; }
+    };
     void release(MemoryBlock* block, uint64_t size, uint32_t node) noexcept;
-    Allocation allocate_in(uint32_t type, MemoryPool pool, uint64_t size, uint64_t alignment);
-    MemoryBlock* make_block(uint32_t type, MemoryPool pool, uint64_t size, uint64_t alignment, bool dedicated,
+    Allocation try_types(uint32_t type_bits, const Request& request);
+    // `within_budget`: makes no block that the driver's budget has no room for.
+    Allocation allocate_in(uint32_t type, Request request, bool within_budget);
+    [[nodiscard]] Allocation take(MemoryBlock& block, const Request& request);
+    MemoryBlock* make_block(uint32_t type, const Request& request, uint64_t size, bool dedicated,
                             VkResult& result);
     void destroy_block(MemoryBlock* block) noexcept;
-    // Memory types in order of preference for `use`.
-    [[nodiscard]] std::vector<uint32_t> rank(uint32_t type_bits, MemoryUse use) const;
+    void forget_block(const MemoryBlock& block) noexcept;
+    uint64_t trim_locked() noexcept;
+    [[noreturn]] void refuse(const Request& request, VkResult result, bool limited, const std::string& heaps);
+    [[nodiscard]] VkMemoryPropertyFlags flags_of(uint32_t type) const noexcept;
+    // Bytes that the limit leaves, and the driver's budget of a heap.
+    [[nodiscard]] uint64_t below_limit() const noexcept;
+    [[nodiscard]] uint64_t below_budget(uint32_t heap) noexcept;
+    void refresh_budget(bool now) noexcept;
     [[nodiscard]] std::string describe_heaps() const;
+
+    // -- guards; see memory_guard.hpp
+    struct Guarded;
+    void guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request);
+    // What is wrong with the guards, or "".
+    [[nodiscard]] std::string inspect(MemoryBlock& block, const Guarded& guarded);
+    void unguard(MemoryBlock& block, uint32_t node) noexcept;
+    void relabel(MemoryBlock& block, uint32_t node, const std::string& label);
+    void sync_guards(MemoryBlock& block, const Guarded& guarded, bool from_host) noexcept;
 
     struct Pool {
         std::vector<std::unique_ptr<MemoryBlock>> blocks;
@@ -119,12 +159,19 @@ private:
 
     Device& device_;
     const VkPhysicalDeviceMemoryProperties& properties_;
+    const MemoryOptions options_;
     uint64_t atom_;
     std::vector<std::unique_ptr<MemoryBlock>> adopted_;
     mutable std::mutex mutex_;
     std::array<std::array<Pool, 3>, VK_MAX_MEMORY_TYPES> pools_;
     std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> heaps_{};
     VkResult last_result_ = VK_SUCCESS;
+    bool limited_ = false;  // our limit, not the driver, refused last
+    // The driver's answer, and what we had reserved then: in between we count ourselves.
+    bool has_budget_ = false;
+    std::chrono::steady_clock::time_point budget_time_{};
+    uint64_t room_then_[VK_MAX_MEMORY_HEAPS]{};
+    uint64_t reserved_then_[VK_MAX_MEMORY_HEAPS]{};
     std::atomic<uint32_t> host_copy_types_{
         0};  // type bits that a host copy's block buffer may live in; 0: not asked yet
     std::array<std::vector<uint32_t>, 3>

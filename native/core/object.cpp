@@ -33,6 +33,16 @@ Object::~Object() {
     alive_count(kind_).fetch_sub(1, std::memory_order_relaxed);
 }
 
+void Object::set_name(const std::string& name) {
+    const std::lock_guard lock(device_->names_mutex());
+    name_ = name;
+}
+
+std::string Object::name_copy() const {
+    const std::lock_guard lock(device_->names_mutex());
+    return name_;
+}
+
 std::string Object::label() const {
     return name_.empty() ? std::string(to_string(kind_)) : std::string(to_string(kind_)) + " '" + name_ + "'";
 }

@@ -41,7 +41,9 @@ public:
     [[nodiscard]] const std::shared_ptr<Device>& shared_device() const noexcept { return device_; }
     [[nodiscard]] ObjectKind kind() const noexcept { return kind_; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    virtual void set_name(const std::string& name) { name_ = name; }
+    virtual void set_name(const std::string& name);
+    // The name, for other threads than the one that sets it.
+    [[nodiscard]] std::string name_copy() const;
     // "tensor 'weights'" or "tensor": how messages call it.
     [[nodiscard]] std::string label() const;
     // Throws Error(failed_precondition) that names the object when it was destroyed.

@@ -24,6 +24,18 @@ const char* to_string(MemoryType type) noexcept {
 Resource::Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type)
     : Object(std::move(device), kind), nbytes_(nbytes), memory_type_(type) {}
 
+void Resource::set_name(const std::string& name) {
+    Object::set_name(name);
+    const std::lock_guard lock(host_copy_mutex_);
+    if (device_side_) device_side_->memory.set_label(label());
+    if (host_copy_) host_copy_->memory.set_label("the host copy of " + label());
+}
+
+uint64_t Resource::held_bytes() const noexcept {
+    if (!is_init()) return 0;
+    return has_host_copy_ && host_copy_made_.load(std::memory_order_acquire) ? 2 * nbytes_ : nbytes_;
+}
+
 void Resource::make_host_copy() {
     auto copy = std::make_shared<HostCopy>();
     copy->memory = device().memory().allocate_host_copy(
@@ -32,6 +44,7 @@ void Resource::make_host_copy() {
         initial_->write(copy->memory.mapped(), nbytes_);
         initial_.reset();
     }
+    if (!name().empty()) copy->memory.set_label("the host copy of " + label());
     host_copy_ = std::move(copy);
     has_host_copy_ = true;
     host_copy_made_.store(true, std::memory_order_release);
@@ -270,7 +283,12 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
     check_range(offset, size, "read");
     if (size == 0) return;
     wait_for_work(true);
-    if (direct_) {
+    // The host reads the device's uncached memory a few bytes at a time across the bus; a copy by the device is far faster from
+    // some pages on. (That is `device` memory on a GPU with a resizable BAR.)
+    constexpr uint64_t few = 16 * 1024;
+    const Allocation& memory = device_memory();
+    const bool slow = memory.device_local() && !memory.cached() && can_stage() && size > few;
+    if (direct_ && !slow) {
         settle();
         std::memcpy(out, direct_ + offset, size);
     } else {

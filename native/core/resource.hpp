@@ -40,6 +40,9 @@ class Resource : public Object {
 public:
     [[nodiscard]] uint64_t nbytes() const noexcept { return nbytes_; }
     [[nodiscard]] MemoryType memory_type() const noexcept { return memory_type_; }
+    void set_name(const std::string& name) override;
+    // Bytes of the contents, on the device and in a host copy that exists.
+    [[nodiscard]] uint64_t held_bytes() const noexcept;
 
     // Whether sync operations move data: there is a separate host copy, or will be once something needs it.
     [[nodiscard]] bool has_host_copy() const noexcept { return has_host_copy_; }
@@ -115,6 +118,8 @@ protected:
     // Staged transfer for memory that the host cannot address.
     virtual void download(void* out, uint64_t offset, uint64_t size) = 0;
     virtual void upload(const void* data, uint64_t offset, uint64_t size) = 0;
+    // Whether download() works on memory that the host addresses as well.
+    [[nodiscard]] virtual bool can_stage() const noexcept { return false; }
     void make_host_copy();
     // need_host_copy() will make it, filled with `initial`; with none, its contents are undefined.
     void defer_host_copy(std::optional<FillPattern> initial);

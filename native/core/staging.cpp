@@ -22,6 +22,11 @@ void Staging::clear() noexcept {
     pool_ = VK_NULL_HANDLE;
 }
 
+void Staging::release_memory() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (auto& slot : slots_) slot.memory = Allocation();
+}
+
 Queue& Staging::queue() { return *device_.queues().front().queue; }
 
 Staging::Slot& Staging::slot(size_t index, bool with_memory) {

@@ -31,6 +31,8 @@ public:
     static constexpr uint64_t slot_bytes = uint64_t{4} << 20;
     // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and waits for it.
     void run(const std::function<void(VkCommandBuffer)>& commands);
+    // Gives the ring's memory back; the next transfer takes it again. Every transfer waits for its own work, so none is in flight.
+    void release_memory() noexcept;
     // Gives everything back; the device is idle.
     void clear() noexcept;
 

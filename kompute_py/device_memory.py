@@ -1,0 +1,169 @@
+"""What a device's memory is used for: `mgr.memory`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import InternalError
+from .units import binary_size
+
+if TYPE_CHECKING:
+    from . import _native
+    from .diagnostics import Diagnostics
+
+__all__ = ["DeviceMemory", "MemoryHeap", "MemoryLabel"]
+
+
+_Row = tuple[str, ...]
+
+
+class MemoryHeap(NamedTuple):
+    """One heap of the device; sizes are in bytes."""
+
+    number: int
+    """Vulkan's number of the heap."""
+    size: int
+    """All of it."""
+    device_local: bool
+    """Whether it is the device's own memory."""
+    used: int
+    """What tensors, images, host copies and the staging ring occupy."""
+    reserved: int
+    """What this Manager took from the driver: `used`, and the holes between and behind it."""
+    peak: int
+    """The most that `used` has been, since the start or `reset_peak()`."""
+    budget: int | None
+    """What this process may take, all Managers together, by the driver's estimate; None where it does not say."""
+    imported: int
+    """Memory of the process that the device addresses in place (`from_host`); not part of the others."""
+    largest_free: int
+    """The longest hole in the blocks: what still fits without asking the driver."""
+    allocations: int
+    """How many ranges are in use."""
+    blocks: int
+    """How many pieces were taken from the driver."""
+
+
+class MemoryLabel(NamedTuple):
+    """What the tensors or images of one name hold."""
+
+    bytes: int
+    """Of their contents, on the device and in host copies."""
+    objects: int
+    """How many there are."""
+
+
+class DeviceMemory:
+    """A Manager's view of its device's memory. Always current: it keeps no numbers of its own.
+
+    ``print(mgr.memory)`` shows a table. Works until `mgr.destroy()`, and after it shows what arrays of `data()` keep alive.
+    """
+
+    __slots__ = ("_diagnostics", "_native")
+
+    def __init__(self, native: _native.Context, diagnostics: Diagnostics) -> None:
+        self._native = native
+        self._diagnostics = diagnostics
+
+    @property
+    def heaps(self) -> list[MemoryHeap]:
+        """The device's heaps, in Vulkan's order."""
+        return [MemoryHeap(**heap) for heap in self._native.memory_statistics()]
+
+    @property
+    def used(self) -> int:
+        """Bytes in use, over all heaps."""
+        return sum(heap.used for heap in self.heaps)
+
+    @property
+    def reserved(self) -> int:
+        """Bytes taken from the driver, over all heaps: what `memory_limit` limits."""
+        return sum(heap.reserved for heap in self.heaps)
+
+    @property
+    def peak(self) -> int:
+        """The heaps' peaks added up; the heaps need not have had them at the same time."""
+        return sum(heap.peak for heap in self.heaps)
+
+    def labels(self) -> dict[str, MemoryLabel]:
+        """Bytes and counts by the names of tensors and images, the largest first.
+
+        Those without a name are under "(unnamed tensor)" and "(unnamed image)".
+        """
+        found: dict[str, MemoryLabel] = {}
+        for name, kind, size in self._native.memory_holders():
+            label = name or f"(unnamed {kind})"
+            before = found.get(label, MemoryLabel(0, 0))
+            found[label] = MemoryLabel(before.bytes + size, before.objects + 1)
+        return dict(sorted(found.items(), key=lambda item: (-item[1].bytes, item[0])))
+
+    def largest(self, n: int = 10) -> list[tuple[str, int]]:
+        """(name, bytes) of the `n` tensors and images that hold most, the largest first."""
+        holders = [(name or f"(unnamed {kind})", size) for name, kind, size in self._native.memory_holders()]
+        return sorted(holders, key=lambda holder: (-holder[1], holder[0]))[: max(0, n)]
+
+    def trim(self) -> int:
+        """Gives the memory that nothing uses back to the driver: empty blocks, the staging ring. Returns the bytes."""
+        return self._native.memory_trim()
+
+    def reset_peak(self) -> None:
+        """Lets `peak` begin again from what is used now."""
+        self._native.memory_reset_peak()
+
+    def check(self) -> None:
+        """Looks at the guard bytes of ``Manager(memory_debug=True)``; without that option there are none.
+
+        Raises InternalError, naming each tensor or image, where something wrote before or behind its memory. Each break is
+        reported once: here, or in the log when the memory is released.
+        """
+        reports = self._native.memory_check()
+        if reports:
+            raise InternalError("; ".join(reports))
+
+    def _rows(self) -> list[_Row]:
+        head = ("heap", "kind", "size", "budget", "reserved", "used", "peak", "allocations", "largest free")
+        rows: list[_Row] = [head]
+        for heap in self.heaps:
+            budget = "-" if heap.budget is None else binary_size(heap.budget)
+            sizes = (binary_size(n) for n in (heap.reserved, heap.used, heap.peak))
+            count = f"{heap.allocations} in {heap.blocks}"
+            kind = "device" if heap.device_local else "host"
+            free = binary_size(heap.largest_free)
+            rows.append((str(heap.number), kind, binary_size(heap.size), budget, *sizes, count, free))
+        return rows
+
+    def _label_rows(self) -> list[_Row]:
+        labels = list(self.labels().items())
+        rows: list[_Row] = [("name", "bytes", "count")]
+        rows += [(name, binary_size(label.bytes), str(label.objects)) for name, label in labels[:10]]
+        if len(labels) > 10:
+            rest = sum(label.bytes for _, label in labels[10:])
+            count = sum(label.objects for _, label in labels[10:])
+            rows.append((f"({len(labels) - 10} more names)", binary_size(rest), str(count)))
+        return rows
+
+    def __str__(self) -> str:
+        return "\n\n".join(_as_text(rows) for rows in (self._rows(), self._label_rows()))
+
+    def __repr__(self) -> str:
+        return f"<kp.DeviceMemory: {binary_size(self.used)} used, {binary_size(self.reserved)} reserved>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return "".join(_as_html(rows) for rows in (self._rows(), self._label_rows()))
+
+
+def _as_text(rows: list[_Row]) -> str:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _as_html(rows: list[_Row]) -> str:
+    import html
+
+    def line(cells: _Row, tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return f"<table>{line(rows[0], 'th')}{''.join(line(row, 'td') for row in rows[1:])}</table>"
