@@ -1,9 +1,11 @@
 #include "pipeline_cache_file.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #ifndef _WIN32
 #include <fcntl.h>
@@ -98,7 +100,17 @@ PipelineCacheFile::Lock::Lock(const std::string& path) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ >= 0) flock(descriptor_, LOCK_EX);
+    if (descriptor_ < 0) return;
+    // flock has no time-out of its own, so it is asked again and again. A signal (EINTR) is no reason to give up.
+    const auto end = std::chrono::steady_clock::now() + lock_patience;
+    while (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return;
+        if (std::chrono::steady_clock::now() >= end) {
+            held_ = false;
+            return;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
 #else
     (void)
         path;  // renames are atomic there too; two writers at once may lose one another's newest entries, nothing more

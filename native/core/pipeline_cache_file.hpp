@@ -1,6 +1,7 @@
 // The pipeline cache on disk: one file for each device and driver, checksummed, safe against concurrent writers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,17 +21,24 @@ public:
     // when the directory cannot be written: programs work without a cache.
     bool store(const std::vector<uint8_t>& payload) const noexcept;
 
-    // Held from load to store by who merges into the file, so that two writers do not drop each other's entries.
+    // Held from load to store by who merges into the file, so that two writers do not drop each other's entries. Another
+    // process may hold it for as long as it likes (it may be stopped, or the folder on a file server that is gone), so it is
+    // sought for a while only: see held().
     class Lock {
     public:
         explicit Lock(const std::string& path);
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
         ~Lock();
+        // False where another writer still had it after lock_patience. A folder that knows no locks counts as held: renames
+        // keep the file whole there, and a lost entry is compiled again.
+        [[nodiscard]] bool held() const noexcept { return held_; }
 
     private:
         int descriptor_ = -1;
+        bool held_ = true;
     };
+    static constexpr std::chrono::milliseconds lock_patience{2000};
     [[nodiscard]] Lock lock() const { return Lock(path_ + ".lock"); }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 

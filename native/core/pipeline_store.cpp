@@ -283,6 +283,13 @@ void PipelineStore::save_cache() noexcept {
         const PipelineCacheFile file(cache_dir_, hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" +
                                                      std::to_string(properties.driverVersion));
         const auto lock = file.lock();
+        if (!lock.held()) {
+            device_.note("The pipeline cache " + file.path() +
+                         " was not written: another process holds its lock. Pipelines made now are compiled "
+                         "again by the "
+                         "next process");
+            return;
+        }
         // Another process may have written since we read: its entries are merged in, not lost.
         const auto present = file.load();
         if (present) {
