@@ -164,7 +164,13 @@ py::list enumerate_devices() {
         devices = query_all();
     }
     py::list result;
-    for (const auto& device : devices) result.append(device_info(device));
+    for (const auto& device : devices)
+        if (device.broken.empty()) result.append(device_info(device));
+    // An empty list would say that there are none.
+    if (result.empty() && !devices.empty())
+        throw Error(ErrorKind::unavailable, std::string("No device says what it is. The first, '") +
+                                                devices.front().properties.deviceName +
+                                                "': " + devices.front().broken);
     return result;
 }
 

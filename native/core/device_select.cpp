@@ -87,6 +87,8 @@ std::string uuid_text(const std::array<uint8_t, 16>& uuid) {
 // Why kompute_py cannot use the device at all; empty where it can.
 std::string unusable_reason(const DeviceCandidate& device) {
     std::vector<std::string> reasons;
+    // What it can do is not known then, so no other reason is.
+    if (!device.broken.empty()) return "does not say what it is: " + device.broken;
     if (std::pair(major_version(device.api_version), minor_version(device.api_version)) <
         std::pair(kMinimumMajor, kMinimumMinor)) {
         reasons.push_back("supports Vulkan " + version_text(device.api_version) + " only; kompute_py needs " +

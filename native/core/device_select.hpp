@@ -26,6 +26,7 @@ struct DeviceCandidate {
     bool timeline_semaphores = false;
     bool compute_queue = false;
     std::vector<std::string> missing_extensions;  // of those the caller *requires*
+    std::string broken;                           // not empty: the driver failed to describe it, and how
 };
 
 struct Rejection {

@@ -159,6 +159,7 @@ uint64_t PhysicalDevice::device_local_bytes() const {
 DeviceCandidate PhysicalDevice::candidate() const {
     DeviceCandidate result;
     result.index = index;
+    result.broken = broken;
     result.name = properties.deviceName;
     result.type = static_cast<DeviceType>(properties.deviceType);
     result.vendor_id = properties.vendorID;
@@ -180,48 +181,55 @@ PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
     PhysicalDevice device;
     device.handle = handle;
     device.index = index;
-    device.v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
-    device.v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
-    vkGetPhysicalDeviceProperties(handle, &device.properties);
-    if (device.properties.apiVersion >= VK_API_VERSION_1_2) {
-        VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-        properties.pNext = &device.v11;
-        device.v11.pNext = &device.v12;
-        vkGetPhysicalDeviceProperties2(handle, &properties);
-        device.v11.pNext = nullptr;
+    try {
+        device.ask();
+    } catch (const Error& error) {
+        device.broken = error.what();
     }
-    vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
+    return device;
+}
+
+void PhysicalDevice::ask() {
+    v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+    v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+    vkGetPhysicalDeviceProperties(handle, &properties);
+    if (properties.apiVersion >= VK_API_VERSION_1_2) {
+        VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        asked.pNext = &v11;
+        v11.pNext = &v12;
+        vkGetPhysicalDeviceProperties2(handle, &asked);
+        v11.pNext = nullptr;
+    }
+    vkGetPhysicalDeviceMemoryProperties(handle, &memory);
 
     uint32_t count = 0;
     vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
-    device.families.resize(count);
-    vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, device.families.data());
+    families.resize(count);
+    vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, families.data());
 
     VkResult result = vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
-    check_vk(result, "vkEnumerateDeviceExtensionProperties", device.properties.deviceName);
-    std::vector<VkExtensionProperties> extensions(count);
-    result = vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, extensions.data());
+    check_vk(result, "vkEnumerateDeviceExtensionProperties", properties.deviceName);
+    std::vector<VkExtensionProperties> listed(count);
+    result = vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, listed.data());
     if (result != VK_INCOMPLETE)
-        check_vk(result, "vkEnumerateDeviceExtensionProperties", device.properties.deviceName);
-    for (uint32_t i = 0; i < count; ++i) device.extensions.emplace_back(extensions[i].extensionName);
+        check_vk(result, "vkEnumerateDeviceExtensionProperties", properties.deviceName);
+    for (uint32_t i = 0; i < count; ++i) extensions.emplace_back(listed[i].extensionName);
 
-    if (device.properties.apiVersion >= VK_API_VERSION_1_3 ||
-        device.has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+    if (properties.apiVersion >= VK_API_VERSION_1_3 || has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
         VkPhysicalDeviceMaintenance4Properties sizes{
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
-        VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-        properties.pNext = &sizes;
-        vkGetPhysicalDeviceProperties2(handle, &properties);
-        if (sizes.maxBufferSize != 0) device.max_buffer_size = sizes.maxBufferSize;
+        VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        asked.pNext = &sizes;
+        vkGetPhysicalDeviceProperties2(handle, &asked);
+        if (sizes.maxBufferSize != 0) max_buffer_size = sizes.maxBufferSize;
     }
 
-    if (device.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
-        device.host_import_alignment = query_host_import_alignment(handle);
+    if (has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+        host_import_alignment = query_host_import_alignment(handle);
 
-    FeatureChain features(device.properties.apiVersion, device.extensions);
-    features.query(handle);
-    device.features = features.list();
-    return device;
+    FeatureChain chain(properties.apiVersion, extensions);
+    chain.query(handle);
+    features = chain.list();
 }
 
 std::string vendor_name(uint32_t vendor_id) {

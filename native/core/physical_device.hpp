@@ -67,7 +67,14 @@ struct PhysicalDevice {
     [[nodiscard]] uint64_t device_local_bytes() const;
     [[nodiscard]] DeviceCandidate candidate() const;
 
+    std::string
+        broken;  // not empty: the driver failed while it was asked, and how; the rest is then incomplete
+
+    // Never throws for what the driver answers: see `broken`. One bad driver must not take the others' devices away.
     [[nodiscard]] static PhysicalDevice query(VkPhysicalDevice handle, uint32_t index);
+
+private:
+    void ask();
 };
 
 [[nodiscard]] std::string vendor_name(uint32_t vendor_id);
