@@ -18,6 +18,7 @@ from .errors import (
     InvalidArgumentError,
     NotFoundError,
     UnimplementedError,
+    not_copyable,
 )
 from .memory import Memory
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
@@ -260,6 +261,10 @@ class Algorithm:
             watch = self._manager._watch
             if watch is not None:
                 watch()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
 
     def __repr__(self) -> str:
         if self._native is None:

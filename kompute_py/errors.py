@@ -207,6 +207,14 @@ class KomputeWarning(UserWarning):
     """Something is allowed but probably not meant."""
 
 
+def not_copyable(thing: object, instead: str) -> ArgumentTypeError:
+    """What copy.copy, copy.deepcopy and pickle of an object on a device raise: a second Python object over the same device
+    object would destroy it twice, and another process has neither."""
+    return ArgumentTypeError(
+        f"A kp.{type(thing).__name__} is an object on a device: it cannot be copied or pickled; {instead}"
+    )
+
+
 # By the names of the core's kp::ErrorKind.
 _BY_KIND: dict[str, type[KomputeError]] = {
     "invalid_argument": InvalidArgumentError,

@@ -23,6 +23,7 @@ from .errors import (
     InvalidArgumentError,
     KomputeError,
     OutOfMemoryError,
+    not_copyable,
 )
 from .host_memory import HostBufferSemantics, from_host
 from .image import Image
@@ -502,9 +503,14 @@ class Manager:
         if native is not None:
             native.abandon()
 
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "make a new kp.Manager where it is needed, in each process")
+
     def __repr__(self) -> str:
         state = "" if self._native.is_init() else " destroyed"
-        return f"<kp.Manager device {self._info['index']}: {self._device_name}{state}>"
+        # The address tells Managers of one device apart.
+        return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
 
     # -- raw Vulkan ----------------------------------------------------------------------------------------------------
 

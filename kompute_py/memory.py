@@ -11,7 +11,13 @@ import numpy as np
 
 from . import _native
 from .arrays import as_name, matching
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from .errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnimplementedError,
+    not_copyable,
+)
 from .fence import Fence
 from .types import DataTypes, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
@@ -329,6 +335,12 @@ class Memory:
         if self._count > _SHOWN:
             first = f"{first[:-1]}, ...]"
         return f"{text} {first}>"
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(
+            self, "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
+        )
 
     # -- raw Vulkan ----------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from .errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
+    not_copyable,
 )
 from .operations import OpBase
 
@@ -307,6 +308,10 @@ class Sequence:
     @name.setter
     def name(self, value: str) -> None:
         self._native.name = as_name(value)
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "record the operations into a new mgr.sequence()")
 
     def __repr__(self) -> str:
         native = self._native

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -18,6 +20,24 @@ layout(set = 0, binding = 1) readonly buffer Right { float right[]; };
 layout(set = 0, binding = 2) writeonly buffer Sum { float sum[]; };
 void main() { sum[gl_GlobalInvocationID.x] = left[gl_GlobalInvocationID.x] + right[gl_GlobalInvocationID.x]; }
 """
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_objects_on_a_device_are_not_copied_behind_its_back(mgr, how):
+    t = mgr.tensor([1, 2, 3])
+    things = [(mgr, "kp.Manager"), (t, "read"), (t[0:2], "read"), (mgr.sequence(), "record")]
+    things += [
+        (mgr.image(np.ones((2, 2), np.float32)), "read"),
+        (mgr.algorithm([t] * 3, kp.compile(SUM)), "SPIR-V"),
+    ]
+    for thing, instead in things:
+        with pytest.raises(kp.ArgumentTypeError, match=instead) as caught:
+            how(thing)
+        assert isinstance(caught.value, TypeError)
+
+
+def test_managers_of_one_device_are_told_apart(make_manager):
+    assert repr(make_manager()) != repr(make_manager())
 
 
 def test_use_after_destroy_of_the_manager(mgr):
