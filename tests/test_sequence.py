@@ -208,12 +208,18 @@ def test_other_threads_run_while_one_waits(mgr, needs):
 
     thread = threading.Thread(target=work)
     thread.start()
-    before = count
-    seq.eval()
-    during = count - before
+    # A wait that holds the interpreter lock lets the thread run once or twice, at its begin and end, however often it is
+    # tried; one that releases it does so many times, but on a busy machine not at each try.
+    most = 0
+    for _ in range(5):
+        before = count
+        seq.eval()
+        most = max(most, count - before)
+        if most >= 10:
+            break
     done.set()
     thread.join()
-    assert during >= 10
+    assert most >= 10
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill sends no Ctrl-C there")
