@@ -7,22 +7,25 @@ takes as long for a submission as it is told to, has as much memory as it is tol
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
 from tests.child import run_child
-from tests.drivers import null_control
+from tests.drivers import Result, null_control
 
 pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
 
@@ -302,6 +305,103 @@ def check_interrupt():
 
 def test_control_c():
     run_child(check_interrupt, driver="null", config="gpu_us=500000")
+
+
+def check_interrupted_transfers():
+    """Ctrl-C while a transfer through the staging ring, or destroy(), waits for half a second of work: nothing is lost."""
+    mgr = kp.Manager()
+    behind = mgr.tensor([1, 2, 3], "storage")
+    t, seq = slow_upload(mgr)
+    for wait in (
+        behind.read,
+        lambda: behind.write([4, 5, 6]),
+        lambda: mgr.tensor([7, 8, 9], "storage"),
+        mgr.synchronize,
+        mgr.destroy,
+    ):
+        seq.eval_async()
+        begin = time.perf_counter()
+        interrupt_after(0.1)
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+            time.sleep(10)  # a signal that comes late must not end the child
+        assert time.perf_counter() - begin < 0.4
+        assert mgr.is_init() and seq.is_running()
+        seq.eval_await()
+        assert behind.read().tolist() == [1, 2, 3] and t.read().tolist() == list(range(1000))
+    seq.eval_async()
+    mgr.destroy()
+    assert not mgr.is_init() and not seq.is_init()
+    mgr.destroy()
+    assert not null_control().violations()
+
+
+def test_control_c_in_transfers_and_destroy():
+    run_child(check_interrupted_transfers, driver="null", config="gpu_us=500000")
+
+
+def check_broken_device():
+    """Each of the calls that ask for a device's extensions fails once; some are the loader's, the others ours."""
+    control, entry = null_control(), "vkEnumerateDeviceExtensionProperties"
+    keep = kp.Manager()  # and with it the instance, so that each try makes the same calls
+    control.clear()
+    assert [device.index for device in kp.list_devices()] == [0, 1]
+    listed, opened, refused = set(), set(), 0
+    for nth in range(1, control.calls(entry) + 1):
+        control.clear()
+        control.fail(entry, nth, Result.ERROR_INITIALIZATION_FAILED)
+        listed.add(tuple(device.index for device in kp.list_devices()))
+        control.clear()
+        control.fail(entry, nth, Result.ERROR_INITIALIZATION_FAILED)
+        with kp.Manager() as mgr:
+            index = mgr.get_device_properties().index
+            opened.add(index)
+            [(other, _, reason)] = mgr._native.passed_over
+            assert other == 1 - index
+            if index == 1:
+                assert "does not say what it is" in reason and "INITIALIZATION_FAILED" in reason
+        control.clear()
+        control.fail(entry, nth, Result.ERROR_INITIALIZATION_FAILED)
+        try:
+            kp.Manager(0).destroy()
+        except kp.NotFoundError as error:
+            assert "does not say what it is" in str(error)
+            refused += 1
+    assert {(1,), (0,)} <= listed and opened == {0, 1} and refused
+    keep.destroy()
+
+
+def test_one_broken_device_leaves_the_others():
+    run_child(check_broken_device, driver="null", config="devices=2")
+
+
+def check_locked_cache(directory):
+    """Another process that never lets go of the cache's lock must not stop this one."""
+    import fcntl
+
+    with kp.Manager(pipeline_cache_dir=directory) as mgr:
+        t = mgr.tensor([1])
+        mgr.algorithm([t], kp.compile(STEP))
+    [file] = Path(directory).glob("*.bin")
+    file.unlink()
+    with open(f"{file.with_suffix('')}.bin.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        mgr = kp.Manager(pipeline_cache_dir=directory)
+        t = mgr.tensor([1])
+        mgr.algorithm([t], kp.compile(STEP))
+        records = []
+        handler = logging.Handler()
+        handler.emit = records.append
+        logging.getLogger("kompute_py").addHandler(handler)
+        begin = time.perf_counter()
+        mgr.destroy()
+        assert 1.5 < time.perf_counter() - begin < 20 and not file.exists()
+        assert any("holds its lock" in record.getMessage() for record in records)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no lock to hold there")
+def test_a_locked_pipeline_cache_is_left_alone(tmp_path):
+    run_child(check_locked_cache, str(tmp_path), driver="null")
 
 
 def check_other_threads():

@@ -182,12 +182,23 @@ void bind_context(py::module_& m) {
                  return handle_value(all[i].queue->handle());
              })
         .def("is_init", [](const Context& c) { return c.device().is_open(); })
-        .def(
-            "destroy", [](const Context& c) { c.device().close(); }, py::call_guard<py::gil_scoped_release>())
+        .def("destroy",
+             [](const Context& c) {
+                 if (!c.device().is_open()) return;
+                 // Ctrl-C is heard here, where nothing has changed yet: a second destroy() goes on. close() cannot be interrupted.
+                 try {
+                     await_points(c.device().submitted());
+                 } catch (const Error&) {
+                     // The wait failed, not the work; close() sees it through in other ways.
+                 }
+                 const py::gil_scoped_release unlocked;
+                 c.device().close();
+             })
         .def("abandon", &Context::abandon)
         .def("wait_idle",
              [](const Context& c) {
                  c.device().require_open("wait");
+                 await_points(c.device().submitted());
                  const py::gil_scoped_release unlocked;
                  c.device().wait_idle();
              })

@@ -25,6 +25,13 @@ void await_points(const std::vector<Point>& points) {
 
 namespace {
 
+// Before a transfer through the staging ring, which runs on the first queue behind all that was submitted there: the core
+// waits for it where Ctrl-C is not heard.
+void await_staging(Device& device) {
+    Queue* queue = device.queues().front().queue;
+    if (const uint64_t last = queue->submitted()) await_points({{queue, last}});
+}
+
 // Below this a copy takes less time than giving the interpreter lock away and taking it back.
 constexpr uint64_t release_lock_above = 64 * 1024;
 
@@ -72,6 +79,7 @@ py::array host_array_of_view(BufferView& view, const py::object& base, const py:
 void read(Resource& resource, const py::array& out, uint64_t offset) {
     const Bytes bytes = bytes_of(out, true);
     await_points(resource.pending(true));
+    if (!resource.host_visible()) await_staging(resource.device());
     const py::gil_scoped_release unlocked;
     resource.read(bytes.data, offset, bytes.size);
 }
@@ -79,6 +87,7 @@ void read(Resource& resource, const py::array& out, uint64_t offset) {
 void write(Resource& resource, const py::array& data, uint64_t offset) {
     const Bytes bytes = bytes_of(data, false);
     await_points(resource.pending());
+    if (!resource.host_visible()) await_staging(resource.device());
     const py::gil_scoped_release unlocked;
     resource.write(bytes.data, offset, bytes.size);
 }
@@ -134,6 +143,7 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     };
     // What goes through the device (a `storage` buffer's data, a fill) waits for it, and it may be busy for long.
     if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
+    if (source && memory_type == MemoryType::storage) await_staging(context.device());
     const py::gil_scoped_release unlocked;
     return make();
 }

@@ -195,11 +195,18 @@ bool Device::busy() {
     });
 }
 
+std::vector<Point> Device::submitted() const {
+    std::vector<Point> points;
+    for (const auto& queue : queues_)
+        if (const uint64_t last = queue->submitted()) points.push_back({queue.get(), last});
+    return points;
+}
+
 void Device::wait_idle() {
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();
         if (last == 0) continue;
-        while (!queue->wait(last, UINT64_C(1'000'000'000))) {}
+        queue->wait_until(last);
     }
     retire_.collect();
 }
@@ -208,7 +215,7 @@ void Device::see_through() noexcept {
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();
         try {
-            while (!queue->wait(last, UINT64_C(1'000'000'000))) {}
+            queue->wait_until(last);
             continue;
         } catch (const Error&) {
             // The wait failed, not the work: its objects must not go before it ends.

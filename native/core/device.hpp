@@ -90,6 +90,8 @@ public:
     // Whether any submitted work may still run.
     [[nodiscard]] bool busy();
     void wait_idle();
+    // The end of all that was submitted until now.
+    [[nodiscard]] std::vector<Point> submitted() const;
     void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 

@@ -110,4 +110,9 @@ bool Queue::wait(uint64_t value, uint64_t nanoseconds) {
     return true;
 }
 
+void Queue::wait_until(uint64_t value) {
+    // In slices: drivers differ in how they read a time-out that never ends.
+    while (!wait(value, UINT64_C(1'000'000'000))) {}
+}
+
 }  // namespace kp

@@ -60,6 +60,8 @@ public:
     [[nodiscard]] bool reached(uint64_t value);
     // Waits up to `nanoseconds`; false on time-out. Throws on a lost device.
     [[nodiscard]] bool wait(uint64_t value, uint64_t nanoseconds);
+    // Waits however long it takes. Throws as wait() does.
+    void wait_until(uint64_t value);
 
     [[nodiscard]] uint64_t submitted() const noexcept { return submitted_.load(std::memory_order_acquire); }
     [[nodiscard]] VkQueue handle() const noexcept { return handle_; }

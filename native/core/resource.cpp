@@ -184,8 +184,7 @@ void Resource::wait_pending() {
 }
 
 void Resource::wait_for_work(bool writers_only) {
-    for (const auto& point : pending(writers_only))
-        while (!point.queue->wait(point.value, UINT64_C(1'000'000'000))) {}
+    for (const auto& point : pending(writers_only)) point.queue->wait_until(point.value);
 }
 
 void Resource::settle() const {

@@ -76,7 +76,7 @@ void Staging::submit(Slot& slot, const std::function<void(VkCommandBuffer)>& com
 void Staging::wait(Slot& slot) {
     if (slot.value == 0) return;
     try {
-        while (!queue().wait(slot.value, UINT64_C(1'000'000'000))) {}
+        queue().wait_until(slot.value);
     } catch (...) {
         // The wait failed, not the work: the caller is about to free what the GPU may still use, so see it through by
         // polling. On a lost device polling fails too, and nothing is in use any more.
