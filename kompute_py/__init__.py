@@ -27,6 +27,7 @@ from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel
 from .devices import DeviceInfo, list_devices
 from .diagnostics import ValidationError
 from .errors import (
+    AbortedError,
     ArgumentTypeError,
     DeviceLostError,
     ErrorCode,
@@ -75,6 +76,7 @@ from .parameters import (
     tensor_file_info,
 )
 from .sampler import SampledImage, Sampler
+from .semaphore import Semaphore
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
 from .shader_check import Finding, check
@@ -87,6 +89,7 @@ from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 __version__ = "0.1.0"
 
 __all__ = [
+    "AbortedError",
     "Algorithm",
     "ArgumentTypeError",
     "CommandRecorder",
@@ -131,6 +134,7 @@ __all__ = [
     "OutOfRangeError",
     "SampledImage",
     "Sampler",
+    "Semaphore",
     "Sequence",
     "Shader",
     "ShaderCompileError",

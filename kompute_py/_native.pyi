@@ -216,6 +216,44 @@ class Fence:
         """Seconds; negative: no limit. False on time-out."""
     @staticmethod
     def join(fences: Sequence[Fence]) -> Fence: ...
+    @staticmethod
+    def of(streams: Sequence[Stream]) -> Fence:
+        """The ends of the streams' last submissions; waiting for it collects them."""
+
+class Semaphore:
+    """A user's timeline semaphore."""
+
+    def __init__(self, context: Context, initial: int) -> None: ...
+    def query(self) -> int: ...
+    def signal(self, value: int) -> None: ...
+    def wait(self, value: int, timeout: float) -> bool:
+        """Seconds; negative: no limit. False on time-out."""
+    def fail(self, message: str) -> None: ...
+    def at(self, value: int) -> Fence: ...
+    def is_init(self) -> bool: ...
+    name: str
+    vk_semaphore: int
+
+def submit(
+    context: Context,
+    streams: Sequence[Stream],
+    fences: Sequence[Fence],
+    waits: Sequence[tuple[Semaphore, int]],
+    signals: Sequence[tuple[Semaphore, int]],
+) -> Fence:
+    """Submits streams in order, after fences and waits; then come the signals. What cannot go yet is held."""
+
+class Waiter:
+    """Waits for many fences on one thread."""
+
+    def __init__(self, context: Context) -> None: ...
+    def watch(self, fence: Fence) -> int:
+        """A number that `wait` returns when the fence's points on this device have passed."""
+    def forget(self, number: int) -> None: ...
+    def wait(self) -> list[int]:
+        """The numbers of what has passed; after a second at most. With the GIL released."""
+    def close(self) -> None: ...
+    def closed(self) -> bool: ...
 
 def submit_once(operation: Operation) -> Fence:
     """Records one operation, submits it on the first queue and returns."""

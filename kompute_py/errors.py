@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 __all__ = [
+    "AbortedError",
     "ArgumentTypeError",
     "DeviceLostError",
     "Diagnostic",
@@ -157,6 +158,12 @@ class DeviceLostError(KomputeError):
     code = ErrorCode.DATA_LOSS
 
 
+class AbortedError(KomputeError):
+    """What the work waited for failed (`semaphore.fail`), so that it was not done; the text is that failure's."""
+
+    code = ErrorCode.ABORTED
+
+
 class InternalError(KomputeError):
     """Vulkan or kompute_py did what it should not do."""
 
@@ -229,6 +236,7 @@ _BY_KIND: dict[str, type[KomputeError]] = {
     "device_lost": DeviceLostError,
     "shader_compile": ShaderCompileError,
     "exchange": ExchangeError,
+    "aborted": AbortedError,
     "internal": InternalError,
 }
 

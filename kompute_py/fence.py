@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import weakref
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import concurrent.futures
+    from collections.abc import Generator
+
+    from .manager import Manager
+    from .sequence import Sequence
 
 _NO_LIMIT = -1.0
 
@@ -14,29 +22,65 @@ _NO_LIMIT = -1.0
 class Fence:
     """The end of submitted work, of one or several queues. Immutable; it holds nothing that the work uses.
 
-    Returned by what only submits: ``t.fill(0)``, ``t.copy_from(other)``, ``kernel.submit(...)``. Later work on the same memory is
-    ordered after it without being asked; wait only where the host needs to know.
+    Returned by what only submits: ``t.fill(0)``, ``t.copy_from(other)``, ``kernel.submit(...)``, ``mgr.submit([...])``; and by
+    ``seq.fence`` and ``semaphore.at(value)``. Later work on the same memory is ordered after it without being asked; wait only
+    where the host needs to know: `wait` for it, ``await`` it in asyncio, or take its `future`.
     """
 
-    __slots__ = ("__weakref__", "_native")
+    __slots__ = ("__weakref__", "_managers", "_native", "_sequences")
 
-    def __init__(self, native: _native.Fence) -> None:
+    def __init__(
+        self,
+        native: _native.Fence,
+        managers: tuple[Manager, ...],
+        sequences: tuple[weakref.ref[Sequence], ...] = (),
+    ) -> None:
         self._native = native
+        # Those whose devices it waits for.
+        self._managers = managers
+        # Those with hooks that are due when the work is done.
+        self._sequences = sequences
 
     def wait(self, timeout: float | None = None) -> Fence:
         """Waits until the work is done, at most `timeout` seconds. Returns the fence.
 
         Other threads run meanwhile, and Ctrl-C raises KeyboardInterrupt; the work goes on. Raises EvalTimeoutError when the time is
-        over (the fence stays usable), DeviceLostError where the device failed.
+        over (the fence stays usable), DeviceLostError where the device failed, AbortedError where a semaphore that the work
+        waited for did.
         """
         seconds = to_seconds(timeout)
         if not self._native.wait(seconds):
             raise EvalTimeoutError(f"The work is not done after {seconds:g} s; call wait again to wait on")
+        self._settle()
         return self
 
     def done(self) -> bool:
-        """Whether the work is done; does not wait. Raises DeviceLostError where the device failed."""
-        return self._native.done()
+        """Whether the work is done; does not wait. Raises the error of the work, as `wait` does."""
+        if not self._native.done():
+            return False
+        self._settle()
+        return True
+
+    def __await__(self) -> Generator[Any, None, Fence]:
+        """In asyncio: waits without blocking the event loop, then returns the fence. Raises what `wait` raises.
+
+        One thread a Manager waits for all. A cancelled await leaves the work as it is: tracked, and what it uses safe.
+        """
+        if not self.done():
+            from .waiting import wait_in_loop
+
+            yield from wait_in_loop(self._native, self._managers).__await__()
+            self.wait(0)
+        return self
+
+    def future(self) -> concurrent.futures.Future[Fence]:
+        """A concurrent.futures.Future of this fence, with the fence, or the work's error, as its result.
+
+        Its callbacks run on the Manager's waiting thread. Cancelling it stops the waiting, not the work.
+        """
+        from .waiting import future
+
+        return future(self)
 
     @staticmethod
     def join(*fences: Fence) -> Fence:
@@ -44,13 +88,27 @@ class Fence:
         for fence in fences:
             if not isinstance(fence, Fence):
                 raise ArgumentTypeError(f"Fence.join takes fences, not {type(fence).__name__}")
-        return Fence(_native.Fence.join([fence._native for fence in fences]))
+        managers = dict.fromkeys(manager for fence in fences for manager in fence._managers)
+        return Fence(
+            _native.Fence.join([fence._native for fence in fences]),
+            tuple(managers),
+            tuple(reference for fence in fences for reference in fence._sequences),
+        )
+
+    def _settle(self) -> None:
+        for reference in self._sequences:
+            sequence = reference()
+            if sequence is not None:
+                sequence._collect()
+        for manager in self._managers:
+            if manager._watch is not None:
+                manager._watch()
 
     def __repr__(self) -> str:
         try:
             state = "done" if self._native.done() else "pending"
-        except RuntimeError:
-            state = "of a lost device"
+        except RuntimeError as error:
+            state = f"failed: {error}"
         return f"<kp.Fence {state}>"
 
 

@@ -273,7 +273,7 @@ class Kernel:
         with self._lock:
             operation = self.bind(*args, **keywords)
             upload(operation._memories)
-            fence = Fence(_native.submit_once(operation._native))
+            fence = Fence(_native.submit_once(operation._native), (self._manager,))
         if self._watch is not None:
             self._watch()
         return fence

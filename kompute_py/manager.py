@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -32,7 +33,8 @@ from .kernel import Kernel
 from .memory import DEVICE, Memory, to_memory_type
 from .options import resolve_options, string_tuple
 from .sampler import Sampler
-from .sequence import Sequence
+from .semaphore import Semaphore
+from .sequence import Sequence, submit_together
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike
 
+    from .fence import Fence
+    from .semaphore import Waitable
     from .types import MemoryTypes
 
 _ndarray = np.ndarray
@@ -414,6 +418,28 @@ class Manager:
         """
         return Kernel(self, source, **options, stacklevel=3)
 
+    def semaphore(self, initial: int = 0) -> Semaphore:
+        """A Semaphore, a counter for orders between submissions and the host, that begins at `initial`."""
+        return Semaphore(self, initial)
+
+    def submit(
+        self,
+        sequences: Iterable[Sequence],
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
+        """Submits several recorded sequences at once, in their order; returns the Fence of their end.
+
+        Those of one queue, one after another in the list, are one submission to the driver. `wait` and `signal` are those of
+        `Sequence.eval_async`: all of them start after `wait`, and `signal` comes after the last one. With no sequence it only
+        orders the one after the other. Waiting for the fence collects the sequences.
+
+        Raises FailedPreconditionError where one is running or uses something destroyed, InvalidArgumentError for one that is
+        given twice or is another Manager's, and what `eval_async` raises.
+        """
+        return submit_together(self, list(sequences), wait, signal)
+
     def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
         limits = self._max_groups
         if groups[0] > limits[0] or groups[1] > limits[1] or groups[2] > limits[2]:
@@ -478,6 +504,9 @@ class Manager:
         """
         global _default
         self._native.destroy()
+        waiting = sys.modules.get(f"{__package__}.waiting")
+        if waiting is not None:
+            waiting.end(self)
         _native.release_arrays()
         with _default_lock:
             if _default is self:

@@ -205,7 +205,7 @@ class Memory:
         if not isinstance(source, Memory):
             self.write(source)
             return Fence.join()
-        return _submitted(_operations().OpCopy([source, self]))
+        return _submitted(_operations().OpCopy([source, self]), self._manager)
 
     def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
@@ -215,7 +215,7 @@ class Memory:
         if not isinstance(target, Memory):
             self.read(target)
             return Fence.join()
-        return _submitted(_operations().OpCopy([self, target]))
+        return _submitted(_operations().OpCopy([self, target]), self._manager)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For ``np.asarray(t)``: the device's contents after pending work, shaped.
@@ -361,8 +361,8 @@ def _operations() -> Any:
     return operations
 
 
-def _submitted(operation: Any) -> Fence:
-    return Fence(_native.submit_once(operation._native))
+def _submitted(operation: Any, manager: Manager) -> Fence:
+    return Fence(_native.submit_once(operation._native), (manager,))
 
 
 def _by_manager(manager: Manager) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -22,10 +23,15 @@ from .errors import (
     OutOfRangeError,
     not_copyable,
 )
+from .fence import Fence
 from .operations import OpBase
+from .semaphore import to_signals, to_waits
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
     from .manager import Manager
+    from .semaphore import Semaphore, Waitable
 
 _AS_MANY_AS_NEEDED = -1
 _NO_LIMIT = -1.0
@@ -164,20 +170,37 @@ class Sequence:
             self._finish(hooks)
         return self
 
-    def eval_async(self, op: OpBase | None = None) -> Sequence:
-        """Submits the recording and returns at once. Returns the sequence; `eval_await` must follow.
+    def eval_async(
+        self,
+        op: OpBase | None = None,
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Sequence:
+        """Submits the recording and returns at once. Returns the sequence; `eval_await`, or `fence.wait()`, must follow.
 
-        With `op`: drops what was recorded, records `op` and submits that.
-        Raises what `eval` raises; FailedPreconditionError where the sequence is still running.
+        With `op`: drops what was recorded, records `op` and submits that. The work starts when all of `wait` are reached: fences,
+        sequences (their last submission) and (semaphore, value) pairs. At its end it raises `signal`'s semaphores to their
+        values. Nothing goes through the host, and what signals may be submitted after what waits; work on the same memory is
+        ordered without being asked. Where a semaphore fails, the work is not done, and waiting for it raises AbortedError.
+
+        Raises what `eval` raises; FailedPreconditionError where the sequence is still running; InvalidArgumentError for a value
+        that its semaphore cannot take any more, for work that waits for itself, and for another Manager's fences.
         """
         if op is not None:
             self._replace(op)
-        if not self._slow:
+        ordered = wait != () or signal != ()
+        if not self._slow and not ordered:
             self._native.submit()
             return self
+        fences, waits = to_waits(wait)
+        signals = to_signals(signal)
         hooks = self._start()
         try:
-            self._native.submit()
+            if ordered:
+                _native.submit(self._manager._native, [self._native], fences, waits, signals)
+            else:
+                self._native.submit()
         except BaseException:
             self._report(can_raise=False)
             raise
@@ -208,6 +231,19 @@ class Sequence:
             self._finish(hooks)
         return self
 
+    def __await__(self) -> Generator[Any, None, Sequence]:
+        """In asyncio: waits for the last submission without blocking the event loop; never submits. Returns the sequence.
+
+        Raises FailedPreconditionError where nothing is running, and what `eval_await` raises. A cancelled await leaves the
+        sequence running.
+        """
+        if not self._native.is_running():
+            raise FailedPreconditionError(
+                f"{self!r} is not running: await waits for what eval_async submitted, as in `await seq.eval_async()`"
+            )
+        yield from self.fence.__await__()
+        return self
+
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)
         self._native.clear()
@@ -230,6 +266,12 @@ class Sequence:
         self._report()
         for op in hooks:
             op.post_eval()
+
+    def _collect(self) -> None:
+        """What is due when somebody else has waited for the last submission."""
+        if self._pending and not self._native.is_running():
+            hooks, self._pending = self._pending, ()
+            self._finish(hooks)
 
     def _report(self, can_raise: bool = True) -> None:
         watch = self._watch
@@ -291,6 +333,14 @@ class Sequence:
         self._report()
 
     @property
+    def fence(self) -> Fence:
+        """The end of the last submission, as a Fence: to wait for, to join with others, to give as `wait=`, to await.
+
+        When it is waited for, the sequence is collected, as by `eval_await`. Done at once where nothing was submitted.
+        """
+        return fence_of([self], self._manager)
+
+    @property
     def manager(self) -> Manager:
         """The Manager that it belongs to."""
         return self._manager
@@ -350,6 +400,34 @@ class Sequence:
     def last_value(self) -> int:
         """The value of `vk_semaphore` that the last submission signals."""
         return self._native.last_value
+
+
+def fence_of(sequences: list[Sequence], manager: Manager) -> Fence:
+    """The end of the last submissions of a Manager's sequences."""
+    return Fence(
+        _native.Fence.of([each._native for each in sequences]),
+        (manager,),
+        tuple(weakref.ref(each) for each in sequences if each._hooked),
+    )
+
+
+def submit_together(manager: Manager, sequences: list[Sequence], wait: Any, signal: Any) -> Fence:
+    """See `Manager.submit`."""
+    fences, waits = to_waits(wait)
+    signals = to_signals(signal)
+    for each in sequences:
+        if not isinstance(each, Sequence):
+            raise ArgumentTypeError(f"submit takes sequences, not {type(each).__name__}")
+    hooks = [each._start() for each in sequences]
+    try:
+        native = _native.submit(manager._native, [each._native for each in sequences], fences, waits, signals)
+    finally:
+        for each, due in zip(sequences, hooks, strict=True):
+            if each._native.is_running():
+                each._pending = due
+        if manager._watch is not None:
+            manager._watch()
+    return Fence(native, (manager,), tuple(weakref.ref(each) for each in sequences if each._hooked))
 
 
 def _require_operation(op: Any) -> None:

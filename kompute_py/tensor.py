@@ -147,7 +147,7 @@ class Tensor(Memory, _native.BufferExporter):
 
         Raises what OpFill raises.
         """
-        return _submitted(_operations().OpFill([self], value))
+        return _submitted(_operations().OpFill([self], value), self._manager)
 
     def item(self) -> Any:
         """The one element, as a Python number, after pending work. Raises InvalidArgumentError where there are more."""

@@ -33,6 +33,7 @@ TREE = [
     ("DeviceLostError", RuntimeError, ErrorCode.DATA_LOSS, "device_lost"),
     ("ShaderCompileError", ValueError, ErrorCode.INVALID_ARGUMENT, "shader_compile"),
     ("ExchangeError", BufferError, ErrorCode.FAILED_PRECONDITION, "exchange"),
+    ("AbortedError", RuntimeError, ErrorCode.ABORTED, "aborted"),
     ("InternalError", RuntimeError, ErrorCode.INTERNAL, "internal"),
 ]
 MESSAGE = "Tensor 'x' is gone: it's \"destroyed\"; make a new one"

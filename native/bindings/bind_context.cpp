@@ -75,7 +75,7 @@ py::list queues(const Context& context) {
 py::dict alive() {
     collect_orphans(false);
     py::dict result;
-    constexpr const char* names[] = {"context", "buffer", "image", "shader", "algorithm", "stream"};
+    constexpr const char* names[] = {"context", "buffer", "image", "shader", "algorithm", "stream", "semaphore"};
     for (size_t i = 0; i < object_kinds; ++i)
         result[names[i]] = alive_count(static_cast<ObjectKind>(i)).load();
     return result;
@@ -198,7 +198,7 @@ void bind_context(py::module_& m) {
         .def("wait_idle",
              [](const Context& c) {
                  c.device().require_open("wait");
-                 await_points(c.device().submitted());
+                 await_points(c.device().unfinished());
                  const py::gil_scoped_release unlocked;
                  c.device().wait_idle();
              })

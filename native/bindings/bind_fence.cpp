@@ -1,32 +1,125 @@
 #include "bindings.hpp"
-
 #include "core/fence.hpp"
+#include "core/semaphore.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace kp {
 namespace {
 
 // Seconds; negative: no limit. Hears Ctrl-C between slices.
-bool wait(Fence& fence, double seconds) {
+template <typename Done, typename Wait>
+bool wait_for(double seconds, const Done& done, const Wait& wait) {
     using Clock = std::chrono::steady_clock;
-    if (fence.done()) return true;
+    if (done()) return true;
     const auto start = Clock::now();
     while (true) {
         uint64_t slice = wait_slice_nanoseconds;
         if (seconds >= 0) {
             const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
-            if (left <= 0) return fence.done();
+            if (left <= 0) return done();
             slice = std::min(slice, static_cast<uint64_t>(left * 1e9) + 1);
         }
-        bool done = false;
+        bool finished = false;
         {
             const py::gil_scoped_release unlocked;
-            done = fence.wait(slice);
+            finished = wait(slice);
         }
-        if (done) return true;
+        if (finished) return true;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
+}
+
+bool wait(Fence& fence, double seconds) {
+    return wait_for(
+        seconds, [&] { return fence.done(); }, [&](uint64_t slice) { return fence.wait(slice); });
+}
+
+bool wait_semaphore(Semaphore& semaphore, uint64_t value, double seconds) {
+    semaphore.require_init("wait for");
+    Timeline& timeline = semaphore.timeline();
+    return wait_for(
+        seconds, [&] { return timeline.reached(value); },
+        [&](uint64_t slice) { return timeline.wait(value, slice); });
+}
+
+using Signal = std::pair<std::shared_ptr<Semaphore>, uint64_t>;
+
+void require_of(const Device& device, const Device& other, const char* what) {
+    if (&device != &other)
+        throw Error(ErrorKind::invalid_argument,
+                    std::string("The ") + what +
+                        " belongs to another Manager: a device waits only for its own. Wait for it on the "
+                        "host, with fence.wait(), before");
+}
+
+// `waits`: fences, and semaphores with a value; `signals`: semaphores with a value.
+SubmitOrder order_of(Device& device, const std::vector<std::shared_ptr<Fence>>& fences,
+                     const std::vector<Signal>& waits, const std::vector<Signal>& signals) {
+    SubmitOrder order;
+    const auto keep = [&](const std::shared_ptr<Object>& object) {
+        object->require_init("submit work with");
+        require_of(device, object->device(), "semaphore");
+        if (std::find(order.semaphores.begin(), order.semaphores.end(), object) == order.semaphores.end())
+            order.semaphores.push_back(object);
+    };
+    for (const auto& fence : fences) {
+        for (const auto& owner : fence->devices()) require_of(device, *owner, "fence");
+        for (const Point& point : fence->points()) merge_point(order.waits, point);
+        for (const auto& object : fence->kept()) keep(object);
+    }
+    for (const auto& [semaphore, value] : waits) {
+        keep(semaphore);
+        merge_point(order.waits, {&semaphore->timeline(), value});
+    }
+    for (const auto& [semaphore, value] : signals) {
+        keep(semaphore);
+        semaphore->require_near(value);
+        for (const Point& known : order.signals)
+            if (known.timeline == &semaphore->timeline())
+                throw Error(ErrorKind::invalid_argument, "The " + semaphore->label() +
+                                                             " is to be signalled twice by one submission: "
+                                                             "give the higher value only");
+        order.signals.push_back({&semaphore->timeline(), value});
+    }
+    return order;
+}
+
+// Several queues' streams go in as many submissions as the queue changes; the last one waits for the others and signals.
+std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::shared_ptr<Stream>>& streams,
+                              const std::vector<std::shared_ptr<Fence>>& fences,
+                              const std::vector<Signal>& waits, const std::vector<Signal>& signals) {
+    Device& device = context.device();
+    device.require_open("submit");
+    for (const auto& stream : streams) {
+        stream->require_init("submit");
+        require_of(device, stream->device(), "sequence");
+    }
+    const SubmitOrder whole = order_of(device, fences, waits, signals);
+    if (streams.empty()) {
+        // Nothing but an order between others.
+        Stream::submit_together(device, *device.queues().front().queue, {}, whole);
+        std::vector<Point> ends = whole.waits;
+        for (const Point& signal : whole.signals) merge_point(ends, signal);
+        return std::make_shared<Fence>(context.shared(), std::move(ends), Fence::Due{}, whole.semaphores);
+    }
+    SubmitOrder order{whole.waits, {}, whole.semaphores};
+    std::vector<Point> ends;
+    for (size_t first = 0, last = 0; first < streams.size(); first = last) {
+        Queue& queue = streams[first]->queue();
+        std::vector<Stream*> group;
+        for (last = first; last < streams.size() && &streams[last]->queue() == &queue; ++last)
+            group.push_back(streams[last].get());
+        if (last == streams.size()) {
+            order.signals = whole.signals;
+            for (const Point& end : ends) merge_point(order.waits, end);
+        }
+        Stream::submit_together(device, queue, group, order);
+        for (const Stream* stream : group)
+            if (const Point end = stream->last_point(); end.timeline) merge_point(ends, end);
+    }
+    return Fence::of(streams);
 }
 
 }  // namespace
@@ -36,8 +129,36 @@ void bind_fence(py::module_& m) {
         .def(
             "done", [](Fence& f) { return f.done(); }, py::call_guard<py::gil_scoped_release>())
         .def("wait", &wait, py::arg("timeout"))
-        .def_static("join", &Fence::join);
+        .def_static("join", &Fence::join)
+        .def_static("of", &Fence::of);
     m.def("submit_once", [](const std::shared_ptr<Operation>& operation) { return submit_once(operation); });
+
+    py::class_<Semaphore, std::shared_ptr<Semaphore>>(m, "Semaphore")
+        .def(py::init([](const Context& context, uint64_t initial) {
+                 context.device().require_open("make a semaphore");
+                 return std::make_shared<Semaphore>(context.shared(), initial);
+             }),
+             py::arg("context"), py::arg("initial"))
+        .def("query", &Semaphore::query)
+        .def("signal", &Semaphore::signal, py::arg("value"))
+        .def("wait", &wait_semaphore, py::arg("value"), py::arg("timeout"))
+        .def("fail", &Semaphore::fail, py::arg("message"))
+        .def(
+            "at",
+            [](const std::shared_ptr<Semaphore>& s, uint64_t value) {
+                s->require_init("wait for");
+                return std::make_shared<Fence>(s->shared_device(),
+                                               std::vector<Point>{{&s->timeline(), value}}, Fence::Due{},
+                                               std::vector<std::shared_ptr<Object>>{s});
+            },
+            py::arg("value"))
+        .def("is_init", [](const Semaphore& s) { return s.is_init(); })
+        .def_property(
+            "name", [](const Semaphore& s) { return s.name(); },
+            [](Semaphore& s, const std::string& n) { s.set_name(n); })
+        .def_property_readonly("vk_semaphore", [](const Semaphore& s) { return handle_value(s.handle()); });
+    m.def("submit", &submit, py::arg("context"), py::arg("streams"), py::arg("fences"), py::arg("waits"),
+          py::arg("signals"));
 }
 
 }  // namespace kp

@@ -13,10 +13,10 @@ Bytes bytes_of(const py::array& array, bool writable) {
 
 void await_points(const std::vector<Point>& points) {
     for (const Point& point : points) {
-        if (point.queue->reached(point.value)) continue;
+        if (point.timeline->reached(point.value)) continue;
         const auto wait = [&] {
             const py::gil_scoped_release unlocked;
-            return point.queue->wait(point.value, wait_slice_nanoseconds);
+            return point.timeline->wait(point.value, wait_slice_nanoseconds);
         };
         while (!wait())
             if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -37,7 +37,7 @@ constexpr uint64_t release_lock_above = 64 * 1024;
 
 std::byte* host_side(Resource& resource) {
     resource.require_init("access the data of");
-    if (const Point point = resource.settled(); point.queue) [[unlikely]]
+    if (const Point point = resource.settled(); point.timeline) [[unlikely]]
         await_points({point});
     if (!resource.host_copy_made()) {
         const py::gil_scoped_release unlocked;

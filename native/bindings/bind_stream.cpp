@@ -83,8 +83,12 @@ void bind_stream(py::module_& m) {
         .def_property_readonly("vk_command_buffer",
                                [](const Stream& s) { return handle_value(s.command_buffer()); })
         .def_property_readonly("vk_semaphore",
-                               [](const Stream& s) { return handle_value(s.queue().timeline()); })
-        .def_property_readonly("last_value", &Stream::last_value);
+                               [](const Stream& s) {
+                                   const Point last = s.last_point();
+                                   return handle_value(last.timeline ? last.timeline->semaphore()
+                                                                     : s.queue().semaphore());
+                               })
+        .def_property_readonly("last_value", [](const Stream& s) { return s.last_point().value; });
 }
 
 }  // namespace kp

@@ -19,6 +19,7 @@ const char* kind_name(ErrorKind kind) {
     case ErrorKind::device_lost: return "device_lost";
     case ErrorKind::shader_compile: return "shader_compile";
     case ErrorKind::exchange: return "exchange";
+    case ErrorKind::aborted: return "aborted";
     case ErrorKind::internal: return "internal";
     }
     return "internal";

@@ -5,6 +5,7 @@
 #include "resource.hpp"
 #include "sampler.hpp"
 #include "staging.hpp"
+#include "waiter.hpp"
 
 #include <algorithm>
 #include <map>
@@ -172,6 +173,7 @@ Device::~Device() {
     samplers_.reset();
     pipelines_.reset();
     memory_.reset();
+    timelines_.clear();
     queues_.clear();
     table_.vkDestroyDevice(handle_, nullptr);
     alive_count(ObjectKind::context).fetch_sub(1, std::memory_order_relaxed);
@@ -202,6 +204,46 @@ std::vector<Point> Device::submitted() const {
     return points;
 }
 
+std::vector<Point> Device::unfinished() {
+    std::vector<Point> points = gate_.ends();
+    for (const Point& point : submitted()) points.push_back(point);
+    return points;
+}
+
+void Device::add_waiter(Waiter* waiter) {
+    const std::lock_guard lock(waiters_mutex_);
+    waiters_.push_back(waiter);
+}
+
+void Device::remove_waiter(Waiter* waiter) noexcept {
+    const std::lock_guard lock(waiters_mutex_);
+    std::erase(waiters_, waiter);
+}
+
+void Device::wake_waiters() noexcept {
+    const std::lock_guard lock(waiters_mutex_);
+    for (Waiter* waiter : waiters_) waiter->wake();
+}
+
+Point Device::take_timeline() {
+    const std::lock_guard lock(timelines_mutex_);
+    for (size_t i = 0; i < free_timelines_.size(); ++i) {
+        const Point last = free_timelines_[i];
+        if (!last.timeline->passed(last.value)) continue;
+        free_timelines_[i] = free_timelines_.back();
+        free_timelines_.pop_back();
+        return last;
+    }
+    timelines_.push_back(std::make_unique<Timeline>(*this, 0, "a sequence's timeline"));
+    free_timelines_.reserve(timelines_.size());  // so that giving it back needs no memory
+    return {timelines_.back().get(), 0};
+}
+
+void Device::give_timeline(Point last) noexcept {
+    const std::lock_guard lock(timelines_mutex_);
+    free_timelines_.push_back(last);
+}
+
 void Device::wait_idle() {
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();
@@ -230,6 +272,7 @@ void Device::see_through() noexcept {
 
 void Device::close() {
     if (closed_.exchange(true, std::memory_order_acq_rel)) return;
+    gate_.cancel(Error(ErrorKind::aborted, "The work was held for a signal when its Manager was destroyed"));
     see_through();
     while (true) {
         std::shared_ptr<Object> object;

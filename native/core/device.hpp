@@ -1,6 +1,7 @@
 // A VkDevice: its function table, queues, allocator, caches, retire list, and the objects made from it.
 #pragma once
 
+#include "gate.hpp"
 #include "instance.hpp"
 #include "memory.hpp"
 #include "object.hpp"
@@ -20,6 +21,7 @@ class PipelineStore;
 class Resource;
 class SamplerStore;
 class Staging;
+class Waiter;
 
 struct DeviceOptions {
     DeviceRequest request;
@@ -68,6 +70,14 @@ public:
     [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
     [[nodiscard]] Staging& staging() noexcept { return *staging_; }
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
+    [[nodiscard]] Gate& gate() noexcept { return gate_; }
+    // Threads that wait for fences of this device: woken where something failed that the driver does not tell of.
+    void add_waiter(Waiter* waiter);
+    void remove_waiter(Waiter* waiter) noexcept;
+    void wake_waiters() noexcept;
+    // A timeline that nothing uses any more, for a stream's own, and the last value that was used on it.
+    [[nodiscard]] Point take_timeline();
+    void give_timeline(Point last) noexcept;
     // Guards every object's list of users, and planning, which numbers objects. Held briefly; never while waiting.
     [[nodiscard]] std::mutex& graph_mutex() noexcept { return graph_mutex_; }
     [[nodiscard]] uint64_t next_epoch() noexcept { return ++epoch_; }  // under the graph mutex
@@ -92,6 +102,8 @@ public:
     void wait_idle();
     // The end of all that was submitted until now.
     [[nodiscard]] std::vector<Point> submitted() const;
+    // That, and the end of all that is held.
+    [[nodiscard]] std::vector<Point> unfinished();
     void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
@@ -135,6 +147,12 @@ private:
     std::vector<uint32_t> families_;
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<LogicalQueue> logical_queues_;
+    Gate gate_;
+    std::mutex timelines_mutex_;
+    std::vector<std::unique_ptr<Timeline>> timelines_;  // until the end: points on them may be anywhere
+    std::vector<Point> free_timelines_;
+    std::mutex waiters_mutex_;
+    std::vector<Waiter*> waiters_;
     Retire retire_;
     std::unique_ptr<MemoryAllocator> memory_;
     std::unique_ptr<PipelineStore> pipelines_;

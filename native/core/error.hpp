@@ -21,6 +21,7 @@ enum class ErrorKind : uint8_t {
     device_lost,
     shader_compile,
     exchange,
+    aborted,
     internal,
 };
 

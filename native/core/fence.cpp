@@ -1,6 +1,7 @@
 #include "fence.hpp"
 
 #include "device.hpp"
+#include "error.hpp"
 #include "stream.hpp"
 
 #include <algorithm>
@@ -8,27 +9,43 @@
 
 namespace kp {
 
-Fence::Fence(std::shared_ptr<Device> device, std::vector<Point> points,
-             std::vector<std::weak_ptr<Resource>> written)
-    : devices_{std::move(device)}, points_(std::move(points)), written_(std::move(written)) {}
+Fence::Fence(std::shared_ptr<Device> device, std::vector<Point> points, Due due,
+             std::vector<std::shared_ptr<Object>> kept)
+    : devices_{std::move(device)}, points_(std::move(points)), due_(std::move(due)), kept_(std::move(kept)) {}
 
 std::shared_ptr<Fence> Fence::join(const std::vector<std::shared_ptr<Fence>>& fences) {
-    auto joined =
-        std::make_shared<Fence>(nullptr, std::vector<Point>{}, std::vector<std::weak_ptr<Resource>>{});
-    joined->devices_.clear();
+    const std::shared_ptr<Fence> joined(new Fence());
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     for (const auto& fence : fences) {
         for (const auto& device : fence->devices_)
             if (std::find(joined->devices_.begin(), joined->devices_.end(), device) == joined->devices_.end())
                 joined->devices_.push_back(device);
         for (const Point& point : fence->points_) merge_point(joined->points_, point);
-        joined->written_.insert(joined->written_.end(), fence->written_.begin(), fence->written_.end());
+        append(joined->due_.written, fence->due_.written);
+        append(joined->due_.streams, fence->due_.streams);
+        append(joined->kept_, fence->kept_);
     }
     return joined;
 }
 
+std::shared_ptr<Fence> Fence::of(const std::vector<std::shared_ptr<Stream>>& streams) {
+    const std::shared_ptr<Fence> fence(new Fence());
+    for (const auto& stream : streams) {
+        if (std::find(fence->devices_.begin(), fence->devices_.end(), stream->shared_device()) ==
+            fence->devices_.end())
+            fence->devices_.push_back(stream->shared_device());
+        const Point last = stream->last_point();
+        if (!last.timeline) continue;
+        merge_point(fence->points_, last);
+        fence->due_.streams.emplace_back(stream, last);
+        for (auto& resource : stream->written_in_place()) fence->due_.written.push_back(std::move(resource));
+    }
+    return fence;
+}
+
 bool Fence::done() {
     for (const Point& point : points_)
-        if (!point.queue->reached(point.value)) return false;
+        if (!point.timeline->reached(point.value)) return false;
     settle();
     return true;
 }
@@ -38,14 +55,20 @@ bool Fence::wait(uint64_t nanoseconds) {
     const auto end = Clock::now() + std::chrono::nanoseconds(std::min<uint64_t>(nanoseconds, INT64_MAX / 2));
     for (const Point& point : points_) {
         const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - Clock::now()).count();
-        if (!point.queue->wait(point.value, left > 0 ? static_cast<uint64_t>(left) : 0)) return false;
+        if (!point.timeline->wait(point.value, left > 0 ? static_cast<uint64_t>(left) : 0)) return false;
     }
     settle();
     return true;
 }
 
 void Fence::settle() {
-    for (const auto& each : written_)
+    for (const auto& [each, end] : due_.streams) {
+        const auto stream = each.lock();
+        if (!stream || !stream->is_running()) continue;
+        const Point last = stream->last_point();
+        if (last.timeline == end.timeline && last.value == end.value) (void)stream->poll();
+    }
+    for (const auto& each : due_.written)
         if (const auto resource = each.lock(); resource && resource->is_init()) resource->refresh();
     // What the work used is held until somebody looks.
     for (const auto& device : devices_) device->retired().collect();
@@ -56,9 +79,8 @@ std::shared_ptr<Fence> submit_once(const OperationPtr& operation) {
     const auto stream = std::make_shared<Stream>(device, 0, 0);
     stream->record(operation);
     stream->submit();
-    std::vector<std::weak_ptr<Resource>> written = stream->written_in_place();
-    return std::make_shared<Fence>(device, std::vector<Point>{{&stream->queue(), stream->last_value()}},
-                                   std::move(written));
+    return std::make_shared<Fence>(device, std::vector<Point>{stream->last_point()},
+                                   Fence::Due{stream->written_in_place(), {}});
 }
 
 }  // namespace kp

@@ -1,8 +1,8 @@
-// A fence: points on queues' timelines that tell when submitted work is done. Immutable; holds nothing that the work uses.
+// A fence: points on timelines that tell when submitted work is done. Immutable; holds nothing that the work uses.
 #pragma once
 
 #include "operation.hpp"
-#include "queue.hpp"
+#include "timeline.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -11,27 +11,43 @@
 namespace kp {
 
 class Device;
+class Stream;
 
 class Fence {
 public:
-    // `written`: what the work writes and the host sees in place; brought to the host when the work is done.
-    Fence(std::shared_ptr<Device> device, std::vector<Point> points,
-          std::vector<std::weak_ptr<Resource>> written);
+    // What else is due when the work is done.
+    struct Due {
+        // What it writes and the host sees in place: brought to the host.
+        std::vector<std::weak_ptr<Resource>> written;
+        // The streams that were submitted, with their ends: collected.
+        std::vector<std::pair<std::weak_ptr<Stream>, Point>> streams;
+    };
+    // `kept`: whose timelines the points are on, where not the device's own.
+    Fence(std::shared_ptr<Device> device, std::vector<Point> points, Due due,
+          std::vector<std::shared_ptr<Object>> kept = {});
     // Done when all of them are.
     [[nodiscard]] static std::shared_ptr<Fence> join(const std::vector<std::shared_ptr<Fence>>& fences);
+    // The end of a stream's last submission.
+    [[nodiscard]] static std::shared_ptr<Fence> of(const std::vector<std::shared_ptr<Stream>>& streams);
 
-    // One driver call for each queue at most. Throws on a lost device.
+    // One driver call for each timeline at most. Throws on a lost device, and what made the work fail.
     [[nodiscard]] bool done();
-    // Waits up to `nanoseconds`; false on time-out. Throws on a lost device.
+    // Waits up to `nanoseconds`; false on time-out. Throws as done() does.
     [[nodiscard]] bool wait(uint64_t nanoseconds);
 
+    [[nodiscard]] const std::vector<std::shared_ptr<Device>>& devices() const noexcept { return devices_; }
+    [[nodiscard]] const std::vector<Point>& points() const noexcept { return points_; }
+    [[nodiscard]] const std::vector<std::shared_ptr<Object>>& kept() const noexcept { return kept_; }
+
 private:
+    Fence() = default;
     void settle();
 
     // Of each device, since points of several Managers can be joined.
     std::vector<std::shared_ptr<Device>> devices_;
     std::vector<Point> points_;
-    std::vector<std::weak_ptr<Resource>> written_;
+    Due due_;
+    std::vector<std::shared_ptr<Object>> kept_;
 };
 
 // Records one operation, submits it on the first queue and lets go of the recording: it is ordered after earlier work on what

@@ -19,6 +19,7 @@ const char* to_string(ObjectKind kind) noexcept {
     case ObjectKind::shader: return "shader";
     case ObjectKind::algorithm: return "algorithm";
     case ObjectKind::stream: return "sequence";
+    case ObjectKind::semaphore: return "semaphore";
     }
     return "object";
 }
@@ -57,17 +58,20 @@ void Object::require_init(const char* action) const {
 std::vector<Point> Object::pending(bool writers_only) {
     const std::lock_guard lock(device_->graph_mutex());
     std::vector<Point> points = left_behind_;
+    // Nobody is left to be told of work that was cancelled.
+    std::erase_if(points, [](const Point& point) { return point.timeline->failed(point.value); });
     for (const auto& user : users_)
         if (!writers_only || user.stream->writes(user.slot))
-            if (const Point point = user.stream->last_point(); point.queue) merge_point(points, point);
+            if (const Point point = user.stream->last_point(); point.timeline) merge_point(points, point);
     return points;
 }
 
 void Object::hold_back(bool writers_only, std::vector<Point>& points) {
-    for (const Point& point : left_behind_) merge_point(points, point);
+    for (const Point& point : left_behind_)
+        if (!point.timeline->failed(point.value)) merge_point(points, point);
     for (const auto& user : users_)
         if (!writers_only || user.stream->writes(user.slot))
-            if (const Point point = user.stream->hold_back(); point.queue) merge_point(points, point);
+            if (const Point point = user.stream->hold_back(); point.timeline) merge_point(points, point);
 }
 
 void Object::let_go(bool writers_only) noexcept {
@@ -86,7 +90,7 @@ void Object::destroy() {
         if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
         points = left_behind_;
         for (const auto& user : users_)
-            if (const Point point = user.stream->make_stale(); point.queue) merge_point(points, point);
+            if (const Point point = user.stream->make_stale(); point.timeline) merge_point(points, point);
     }
     device_->forget(*this);
     release(std::move(points));

@@ -19,8 +19,8 @@ namespace kp {
 class Device;
 class Stream;
 
-enum class ObjectKind : uint8_t { context, buffer, image, shader, algorithm, stream };
-constexpr size_t object_kinds = 6;
+enum class ObjectKind : uint8_t { context, buffer, image, shader, algorithm, stream, semaphore };
+constexpr size_t object_kinds = 7;
 
 // Live objects of each kind in the process.
 [[nodiscard]] std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept;
@@ -70,6 +70,7 @@ private:
     friend class Stream;
     friend class StreamPlan;
     friend class Device;
+    friend class Gate;
 
     struct User {
         Stream* stream = nullptr;

@@ -184,7 +184,7 @@ void Resource::wait_pending() {
 }
 
 void Resource::wait_for_work(bool writers_only) {
-    for (const auto& point : pending(writers_only)) point.queue->wait_until(point.value);
+    for (const auto& point : pending(writers_only)) point.timeline->wait_until(point.value);
 }
 
 void Resource::settle() const {

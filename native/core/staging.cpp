@@ -46,7 +46,7 @@ Staging::Slot& Staging::slot(size_t index, bool with_memory) {
         allocate.commandBufferCount = 1;
         check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, &slot.commands),
                  "vkAllocateCommandBuffers", "staging");
-        slot.submission.prepare(queue(), slot.commands);
+        slot.submission.prepare(queue(), {slot.commands});
     }
     if (with_memory && !slot.memory)
         slot.memory = device_.memory().allocate_host_copy(slot_bytes, "the staging ring");

@@ -35,7 +35,10 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
     device().retired().collect();
 }
 
-Stream::~Stream() { finalize(); }
+Stream::~Stream() {
+    finalize();
+    if (own_.timeline) device().give_timeline(own_);
+}
 
 void Stream::require_idle(const char* action) const {
     require_init(action);
@@ -95,11 +98,6 @@ std::vector<std::string> Stream::operation_names() const {
     return names;
 }
 
-Point Stream::last_point() const noexcept {
-    const uint64_t value = last_value_.load(std::memory_order_acquire);
-    return value ? Point{queue_, value} : Point{};
-}
-
 Point Stream::make_stale() noexcept {
     stale_.store(true, std::memory_order_seq_cst);
     // submit() raises this flag before it looks at stale_, and only for the length of one driver call.
@@ -113,14 +111,6 @@ Point Stream::hold_back() noexcept {
     return last_point();
 }
 
-void Stream::check_mappings() {
-    for (const auto& planned : plan_.objects()) {
-        const ObjectKind kind = planned.object->kind();
-        if (kind == ObjectKind::buffer || kind == ObjectKind::image)
-            static_cast<const Resource&>(*planned.object).require_unmapped(planned.written);
-    }
-}
-
 std::vector<std::weak_ptr<Resource>> Stream::written_in_place() {
     std::vector<std::weak_ptr<Resource>> result;
     const std::lock_guard lock(device().graph_mutex());
@@ -131,93 +121,6 @@ std::vector<std::weak_ptr<Resource>> Stream::written_in_place() {
         if (resource->needs_refresh()) result.push_back(std::move(resource));
     }
     return result;
-}
-
-bool Stream::submit(int attempts) {
-    require_init("evaluate");
-    if (is_running())
-        throw Error(ErrorKind::failed_precondition,
-                    "The " + label() + " is already running. Call eval_await() before evaluating it again");
-    if (!built_ || stale_.load(std::memory_order_relaxed)) [[unlikely]] {
-        if (operations_.empty()) {
-            recording_ = false;
-            return false;
-        }
-        build();
-    }
-    recording_ = false;
-    if (has_rivals_.load(std::memory_order_acquire) || has_waits_) [[unlikely]]
-        wait_for_other_queues();
-
-    struct Submitting {
-        std::atomic<bool>& flag;
-        explicit Submitting(std::atomic<bool>& f) : flag(f) { flag.store(true, std::memory_order_seq_cst); }
-        ~Submitting() { flag.store(false, std::memory_order_release); }
-    };
-    {
-        const Submitting guard(submitting_);
-        if (!stale_.load(std::memory_order_seq_cst) && held_back_.load(std::memory_order_seq_cst) == 0)
-            [[likely]] {
-            if (!plan_.flushes().empty())
-                check_vk(device().vk().vkFlushMappedMemoryRanges(
-                             device().handle(), static_cast<uint32_t>(plan_.flushes().size()),
-                             plan_.flushes().data()),
-                         "vkFlushMappedMemoryRanges", label().c_str());
-            last_value_.store(queue_->submit(submission_), std::memory_order_release);
-            running_.store(true, std::memory_order_release);
-            timed_ = true;
-            return true;
-        }
-    }
-    {
-        const std::lock_guard lock(device().graph_mutex());
-        check_mappings();
-    }
-    // Another thread destroyed or changed something a moment ago, or an operation that was just recorded did. Building
-    // again finds out which; it throws for what was destroyed.
-    require_init("evaluate");
-    if (attempts > 1) return submit(attempts - 1);
-    throw Error(ErrorKind::failed_precondition,
-                "The " + label() + " cannot be evaluated: an operation changes it each time it is recorded");
-}
-
-bool Stream::poll() {
-    if (!is_running()) return true;
-    if (!queue_->reached(last_value())) return false;
-    finish();
-    return true;
-}
-
-bool Stream::wait(uint64_t nanoseconds) {
-    if (!is_running()) return true;
-    if (!queue_->wait(last_value(), nanoseconds)) return false;
-    finish();
-    return true;
-}
-
-bool Stream::is_complete() { return queue_->reached(last_value()); }
-
-void Stream::finish() {
-    // Another thread may have collected the same submission a moment ago.
-    if (!running_.exchange(false, std::memory_order_acq_rel)) return;
-    if (plan_.invalidates().empty()) return;
-    std::vector<std::shared_ptr<Object>> written;
-    {
-        // Under the lock nobody destroys what is brought in.
-        const std::lock_guard lock(device().graph_mutex());
-        if (!stale_.load(std::memory_order_relaxed)) {
-            check_vk(device().vk().vkInvalidateMappedMemoryRanges(
-                         device().handle(), static_cast<uint32_t>(plan_.invalidates().size()),
-                         plan_.invalidates().data()),
-                     "vkInvalidateMappedMemoryRanges", label().c_str());
-            return;
-        }
-        // The memory of what was destroyed since may be gone: each object knows about its own.
-        for (const auto& planned : plan_.objects())
-            if (planned.written) written.push_back(planned.object->shared_from_this());
-    }
-    for (const auto& object : written)
-        if (auto* resource = dynamic_cast<Resource*>(object.get())) resource->fetch();
 }
 
 void Stream::make_command_buffer() {
@@ -236,7 +139,7 @@ void Stream::make_command_buffer() {
         allocate.commandBufferCount = 1;
         check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &commands_),
                  "vkAllocateCommandBuffers", label().c_str());
-        submission_.prepare(*queue_, commands_);
+        submission_.prepare(*queue_, {commands_});
         device().name_handle(VK_OBJECT_TYPE_COMMAND_BUFFER, handle_value(commands_), name());
     }
 }
@@ -332,7 +235,7 @@ void Stream::register_users() {
                 if (planned.written || other.plan_.objects()[user.slot].written) order_with(other);
             }
             for (const auto& point : object.left_behind_)
-                if (point.queue != queue_) merge_point(inherited_, point);
+                if (point.timeline != queue_) merge_point(inherited_, point);
         }
         planned.link = static_cast<uint32_t>(object.users_.size());
         object.users_.push_back({this, slot});
@@ -362,19 +265,6 @@ void Stream::unregister_users() noexcept {
     has_rivals_.store(false, std::memory_order_release);
     // Those mappings no longer know this stream.
     held_back_.store(0, std::memory_order_release);
-}
-
-void Stream::wait_for_other_queues() {
-    std::erase_if(inherited_, [](const Point& point) { return point.queue->reached(point.value); });
-    std::vector<Point> points = inherited_;
-    {
-        const std::lock_guard lock(device().graph_mutex());
-        for (const Stream* rival : rivals_)
-            if (const Point point = rival->last_point(); point.queue) merge_point(points, point);
-    }
-    submission_.clear_waits();
-    for (const auto& point : points) submission_.add_wait(point);
-    has_waits_ = !points.empty();
 }
 
 void Stream::prepare_timestamps() {
@@ -488,7 +378,7 @@ void Stream::release(std::vector<Point> points) {
             release_after_build_ = true;
             return;
         }
-        if (point.queue && is_running()) {
+        if (point.timeline && is_running()) {
             merge_point(points, point);
             for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);
         }

@@ -7,6 +7,7 @@
 // mutex, mark the stream stale, and wait out a submission that is just being made, so that they know its last value.
 #pragma once
 
+#include "gate.hpp"
 #include "hazard.hpp"
 #include "object.hpp"
 #include "operation.hpp"
@@ -32,8 +33,13 @@ public:
     // Builds anew at the next submission.
     void rerecord();
 
-    // Returns false when there is nothing to submit. `attempts`: how often it builds anew for what others change meanwhile.
-    bool submit(int attempts = 16);
+    // Returns false when there is nothing to submit.
+    bool submit();
+    // Submits the recordings of several streams of one queue as one, in order, after `order.waits`; its end raises
+    // `order.signals`. Of no stream: only that. Streams with nothing recorded are left out. Held (see gate.hpp) where a wait is
+    // not promised. Throws; then nothing was submitted.
+    static void submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                                const SubmitOrder& order);
     // Whether the submission has finished; collects it if so. One driver call at most.
     [[nodiscard]] bool poll();
     // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.
@@ -44,7 +50,9 @@ public:
     [[nodiscard]] bool is_complete();
     [[nodiscard]] uint32_t queue_index() const noexcept { return queue_index_; }
     [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
-    [[nodiscard]] uint64_t last_value() const noexcept { return last_value_.load(std::memory_order_acquire); }
+    // The end of the last submission: a point on the queue's timeline, or on the stream's own where it was held. Null before
+    // the first one.
+    [[nodiscard]] Point last_point() const noexcept;
     [[nodiscard]] VkCommandBuffer command_buffer() const noexcept { return commands_; }
     [[nodiscard]] std::vector<std::string> operation_names() const;
     void set_name(const std::string& name) override;
@@ -60,8 +68,6 @@ public:
 private:
     friend class Object;
 
-    // For Object::destroy and pending, under the graph mutex: the end of the last submission, if there was one.
-    [[nodiscard]] Point last_point() const noexcept;
     [[nodiscard]] Point make_stale() noexcept;
     // A mapping of memory that the recording uses begins and ends.
     [[nodiscard]] Point hold_back() noexcept;
@@ -81,8 +87,22 @@ private:
     void record_commands();
     void write_barrier(const Barrier& barrier) const;
     void prepare_timestamps();
-    void wait_for_other_queues();
+    class Submitting;
+    // Makes the recording ready for submission; false where there is none.
+    [[nodiscard]] bool make_ready();
+    void require_not_running() const;
+    // Another thread destroyed or changed something between that and the submission: throws what cannot be mended by building
+    // again.
+    void check_interference();
+    [[nodiscard]] bool fit_to_submit() const noexcept;
+    void flush() const;
+    [[nodiscard]] std::vector<Point> ends_on_other_queues();
+    // What is held and must come before this, but for what `later` would release.
+    void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);
+    void note_submitted(uint64_t last) noexcept;
+    [[nodiscard]] Point next_own();
     void finish();
+    void forget_cancelled() noexcept;
     void make_command_buffer();
 
     Queue* queue_ = nullptr;
@@ -102,7 +122,9 @@ private:
     // under it is refused; destroy(), which may come at any moment, leaves the release to its end. Set under the graph mutex.
     std::atomic<bool> building_{false};
     bool release_after_build_ = false;
-    std::atomic<uint64_t> last_value_{0};
+    std::atomic<uint64_t> last_{0};  // the value, and own_bit where it is on the own timeline
+    static constexpr uint64_t own_bit = uint64_t{1} << 63;
+    Point own_;  // the own timeline, made when a submission is held for the first time, and its last value
 
     VkCommandPool pool_ = VK_NULL_HANDLE;
     VkCommandBuffer commands_ = VK_NULL_HANDLE;

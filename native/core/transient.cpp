@@ -35,7 +35,7 @@ Point submit_transient(Device& device, const std::function<void(VkCommandBuffer)
     commands(buffer);
     check_vk(vk.vkEndCommandBuffer(buffer), "vkEndCommandBuffer", "a transfer");
     PreparedSubmit submission;
-    submission.prepare(queue, buffer);
+    submission.prepare(queue, {buffer});
     const Point point{&queue, queue.submit(submission)};
     try {
         device.retired().push({point}, pool);

@@ -1,0 +1,22 @@
+#include "bindings.hpp"
+#include "core/waiter.hpp"
+
+namespace kp {
+
+void bind_waiter(py::module_& m) {
+    py::class_<Waiter, std::shared_ptr<Waiter>>(m, "Waiter")
+        .def(py::init([](const Context& context) { return std::make_shared<Waiter>(context.shared()); }))
+        .def("watch", &Waiter::watch, py::arg("fence"))
+        .def("forget", &Waiter::forget, py::arg("number"))
+        .def(
+            "wait",
+            [](Waiter& w) {
+                // Drivers differ in how they read a time-out that never ends.
+                return w.wait(UINT64_C(1'000'000'000));
+            },
+            py::call_guard<py::gil_scoped_release>())
+        .def("close", &Waiter::close)
+        .def("closed", &Waiter::closed);
+}
+
+}  // namespace kp

@@ -1,0 +1,291 @@
+// How a recorded stream gets to its queue, and back.
+
+#include "device.hpp"
+#include "error.hpp"
+#include "resource.hpp"
+#include "stream.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace kp {
+namespace {
+
+// How often a recording is built anew for what others change meanwhile.
+constexpr int most_attempts = 16;
+
+bool promised(const std::vector<Point>& points) {
+    return std::all_of(points.begin(), points.end(),
+                       [](const Point& point) { return point.timeline->promised() >= point.value; });
+}
+
+}  // namespace
+
+// Between the look at what others change and the new last point. make_stale() waits while it lasts, which is one driver call.
+class Stream::Submitting {
+public:
+    explicit Submitting(Stream& stream) : flag_(stream.submitting_) {
+        flag_.store(true, std::memory_order_seq_cst);
+    }
+    Submitting(const Submitting&) = delete;
+    Submitting& operator=(const Submitting&) = delete;
+    ~Submitting() { flag_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool>& flag_;
+};
+
+Point Stream::last_point() const noexcept {
+    const uint64_t last = last_.load(std::memory_order_acquire);
+    if (last == 0) return {};
+    if (last & own_bit) return {own_.timeline, last & ~own_bit};
+    return {queue_, last};
+}
+
+void Stream::require_not_running() const {
+    if (is_running())
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() + " is already running. Call eval_await() before evaluating it again");
+}
+
+bool Stream::make_ready() {
+    require_init("evaluate");
+    require_not_running();
+    if (!built_ || stale_.load(std::memory_order_relaxed)) [[unlikely]] {
+        if (operations_.empty()) {
+            recording_ = false;
+            return false;
+        }
+        build();
+    }
+    recording_ = false;
+    return true;
+}
+
+bool Stream::fit_to_submit() const noexcept {
+    return !stale_.load(std::memory_order_seq_cst) && held_back_.load(std::memory_order_seq_cst) == 0;
+}
+
+void Stream::check_interference() {
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        check_mappings();
+    }
+    require_init("evaluate");
+}
+
+void Stream::flush() const {
+    const auto& ranges = plan_.flushes();
+    if (ranges.empty()) return;
+    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), static_cast<uint32_t>(ranges.size()),
+                                                     ranges.data()),
+             "vkFlushMappedMemoryRanges", label().c_str());
+}
+
+void Stream::note_submitted(uint64_t last) noexcept {
+    last_.store(last, std::memory_order_release);
+    running_.store(true, std::memory_order_release);
+    timed_ = true;
+}
+
+bool Stream::submit() {
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+        if (!make_ready()) return false;
+        if (device().gate().holds()) [[unlikely]] {
+            submit_together(device(), *queue_, {this}, {});
+            return true;
+        }
+        if (has_rivals_.load(std::memory_order_acquire) || has_waits_) [[unlikely]] {
+            const std::vector<Point> points = ends_on_other_queues();
+            if (!promised(points)) {
+                submit_together(device(), *queue_, {this}, {});
+                return true;
+            }
+            submission_.clear_waits();
+            for (const auto& point : points) submission_.add_wait(point);
+            has_waits_ = !points.empty();
+        }
+        {
+            const Submitting submitting(*this);
+            if (fit_to_submit()) [[likely]] {
+                flush();
+                note_submitted(queue_->submit(submission_));
+                return true;
+            }
+        }
+        check_interference();
+    }
+    throw Error(ErrorKind::failed_precondition,
+                "The " + label() + " cannot be evaluated: an operation changes it each time it is recorded");
+}
+
+void Stream::submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                             const SubmitOrder& order) {
+    for (const Point& wait : order.waits)
+        for (const Point& signal : order.signals)
+            if (wait.timeline == signal.timeline && wait.value >= signal.value &&
+                wait.timeline->promised() < wait.value)
+                throw Error(ErrorKind::invalid_argument,
+                            "The work waits for the value " + std::to_string(wait.value) +
+                                " of a semaphore that it signals itself to " + std::to_string(signal.value) +
+                                ": it would never start");
+    for (size_t i = 0; i < streams.size(); ++i)
+        if (std::find(streams.begin(), streams.begin() + static_cast<ptrdiff_t>(i), streams[i]) !=
+            streams.begin() + static_cast<ptrdiff_t>(i))
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The " + streams[i]->label() +
+                    " is given twice: one submission runs it once. Record its operations in a second one");
+    Gate& gate = device.gate();
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+        std::vector<Stream*> ready;
+        for (Stream* stream : streams)
+            if (stream->make_ready()) ready.push_back(stream);
+        if (ready.empty() && order.waits.empty() && order.signals.empty()) return;
+
+        Submission submission;
+        submission.queue = &queue;
+        submission.order = order;
+        const std::vector<Point> later =
+            gate.holds() ? gate.released_by(order.signals) : std::vector<Point>{};
+        for (Stream* stream : ready) {
+            for (const Point& point : stream->ends_on_other_queues())
+                if (!std::any_of(later.begin(), later.end(),
+                                 [&](const Point& p) { return p.timeline == point.timeline; }))
+                    merge_point(submission.order.waits, point);
+            if (gate.holds()) stream->merge_held(submission.order.waits, later);
+            submission.commands.push_back(stream->commands_);
+            submission.undeclared = submission.undeclared || stream->undeclared_;
+        }
+        if (!promised(submission.order.waits))
+            for (Stream* stream : ready)
+                if (!stream->own_.timeline) stream->own_ = device.take_timeline();
+        const auto make_ends = [&] {
+            std::vector<Point> ends;
+            for (Stream* stream : ready) ends.push_back(stream->next_own());
+            return ends;
+        };
+
+        Stream* unfit = nullptr;
+        uint64_t value = 0;
+        {
+            std::deque<Submitting> submitting;
+            for (Stream* stream : ready) submitting.emplace_back(*stream);
+            for (Stream* stream : ready)
+                if (!stream->fit_to_submit()) unfit = stream;
+            if (!unfit) {
+                for (const Stream* stream : ready) stream->flush();
+                value = gate.pass(submission, make_ends);
+                for (Stream* stream : ready)
+                    stream->note_submitted(value ? value : stream->own_.value | own_bit);
+            }
+        }
+        if (!unfit) {
+            if (value) Gate::note_uses(submission, value);
+            gate.release();
+            return;
+        }
+        unfit->check_interference();
+    }
+    throw Error(ErrorKind::failed_precondition,
+                "The sequences cannot be evaluated: an operation changes them each time they are recorded");
+}
+
+Point Stream::next_own() { return {own_.timeline, ++own_.value}; }
+
+std::vector<Point> Stream::ends_on_other_queues() {
+    std::erase_if(inherited_, [](const Point& point) { return point.timeline->passed(point.value); });
+    std::vector<Point> points = inherited_;
+    const std::lock_guard lock(device().graph_mutex());
+    for (const Stream* rival : rivals_)
+        if (const Point point = rival->last_point(); point.timeline) merge_point(points, point);
+    return points;
+}
+
+void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& later) {
+    const auto merge = [&](const Point& point) {
+        if (!point.timeline || point.timeline->promised() >= point.value) return;  // cancelled, or on its way
+        if (std::none_of(later.begin(), later.end(),
+                         [&](const Point& p) { return p.timeline == point.timeline; }))
+            merge_point(waits, point);
+    };
+    for (const Point& end : device().gate().ends(!undeclared_)) merge(end);
+    const std::lock_guard lock(device().graph_mutex());
+    for (const auto& planned : plan_.objects()) {
+        for (const Point& point : planned.object->left_behind_) merge(point);
+        for (const auto& user : planned.object->users_)
+            if (user.stream != this &&
+                (planned.written || user.stream->undeclared_ || user.stream->writes(user.slot)))
+                merge(user.stream->last_point());
+    }
+}
+
+bool Stream::poll() {
+    if (!is_running()) return true;
+    const Point last = last_point();
+    try {
+        if (!last.timeline->reached(last.value)) return false;
+    } catch (const Error&) {
+        if (last.timeline->failed(last.value)) forget_cancelled();
+        throw;
+    }
+    finish();
+    return true;
+}
+
+bool Stream::wait(uint64_t nanoseconds) {
+    if (!is_running()) return true;
+    const Point last = last_point();
+    try {
+        if (!last.timeline->wait(last.value, nanoseconds)) return false;
+    } catch (const Error&) {
+        if (last.timeline->failed(last.value)) forget_cancelled();
+        throw;
+    }
+    finish();
+    return true;
+}
+
+// Nothing of it ran, and somebody was told: from here on it is as if it had not been submitted.
+void Stream::forget_cancelled() noexcept {
+    last_.store(0, std::memory_order_release);
+    running_.store(false, std::memory_order_release);
+}
+
+bool Stream::is_complete() {
+    const Point last = last_point();
+    return !last.timeline || last.timeline->reached(last.value);
+}
+
+void Stream::check_mappings() {
+    for (const auto& planned : plan_.objects()) {
+        const ObjectKind kind = planned.object->kind();
+        if (kind == ObjectKind::buffer || kind == ObjectKind::image)
+            static_cast<const Resource&>(*planned.object).require_unmapped(planned.written);
+    }
+}
+
+void Stream::finish() {
+    // Another thread may have collected the same submission a moment ago.
+    if (!running_.exchange(false, std::memory_order_acq_rel)) return;
+    if (plan_.invalidates().empty()) return;
+    std::vector<std::shared_ptr<Object>> written;
+    {
+        // Under the lock nobody destroys what is brought in.
+        const std::lock_guard lock(device().graph_mutex());
+        if (!stale_.load(std::memory_order_relaxed)) {
+            check_vk(device().vk().vkInvalidateMappedMemoryRanges(
+                         device().handle(), static_cast<uint32_t>(plan_.invalidates().size()),
+                         plan_.invalidates().data()),
+                     "vkInvalidateMappedMemoryRanges", label().c_str());
+            return;
+        }
+        // The memory of what was destroyed since may be gone: each object knows about its own.
+        for (const auto& planned : plan_.objects())
+            if (planned.written) written.push_back(planned.object->shared_from_this());
+    }
+    for (const auto& object : written)
+        if (auto* resource = dynamic_cast<Resource*>(object.get())) resource->fetch();
+}
+
+}  // namespace kp

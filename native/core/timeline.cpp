@@ -1,0 +1,155 @@
+#include "timeline.hpp"
+
+#include "device.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kp {
+
+void merge_point(std::vector<Point>& points, Point point) {
+    for (auto& known : points) {
+        if (known.timeline == point.timeline) {
+            known.value = known.value > point.value ? known.value : point.value;
+            return;
+        }
+    }
+    points.push_back(point);
+}
+
+namespace {
+
+void raise_to(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
+    uint64_t known = counter.load(std::memory_order_relaxed);
+    while (known < value && !counter.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}
+}
+
+}  // namespace
+
+Timeline::Timeline(Device& device, uint64_t initial, const char* what, bool mortal)
+    : device_(device), mortal_(mortal), promised_(initial), completed_(initial) {
+    VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    type.initialValue = initial;
+    VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
+    create.pNext = &type;
+    check_vk(device_.vk().vkCreateSemaphore(device_.handle(), &create, nullptr, &semaphore_),
+             "vkCreateSemaphore", what);
+}
+
+Timeline::~Timeline() {
+    if (semaphore_ != VK_NULL_HANDLE) device_.vk().vkDestroySemaphore(device_.handle(), semaphore_, nullptr);
+}
+
+VkSemaphore Timeline::release() noexcept {
+    const std::unique_lock lock(life_);
+    return std::exchange(semaphore_, VK_NULL_HANDLE);
+}
+
+void Timeline::note_completed(uint64_t value) noexcept { raise_to(completed_, value); }
+
+void Timeline::promise(uint64_t value) noexcept { raise_to(promised_, value); }
+
+void Timeline::fail_call(VkResult result, const char* call) const {
+    if (result == VK_ERROR_DEVICE_LOST) device_.mark_lost();
+    throw_vk(result, call, "a timeline");
+}
+
+void Timeline::require_sound(uint64_t value) const {
+    if (!has_failures_.load(std::memory_order_acquire)) [[likely]]
+        return;
+    const std::lock_guard lock(mutex_);
+    for (const Failure& failure : failures_)
+        if (failure.first <= value && value <= failure.last) throw failure.error;
+}
+
+bool Timeline::failed(uint64_t value) const noexcept {
+    if (!has_failures_.load(std::memory_order_acquire)) [[likely]]
+        return false;
+    const std::lock_guard lock(mutex_);
+    return std::any_of(failures_.begin(), failures_.end(), [value](const Failure& failure) {
+        return failure.first <= value && value <= failure.last;
+    });
+}
+
+uint64_t Timeline::query() {
+    const auto used = use();
+    if (semaphore_ == VK_NULL_HANDLE) return completed_.load(std::memory_order_acquire);
+    uint64_t now = 0;
+    const VkResult result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+    if (result != VK_SUCCESS) [[unlikely]]
+        fail_call(result, "vkGetSemaphoreCounterValue");
+    note_completed(now);
+    return now;
+}
+
+bool Timeline::reached(uint64_t value) {
+    require_sound(value);
+    if (completed_.load(std::memory_order_acquire) >= value) return true;
+    return query() >= value;
+}
+
+bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
+    require_sound(value);
+    if (completed_.load(std::memory_order_acquire) >= value) return true;
+    const auto used = use();
+    if (semaphore_ == VK_NULL_HANDLE) {
+        require_sound(value);
+        return false;
+    }
+    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    info.semaphoreCount = 1;
+    info.pSemaphores = &semaphore_;
+    info.pValues = &value;
+    const VkResult result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+    if (result == VK_TIMEOUT) {
+        require_sound(value);
+        return false;
+    }
+    if (result != VK_SUCCESS) [[unlikely]]
+        fail_call(result, "vkWaitSemaphores");
+    note_completed(value);
+    // A value that failed is raised all the same, so that nobody waits for it.
+    require_sound(value);
+    return true;
+}
+
+void Timeline::wait_until(uint64_t value) {
+    // In slices: drivers differ in how they read a time-out that never ends, and a failure ends the wait, too.
+    while (!wait(value, UINT64_C(50'000'000))) {}
+}
+
+bool Timeline::passed(uint64_t value) noexcept {
+    if (completed_.load(std::memory_order_acquire) >= value || failed(value)) return true;
+    try {
+        return query() >= value;
+    } catch (const Error& error) {
+        // A lost device finishes nothing and uses nothing any more. Any other failure is the question's: ask again later.
+        return error.kind() == ErrorKind::device_lost;
+    }
+}
+
+void Timeline::raise(uint64_t value) {
+    const auto used = use();
+    if (semaphore_ == VK_NULL_HANDLE) require_sound(value);
+    VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
+    info.semaphore = semaphore_;
+    info.value = value;
+    const VkResult result = device_.vk().vkSignalSemaphore(device_.handle(), &info);
+    if (result != VK_SUCCESS) fail_call(result, "vkSignalSemaphore");
+    promise(value);
+    note_completed(value);
+}
+
+void Timeline::fail(uint64_t first, uint64_t last, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    failures_.push_back({first, last, error});
+    has_failures_.store(true, std::memory_order_release);
+}
+
+void Timeline::end(const Error& error) {
+    note_completed(promised());
+    fail(promised() + 1, UINT64_MAX, error);
+}
+
+}  // namespace kp

@@ -1,0 +1,232 @@
+"""Awaiting fences and sequences, and their futures."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import kompute_py as kp
+
+ADD = """#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer Data { float values[]; } data;
+void main() { data.values[gl_GlobalInvocationID.x] += 1.0; }
+"""
+
+
+@pytest.fixture
+def seq(mgr, needs):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(64, memory_type="host")
+    return mgr.sequence().record(mgr.kernel(ADD).bind(t)).record(kp.OpSyncLocal([t]))
+
+
+def waiting_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("kompute_py waiting")]
+
+
+def test_await(mgr, seq):
+    async def main():
+        assert await seq.eval_async() is seq
+        assert not seq.is_running()
+        fence = seq.eval_async().fence
+        assert await fence is fence
+        assert not seq.is_running()
+        await mgr.submit([seq])
+        await mgr.zeros(16).fill(1.0)
+
+    asyncio.run(main())
+
+
+def test_await_never_submits(mgr, seq):
+    async def main():
+        with pytest.raises(kp.FailedPreconditionError, match="eval_async"):
+            await seq
+
+    asyncio.run(main())
+
+
+def test_await_a_semaphore(mgr):
+    sem = mgr.semaphore()
+
+    async def main():
+        asyncio.get_running_loop().call_later(0.02, sem.signal, 2)
+        await sem.at(2)
+        assert sem.query() == 2
+        await kp.Fence.join()
+
+    asyncio.run(main())
+
+
+def test_thousand_awaits_on_one_thread(mgr):
+    sem = mgr.semaphore()
+    longest = 0.0
+    cancelled = 0
+
+    async def wait(value):
+        nonlocal cancelled
+        try:
+            await sem.at(value)
+        except asyncio.CancelledError:
+            cancelled += 1
+            raise
+
+    async def main():
+        nonlocal longest
+        before = kp.alive()
+        tasks = [asyncio.create_task(wait(1 + i % 50)) for i in range(1000)]
+        await asyncio.sleep(0.05)
+        assert len(waiting_threads()) == 1
+        for task in tasks[::2]:
+            task.cancel()
+        for value in range(1, 51):
+            begin = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - begin)
+            sem.signal(value)
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(each, asyncio.CancelledError) for each in done) == cancelled == 500
+        assert kp.alive() == before
+
+    asyncio.run(main())
+    from kompute_py import waiting
+
+    service = waiting._services[mgr]
+    assert not service._calls
+
+
+def test_cancelled_await_leaves_the_work_tracked(mgr, seq):
+    sem = mgr.semaphore()
+
+    async def main():
+        seq.eval_async(wait=[(sem, 1)])
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(seq.fence, 0.02)
+        assert seq.is_running()
+        sem.signal(1)
+        await seq
+
+    asyncio.run(main())
+
+
+def test_errors_come_out_of_the_await(mgr, seq):
+    sem = mgr.semaphore()
+
+    async def main():
+        seq.eval_async(wait=[(sem, 1)])
+        task = asyncio.ensure_future(asyncio.gather(seq.fence, sem.at(3), return_exceptions=True))
+        await asyncio.sleep(0.01)
+        sem.fail("no signal")
+        for error in await asyncio.wait_for(task, 10):
+            assert isinstance(error, kp.AbortedError) and str(error) == "no signal"
+        with pytest.raises(kp.AbortedError):
+            await seq.fence
+
+    asyncio.run(main())
+
+
+def test_several_loops_in_several_threads(mgr, seq):
+    sem = mgr.semaphore()
+    results = []
+
+    async def main():
+        await asyncio.wait_for(asyncio.gather(*(sem.at(value) for value in (1, 2, 3))), 30)
+        results.append(sem.query())
+
+    threads = [threading.Thread(target=asyncio.run, args=(main(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    for value in (1, 2, 3):
+        sem.signal(value)
+    for thread in threads:
+        thread.join()
+    assert results == [3] * 4 and len(waiting_threads()) == 1
+
+
+def test_a_loop_that_ends_while_it_waits(mgr):
+    sem = mgr.semaphore()
+    left = []
+
+    async def main():
+        left.append(asyncio.ensure_future(_wait()))
+        await asyncio.sleep(0.01)
+
+    async def _wait():
+        await sem.at(1)
+
+    asyncio.run(main())
+    sem.signal(1)
+    assert sem.at(1).future().result(10).done()
+
+
+def test_futures(mgr, seq):
+    future = seq.eval_async().fence.future()
+    assert isinstance(future, concurrent.futures.Future)
+    assert future.result(30).done() and not seq.is_running()
+    sem = mgr.semaphore()
+    futures = [sem.at(value).future() for value in (1, 2, 3)]
+    assert futures[1].cancel()
+    sem.signal(1)
+    done, waiting = concurrent.futures.wait(
+        [futures[0], futures[2]], 30, return_when=concurrent.futures.FIRST_COMPLETED
+    )
+    assert done == {futures[0]} and waiting == {futures[2]}
+    sem.fail("never")
+    with pytest.raises(kp.AbortedError, match="never"):
+        futures[2].result(30)
+    assert kp.Fence.join().future().result(1).done()
+
+
+def test_fences_of_two_managers(mgr, make_manager):
+    other = make_manager()
+    a, b = mgr.semaphore(), other.semaphore()
+    joined = kp.Fence.join(a.at(1), b.at(1))
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.02, a.signal, 1)
+        loop.call_later(0.04, b.signal, 1)
+        await asyncio.wait_for(joined, 30)
+        assert a.query() == b.query() == 1
+
+    asyncio.run(main())
+    assert joined.future().result(5) is joined
+
+
+def test_the_thread_ends_with_its_manager(make_manager):
+    for drop in (True, False):
+        mgr = kp.Manager()
+        mgr.semaphore().at(1).future()
+        assert waiting_threads()
+        pending = mgr.semaphore().at(1).future()
+        if drop:
+            mgr.destroy()
+            with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+                pending.result(5)
+        else:
+            pending.cancel()
+            mgr.destroy()
+        del mgr, pending
+        gc.collect()
+        assert not waiting_threads()
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "mgr.destroy()", "del mgr, future, sem"])
+def test_clean_exit(ending):
+    script = f"""
+import kompute_py as kp
+mgr = kp.Manager()
+sem = mgr.semaphore()
+future = sem.at(1).future()
+{ending}
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and run.stderr == ""

@@ -1,0 +1,375 @@
+"""Semaphores, submissions that wait for and signal them, and submissions that are held."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+ADD = """#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer Data { float values[]; } data;
+void main() { data.values[gl_GlobalInvocationID.x] += 1.0; }
+"""
+DOUBLE = ADD.replace("+= 1.0", "*= 2.0")
+
+
+@pytest.fixture
+def work(mgr, needs):
+    """work(): a sequence that adds one to a tensor of its own; work(tensor, DOUBLE): one that doubles that one."""
+    needs(mgr, "dispatch")
+    kernels = {}
+
+    def make(tensor=None, source=ADD):
+        if source not in kernels:
+            kernels[source] = mgr.kernel(source)
+        if tensor is None:
+            tensor = mgr.zeros(64)
+            mgr.sequence().eval(kp.OpSyncDevice([tensor]))
+        return mgr.sequence().record(kernels[source].bind(tensor)), tensor
+
+    return make
+
+
+def first(tensor):
+    return tensor.read()[0]
+
+
+def test_counts(mgr):
+    sem = mgr.semaphore(3)
+    assert sem.query() == 3 and sem.at(2).done() and not sem.at(4).done()
+    sem.signal(7)
+    assert sem.wait(7) is sem and sem.wait(5, timeout=0) is sem
+    assert sem.at(7).wait(0).done()
+    sem.name = "frames"
+    assert repr(sem) == "<kp.Semaphore 'frames' at 7>" and sem.vk_semaphore
+    with pytest.raises(kp.EvalTimeoutError, match=r"did not reach 8 in 0\.01 s"):
+        sem.wait(8, timeout=0.01)
+
+
+def test_host_signal_wakes_a_waiting_thread(mgr):
+    sem = mgr.semaphore()
+    threading.Timer(0.05, sem.signal, (1,)).start()
+    assert sem.wait(1, timeout=30) is sem
+
+
+def test_work_waits_for_the_host(mgr, work):
+    seq, t = work()
+    sem = mgr.semaphore()
+    assert seq.eval_async(wait=[(sem, 1)], signal=[(sem, 2)]) is seq
+    assert seq.is_running() and not seq.is_complete() and not seq.fence.done()
+    with pytest.raises(kp.EvalTimeoutError):
+        seq.eval_await(timeout=0.02)
+    sem.signal(1)
+    seq.eval_await(timeout=30)
+    assert sem.query() == 2 and first(t) == 1
+
+
+def test_signal_submitted_after_its_wait_on_one_queue(mgr, work):
+    (later, a), (earlier, b) = work(), work()
+    sem = mgr.semaphore()
+    later.eval_async(wait=(sem, 1))
+    earlier.eval_async(signal=(sem, 1))
+    later.eval_await(timeout=30)
+    earlier.eval_await(timeout=30)
+    assert first(a) == first(b) == 1
+
+
+def test_a_chain_of_held_work_goes_at_once(mgr, work):
+    sem = mgr.semaphore()
+    made = [work() for _ in range(8)]
+    for i, (seq, _) in reversed(list(enumerate(made))):
+        seq.eval_async(wait=[(sem, i + 1)], signal=[(sem, i + 2)])
+    sem.signal(1)
+    sem.wait(9, timeout=30)
+    for seq, t in made:
+        seq.eval_await(timeout=30)
+        assert first(t) == 1
+
+
+def test_later_work_on_the_same_memory_comes_after_held_work(mgr, work):
+    add, t = work()
+    double, _ = work(t, DOUBLE)
+    other, u = work()
+    sem = mgr.semaphore()
+    add.eval_async(wait=[(sem, 1)])
+    double.eval_async()
+    other.eval()  # it shares nothing, and so waits for nothing
+    assert first(u) == 1 and not double.is_complete()
+    sem.signal(1)
+    double.eval_await(timeout=30)
+    assert first(t) == 2
+    add.eval_await(timeout=30)
+
+
+def test_what_is_declared_wins_over_the_order_of_calls(mgr, work):
+    double, t = work(None, DOUBLE)
+    add, _ = work(t)
+    sem = mgr.semaphore()
+    double.eval_async(wait=[(sem, 1)])
+    add.eval_async(signal=[(sem, 1)])
+    double.eval_await(timeout=30)
+    add.eval_await(timeout=30)
+    assert first(t) == 2
+
+
+def test_waits_for_fences_and_sequences(mgr, work):
+    (a, t), (b, u), (c, v) = work(), work(), work()
+    a.eval_async()
+    b.eval_async(wait=a)
+    c.eval_async(wait=[a.fence, kp.Fence.join(b.fence, a.fence)])
+    c.fence.wait(30)
+    assert a.is_complete() and b.is_complete()
+    assert not c.is_running(), "waiting for its fence collects it"
+    b.eval_await()
+    a.eval_await()
+    assert first(t) == first(u) == first(v) == 1
+
+
+def test_submit_batches(mgr, work):
+    add, t = work()
+    double, _ = work(t, DOUBLE)
+    again, _ = work(t)
+    sem = mgr.semaphore()
+    fence = mgr.submit([add, double, again], wait=[(sem, 1)], signal=[(sem, 5)])
+    assert not fence.done()
+    sem.signal(1)
+    assert fence.wait(30).done() and sem.query() == 5
+    assert first(t) == 3
+    assert not any(seq.is_running() for seq in (add, double, again))
+    mgr.submit([add, mgr.sequence(), double]).wait()
+    assert first(t) == 8
+
+
+def test_submit_of_nothing_orders(mgr):
+    sem = mgr.semaphore()
+    fence = mgr.submit([], wait=[(sem, 1)], signal=[(sem, 2)])
+    assert not fence.done()
+    sem.signal(1)
+    fence.wait(30)
+    assert sem.query() == 2
+    assert mgr.submit([]).done()
+
+
+def test_failure_reaches_every_waiter(mgr, work):
+    seq, t = work()
+    behind, _ = work(t, DOUBLE)
+    sem, next_sem = mgr.semaphore(), mgr.semaphore()
+    seq.eval_async(wait=[(sem, 1)], signal=[(next_sem, 1)])
+    behind.eval_async()
+    last, u = work()
+    last.eval_async(wait=[(next_sem, 1)])
+    fence = seq.fence
+    waiting = []
+
+    def wait():
+        try:
+            sem.wait(1, timeout=30)
+        except kp.AbortedError as error:
+            waiting.append(str(error))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.02)
+    sem.fail("the camera is gone")
+    thread.join()
+    assert waiting == ["the camera is gone"]
+    for call in (
+        seq.eval_await, behind.eval_await, last.eval_await, fence.wait, fence.done, sem.query, next_sem.query,
+        lambda: sem.wait(1), lambda: sem.signal(1), lambda: seq.eval_async(wait=[(sem, 1)]),
+        lambda: kp.Fence.join(fence, last.fence).wait(),
+    ):  # fmt: skip
+        with pytest.raises(kp.AbortedError, match="the camera is gone") as caught:
+            call()
+        assert caught.value.code == kp.ErrorCode.ABORTED
+    assert "failed: the camera is gone" in repr(sem) and "failed" in repr(fence)
+    # Nothing of it was done, and everything works again.
+    assert first(t) == first(u) == 0
+    seq.eval()
+    behind.eval()
+    last.eval()
+    assert first(t) == 2 and first(u) == 1
+
+
+def test_failure_leaves_what_was_promised(mgr, work):
+    seq, t = work()
+    sem = mgr.semaphore()
+    seq.eval_async(signal=[(sem, 4)])
+    sem.fail("over")
+    assert sem.wait(4, timeout=30) is sem
+    seq.eval_await()
+    assert first(t) == 1
+    with pytest.raises(kp.AbortedError, match="over"):
+        sem.wait(5)
+    sem.fail("a second failure")
+    with pytest.raises(kp.AbortedError, match="over"):
+        sem.wait(5)
+
+
+def test_held_work_outlives_its_objects(mgr, work):
+    seq, t = work()
+    sem = mgr.semaphore()
+    seq.eval_async(wait=[(sem, 1)])
+    fence = seq.fence
+    copy = mgr.zeros(64)
+    t.copy_to(copy)
+    with pytest.warns(ResourceWarning):
+        del seq
+        gc.collect()
+    t.destroy()
+    sem.signal(1)
+    fence.wait(30)
+    assert copy.read()[0] == 1
+
+
+def test_destroying_the_manager_cancels_held_work(make_manager, needs):
+    mgr = make_manager()
+    needs(mgr, "dispatch")
+    t = mgr.zeros(64)
+    seq = mgr.sequence().record(mgr.kernel(ADD).bind(t))
+    sem = mgr.semaphore()
+    seq.eval_async(wait=[(sem, 1)])
+    fence, at = seq.fence, sem.at(1)
+    mgr.destroy()
+    for each, error in ((fence, kp.AbortedError), (at, kp.FailedPreconditionError)):
+        with pytest.raises(error, match="destroyed"):
+            each.wait(1)
+    assert not sem.is_init() and sem.vk_semaphore == 0 and "destroyed" in repr(sem)
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        sem.signal(1)
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        mgr.semaphore()
+
+
+def test_synchronize_waits_for_held_work(mgr, work):
+    seq, _ = work()
+    sem = mgr.semaphore()
+    seq.eval_async(wait=[(sem, 1)])
+    threading.Timer(0.05, sem.signal, (1,)).start()
+    mgr.synchronize()
+    assert seq.is_complete()
+    seq.eval_await()
+
+
+def test_recordings_stay_good_while_held(mgr, work):
+    seq, t = work()
+    sem = mgr.semaphore()
+    for i in range(1, 20):
+        seq.eval_async(wait=[(sem, 2 * i - 1)], signal=[(sem, 2 * i)])
+        with pytest.raises(kp.FailedPreconditionError, match="running"):
+            seq.eval_async()
+        sem.signal(2 * i - 1)
+        seq.eval_await(timeout=30)
+        seq.eval()
+    assert first(t) == 38
+
+
+def test_many_threads_signal_and_wait(mgr, work):
+    sem = mgr.semaphore()
+    made = [work() for _ in range(6)]
+    errors = []
+
+    def run(i, seq):
+        try:
+            for turn in range(20):
+                seq.eval_async(wait=[(sem, turn * 6 + i)], signal=[(sem, turn * 6 + i + 1)])
+                seq.eval_await(timeout=60)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i, seq)) for i, (seq, _) in enumerate(made)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and sem.query() == 120
+    assert [first(t) for _, t in made] == [20] * 6
+
+
+def test_hooks_run_when_a_fence_is_waited_for(mgr):
+    t = mgr.zeros(4)
+    calls = []
+
+    class Fill(kp.OpBase):
+        reads, writes = (), (t,)
+
+        def record(self, cmd):
+            pass
+
+        def pre_eval(self):
+            calls.append("pre")
+
+        def post_eval(self):
+            calls.append("post")
+
+    seq = mgr.sequence().record(Fill())
+    seq.eval_async().fence.wait()
+    assert calls == ["pre", "post"] and not seq.is_running()
+    mgr.submit([seq]).wait()
+    assert calls == ["pre", "post"] * 2
+
+
+def test_misuse(mgr, make_manager, work):
+    seq, _ = work()
+    sem = mgr.semaphore(5)
+    other = make_manager()
+    for call, error, text in (
+        (lambda: mgr.semaphore(-1), kp.OutOfRangeError, "initial is -1"),
+        (lambda: mgr.semaphore("1"), kp.ArgumentTypeError, "initial"),
+        (lambda: sem.signal(5), kp.InvalidArgumentError, "it is at 5"),
+        (lambda: sem.signal(4), kp.InvalidArgumentError, "only goes up"),
+        (lambda: sem.signal(2**64), kp.OutOfRangeError, "counts from 0"),
+        (lambda: sem.wait(1, timeout=-1), kp.InvalidArgumentError, "not negative"),
+        (lambda: sem.fail(3), kp.ArgumentTypeError, "give text"),
+        (lambda: seq.eval_async(wait=[sem]), kp.InvalidArgumentError, "without a value"),
+        (lambda: seq.eval_async(wait=[3]), kp.ArgumentTypeError, "fences, sequences"),
+        (lambda: seq.eval_async(signal=[seq.fence]), kp.ArgumentTypeError, "pairs, not Fence"),
+        (lambda: seq.eval_async(signal=[(sem, 5)]), kp.InvalidArgumentError, "it is at 5"),
+        (lambda: seq.eval_async(signal=[(sem, 6), (sem, 7)]), kp.InvalidArgumentError, "twice"),
+        (lambda: seq.eval_async(wait=[(sem, 9)], signal=[(sem, 8)]), kp.InvalidArgumentError, "never start"),
+        (lambda: seq.eval_async(wait=other.semaphore().at(1)), kp.InvalidArgumentError, "another Manager"),
+        (lambda: seq.eval_async(signal=(other.semaphore(), 1)), kp.InvalidArgumentError, "another Manager"),
+        (lambda: other.submit([seq]), kp.InvalidArgumentError, "another Manager"),
+        (lambda: mgr.submit([seq, seq]), kp.InvalidArgumentError, "given twice"),
+        (lambda: mgr.submit([3]), kp.ArgumentTypeError, "takes sequences"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+        assert not seq.is_running()
+    seq.eval(), sem.signal(6)
+    import copy
+
+    with pytest.raises(kp.ArgumentTypeError):
+        copy.copy(sem)
+
+
+def test_random_orders_against_a_model(mgr, work):
+    """Sequences of adds and doubles over a few tensors, held behind one semaphore, in any order of host calls."""
+    rng = np.random.default_rng(5)
+    tensors = [work()[1] for _ in range(3)]
+    for _ in range(6):
+        model = [float(first(t)) for t in tensors]
+        sem = mgr.semaphore()
+        running, levels = [], 0
+        for _ in range(12):
+            which, source = int(rng.integers(3)), (ADD, DOUBLE)[int(rng.integers(2))]
+            seq, _ = work(tensors[which], source)
+            if rng.random() < 0.5:
+                levels += 1
+                seq.eval_async(wait=[(sem, levels)])
+            else:
+                seq.eval_async()
+            model[which] = model[which] + 1 if source is ADD else model[which] * 2
+            running.append(seq)
+        for level in range(1, levels + 1):
+            sem.signal(level)
+        for seq in running:
+            seq.eval_await(timeout=60)
+        assert [float(first(t)) for t in tensors] == model
+        for t in tensors:
+            t.fill(0.0).wait()
