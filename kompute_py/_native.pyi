@@ -10,6 +10,9 @@ __version__: str
 def alive() -> dict[str, int]:
     """Live native objects by kind: "context", "buffer", "image", "shader", "algorithm", "stream"."""
 
+def before_raising(call: Callable[[], None], /) -> None:
+    """Has `call` called before an exception of the core is raised, in place of the one that was."""
+
 def shutdown() -> None:
     """Waits for the work of devices whose last owner is gone. Called at interpreter exit."""
 

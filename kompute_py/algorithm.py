@@ -274,20 +274,28 @@ class Algorithm:
             return f"<kp.Algorithm{name} destroyed>"
         return f"<kp.Algorithm{name} {len(self._tensors)} tensors workgroup={self.workgroup} local_size={self.local_size}>"
 
+    # -- raw Vulkan: of a destroyed algorithm they raise FailedPreconditionError ---------------------------------------
+
+    def _alive(self) -> core.Algorithm:
+        native = self._built("give Vulkan handles")
+        if not native.is_init():
+            raise FailedPreconditionError("The algorithm is destroyed: it has no Vulkan handles to give")
+        return native
+
     @property
     def vk_pipeline(self) -> int:
         """The VkPipeline, as an integer."""
-        return self._built("have a pipeline").vk_pipeline
+        return self._alive().vk_pipeline
 
     @property
     def vk_pipeline_layout(self) -> int:
         """The VkPipelineLayout, as an integer."""
-        return self._built("have a pipeline").vk_pipeline_layout
+        return self._alive().vk_pipeline_layout
 
     @property
     def vk_descriptor_sets(self) -> list[int]:
         """The VkDescriptorSets, as integers."""
-        return list(self._built("have descriptor sets").vk_descriptor_sets)
+        return list(self._alive().vk_descriptor_sets)
 
 
 def _check_memory(memory: Any, manager: Manager, position: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+import weakref
 
 from . import _native
 from .errors import InternalError, KomputeWarning
@@ -43,11 +44,16 @@ class ValidationError(InternalError):
 class Diagnostics:
     """One Manager's messages."""
 
-    __slots__ = ("_context", "_strict")
+    __slots__ = ("__weakref__", "_context", "_strict")
 
     def __init__(self, context: _native.Context, strict: bool) -> None:
         self._context = context
         self._strict = strict
+
+    def watch(self) -> None:
+        """From now on, what was said up to an error is logged before the error is raised."""
+        _watching.add(self)
+        _native.before_raising(_report_all)
 
     def log_notes(self) -> None:
         """Logs the core's notes that are new: missing desired extensions, fall-backs taken."""
@@ -75,3 +81,12 @@ class Diagnostics:
         if errors and self._strict and can_raise:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise ValidationError(f"Vulkan validation: {errors[0][1]}: {errors[0][2]}{more}", errors)
+
+
+# Of the Managers that have messages.
+_watching: weakref.WeakSet[Diagnostics] = weakref.WeakSet()
+
+
+def _report_all() -> None:
+    for diagnostics in list(_watching):
+        diagnostics.report(can_raise=False)

@@ -275,17 +275,17 @@ class Image(Memory):
     @property
     def vk_image(self) -> int:
         """The VkImage, as an integer; in VK_IMAGE_LAYOUT_GENERAL before and after each evaluation."""
-        return self._native.vk_image
+        return self._alive().vk_image
 
     @property
     def vk_image_view(self) -> int:
         """The VkImageView, as an integer."""
-        return self._native.vk_image_view
+        return self._alive().vk_image_view
 
     @property
     def vk_format(self) -> int:
         """The VkFormat's number."""
-        return self._native.vk_format
+        return self._alive().vk_format
 
 
 class OpCopyRegion(OpBase):

@@ -133,6 +133,7 @@ class Manager:
         self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()
         if self._watch is not None:
+            self._diagnostics.watch()
             self._watch()
 
     # -- tensors -------------------------------------------------------------------------------------------------------
@@ -541,26 +542,31 @@ class Manager:
         # The address tells Managers of one device apart.
         return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
 
-    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+    # -- raw Vulkan: of a destroyed Manager they raise FailedPreconditionError -----------------------------------------
+
+    def _open(self) -> _native.Context:
+        if not self._native.is_init():
+            raise FailedPreconditionError(f"{self!r}: it has no Vulkan handles to give")
+        return self._native
 
     @property
     def vk_instance(self) -> int:
         """The VkInstance, as an integer."""
-        return self._native.vk_instance
+        return self._open().vk_instance
 
     @property
     def vk_physical_device(self) -> int:
         """The VkPhysicalDevice, as an integer."""
-        return self._native.vk_physical_device
+        return self._open().vk_physical_device
 
     @property
     def vk_device(self) -> int:
         """The VkDevice, as an integer."""
-        return self._native.vk_device
+        return self._open().vk_device
 
     def vk_queue(self, queue_index: int = 0) -> int:
         """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
-        return self._native.vk_queue(queue_index)
+        return self._open().vk_queue(queue_index)
 
 
 def _set_exit_hook() -> None:

@@ -342,17 +342,22 @@ class Memory:
             self, "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
         )
 
-    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+    # -- raw Vulkan: of a destroyed object they raise FailedPreconditionError ------------------------------------------
+
+    def _alive(self) -> Any:
+        if not self._is_init():
+            self._require_init("give Vulkan handles")
+        return self._native
 
     @property
     def vk_memory(self) -> int:
         """The VkDeviceMemory that it lies in, as an integer."""
-        return self._native.vk_memory
+        return self._alive().vk_memory
 
     @property
     def vk_memory_offset(self) -> int:
         """Bytes from the start of `vk_memory`."""
-        return self._native.vk_memory_offset
+        return self._alive().vk_memory_offset
 
 
 def _operations() -> Any:

@@ -67,7 +67,8 @@ class OpBase:
                 ...  # commands on cmd.vk_command_buffer, self.tensor.vk_buffer, self.tensor.vk_offset
 
     `reads` and `writes` (attributes or properties: lists of Tensor and Image) say what the commands use, and the needed
-    barriers are put in place; with both None, a full barrier stands before and after. `pre_eval` runs on the host
+    barriers are put in place; with both None, a full barrier stands before and after, the work counts as a user of every object of
+    the Manager, and `host` tensors are not to be written from other threads while it runs. `pre_eval` runs on the host
     before each submission, `post_eval` after the work is done. An exception inside any of them leaves the sequence usable.
     """
 

@@ -384,17 +384,22 @@ class Sequence:
                 source=self,
             )
 
-    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+    # -- raw Vulkan: of a destroyed sequence they raise FailedPreconditionError ----------------------------------------
+
+    def _alive(self) -> _native.Stream:
+        if not self._native.is_init():
+            raise FailedPreconditionError("The sequence is destroyed: it has no Vulkan handles to give")
+        return self._native
 
     @property
     def vk_command_buffer(self) -> int:
         """The VkCommandBuffer of the current recording, as an integer; 0 before the first evaluation."""
-        return self._native.vk_command_buffer
+        return self._alive().vk_command_buffer
 
     @property
     def vk_semaphore(self) -> int:
         """The queue's timeline VkSemaphore, as an integer."""
-        return self._native.vk_semaphore
+        return self._alive().vk_semaphore
 
     @property
     def last_value(self) -> int:

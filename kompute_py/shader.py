@@ -6,12 +6,14 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeWarning, NotFoundError
 from .shader_cache import CachedShader, compiler_key, pack, shader_cache
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 
@@ -287,6 +289,9 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
 
 
 def _path_of(source: object) -> Path | None:
+    # pathlib is a tenth of what importing the package costs, and most programs never name a file.
+    from pathlib import Path
+
     if isinstance(source, os.PathLike):
         return Path(os.fsdecode(source))
     if not isinstance(source, str):

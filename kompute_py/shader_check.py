@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
@@ -146,6 +145,8 @@ def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -
     if isinstance(shader, str) and is_assembly(shader):
         return _native.assemble_spirv(shader, 3)
     if isinstance(shader, str | os.PathLike):
+        from pathlib import Path  # not at the top: see shader._path_of
+
         named = "\n" not in os.fspath(shader) and Path(shader).suffix.lower()
         # As they are: whether the device takes what they hold is the question.
         if named == ".spv":

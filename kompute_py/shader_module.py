@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .shader import COMPILE_OPTIONS, _compile, _path_of
 from .signature import Signature
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _MAGIC = b"\x03\x02\x23\x07"
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")

@@ -192,22 +192,22 @@ class Tensor(Memory, _native.BufferExporter):
     @property
     def vk_buffer(self) -> int:
         """The VkBuffer of the device's memory, as an integer. The tensor is `vk_size` bytes from `vk_offset` in it."""
-        return self._native.vk_buffer
+        return self._alive().vk_buffer
 
     @property
     def vk_offset(self) -> int:
         """Bytes from the start of `vk_buffer`."""
-        return self._native.vk_offset
+        return self._alive().vk_offset
 
     @property
     def vk_size(self) -> int:
         """Bytes that the tensor takes in `vk_buffer`."""
-        return self._native.vk_size
+        return self._alive().vk_size
 
     @property
     def vk_device_address(self) -> int:
         """The address for shaders that use buffer references; 0 where the device has no such feature."""
-        return self._native.vk_device_address
+        return self._alive().vk_device_address
 
 
 def buffer_tensor(

@@ -61,6 +61,23 @@ def test_use_after_destroy_of_the_manager(mgr):
     assert t.size() == len(t) == 0 and mgr.get_device_properties()["device_name"] and mgr.list_devices()
 
 
+def test_what_is_destroyed_gives_no_handles(mgr):
+    t, image = mgr.tensor([1, 2, 3]), mgr.image(np.zeros((2, 2), np.float32))
+    algorithm = mgr.algorithm([t] * 3, kp.compile(SUM))
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
+    things = [seq, algorithm, image, t[1:], t, mgr]
+    handles = [[name for name in dir(thing) if name.startswith("vk_")] for thing in things]
+    assert [len(names) for names in handles] == [2, 3, 5, 6, 6, 4]
+    for thing, names in zip(things, handles, strict=True):
+        for name in names:
+            getattr(thing, name)
+    for thing, names in zip(things, handles, strict=True):
+        thing.destroy()
+        for name in names:
+            with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+                getattr(thing, name)()  # vk_queue is a method
+
+
 def test_destroying_in_any_order_and_twice():
     """All orders, on Managers without validation: that one process makes so many is part of the test."""
     gc.collect()

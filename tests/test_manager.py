@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -275,6 +276,23 @@ def test_strict_raises_validation_messages(messages):
         assert caught.value.messages and all(severity == "error" for severity, _, _ in caught.value.messages)
         assert not seq.is_running()
         manager.sequence().record(kp.OpFill([manager.zeros(16)], 1)).eval()
+
+
+def test_messages_of_a_call_that_raises_are_logged_with_it(caplog):
+    vk = pytest.importorskip("vulkan")
+    mgr = kp.Manager(validation=True)
+    t = mgr.tensor([1, 2, 3])
+    with caplog.at_level(logging.ERROR, "kompute_py"):
+        # A message that nothing has fetched yet, as a failing call leaves it.
+        wrong = vk.VkBufferCreateInfo(size=0, usage=vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT)
+        device = vk.ffi.cast("VkDevice", mgr.vk_device)
+        with contextlib.suppress(vk.VkError):
+            vk.vkDestroyBuffer(device, vk.vkCreateBuffer(device, wrong, None), None)
+        assert not caplog.records
+        with pytest.raises(kp.OutOfRangeError):
+            t._native.read(np.zeros(100))
+        assert "VkBufferCreateInfo" in caplog.text
+    mgr.destroy()
 
 
 def test_levels_of_messages(caplog):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.child import run_child
+from tests.drivers import null_control
 
 MEMORY_TYPES = list(kp.MemoryTypes.__members__)
 COUNT = 1000
@@ -355,3 +358,95 @@ def test_declared_uses_may_be_properties(mgr):
 
     mgr.sequence().record(Uses()).eval()
     assert Uses.asked >= 1
+
+
+# -- operations that do not say what they use -------------------------------------------------------------------------------
+
+
+class FillRaw(kp.OpBase):
+    """Fills a tensor through the PyPI package `vulkan`, and declares nothing."""
+
+    def __init__(self, tensor, value):
+        self.tensor, self.value = tensor, value
+
+    def record(self, cmd):
+        import vulkan as vk
+
+        vk.vkCmdFillBuffer(
+            cmd.vk_command_buffer,
+            self.tensor.vk_buffer,
+            self.tensor.vk_offset,
+            self.tensor.vk_size,
+            self.value,
+        )
+
+
+def check_undeclared_work_counts_as_a_user_of_everything():
+    mgr = kp.Manager()
+    target, freed = (mgr.tensor_t(np.zeros(1024, np.uint32)) for _ in range(2))
+    seq = mgr.sequence().record(FillRaw(target, 7)).record(FillRaw(freed, 8))
+    seq.eval_async()
+    used = mgr.memory.used
+    freed.destroy()
+    assert seq.is_running() and mgr.memory.used == used  # the device may be writing it
+    np.testing.assert_array_equal(target.read(), 7)  # waits for the work that may write it
+    seq.eval_await()
+    assert not null_control().violations()
+
+    # Also where nobody calls destroy(), and when the sequence is gone before the work.
+    gone = mgr.tensor_t(np.zeros(1024, np.uint32))
+    kept = Keeps(gone)
+    seq = mgr.sequence().record(kept)
+    seq.eval_async()
+    del kept.tensor, gone
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        del seq, kept
+    gc.collect()
+    mgr.tensor_t(np.ones(1024, np.uint32)).write(np.ones(1024, np.uint32))
+    mgr.destroy()
+    assert not null_control().violations()
+
+
+class Keeps(FillRaw):
+    def __init__(self, tensor):
+        super().__init__(tensor, 9)
+
+
+@pytest.mark.own_driver
+def test_undeclared_work_counts_as_a_user_of_everything():
+    pytest.importorskip("vulkan")
+    run_child(check_undeclared_work_counts_as_a_user_of_everything, driver="null", config="gpu_us=100000")
+
+
+def check_undeclared_work_is_carried_over_to_the_host(memory_type):
+    mgr = kp.Manager()
+    source = mgr.tensor_t(np.arange(1024, dtype=np.uint32), memory_type)
+    target = mgr.tensor_t(np.zeros(1024, np.uint32), memory_type)
+    untouched = mgr.tensor_t(np.arange(1024, dtype=np.uint32), memory_type)
+    seq = mgr.sequence().record(Copy(source, target, False))
+    for value in (3, 4):
+        source.data()[:] = value
+        untouched.data()[0] = value  # what the host wrote meanwhile stays
+        seq.eval()
+        np.testing.assert_array_equal(target.data(), value)
+        assert untouched.data()[:2].tolist() == [value, 1]
+    mgr.destroy()
+    assert not null_control().violations()
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("memory_type", ["host", "deviceAndHost"])
+def test_undeclared_work_is_carried_over_to_the_host(memory_type):
+    """Memory that is not coherent: what the host writes before, and what the commands write, must be flushed and fetched."""
+    pytest.importorskip("vulkan")
+    check = check_undeclared_work_is_carried_over_to_the_host
+    run_child(check, memory_type, driver="null", config="memory=noncoherent")
+
+
+def test_a_recording_names_what_was_destroyed(mgr):
+    a, b = mgr.tensor([1, 2, 3]), mgr.tensor([1, 2, 3, 4])
+    seq = mgr.sequence().record(kp.OpSyncDevice([a])).record(kp.OpSyncLocal([b])).eval()
+    b.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match=r"OpSyncLocal, operation 2 of .*tensor of 16 bytes"):
+        seq.eval()

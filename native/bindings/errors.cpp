@@ -25,7 +25,15 @@ const char* kind_name(ErrorKind kind) {
     return "internal";
 }
 
+// Called before an exception is raised: what the validation layer said belongs to the call that fails.
+PyObject* before_raising = nullptr;
+
 void set_error(const Error& error, const py::object& diagnostics) {
+    if (before_raising) {
+        const auto done = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(before_raising));
+        // The error that is on its way says more.
+        if (!done) PyErr_WriteUnraisable(before_raising);
+    }
     const py::object made =
         py::module_::import("kompute_py.errors")
             .attr("from_native")(kind_name(error.kind()), error.what(), error.vk_result(), diagnostics);
@@ -34,7 +42,11 @@ void set_error(const Error& error, const py::object& diagnostics) {
 
 }  // namespace
 
-void bind_errors(py::module_&) {
+void bind_errors(py::module_& m) {
+    m.def("before_raising", [](const py::function& call) {
+        Py_XDECREF(before_raising);
+        before_raising = py::object(call).release().ptr();
+    });
     py::register_exception_translator([](std::exception_ptr pointer) {
         try {
             if (pointer) std::rethrow_exception(pointer);

@@ -244,6 +244,13 @@ void Device::give_timeline(Point last) noexcept {
     free_timelines_.push_back(last);
 }
 
+void Device::add_undeclared(std::vector<Point>& points, bool held) {
+    for (const auto& queue : queues_)
+        if (const uint64_t value = queue->undeclared()) merge_point(points, {queue.get(), value});
+    if (!held || !gate_.holds()) return;
+    for (const Point& end : gate_.ends(true)) merge_point(points, end);
+}
+
 void Device::wait_idle() {
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();

@@ -104,6 +104,9 @@ public:
     [[nodiscard]] std::vector<Point> submitted() const;
     // That, and the end of all that is held.
     [[nodiscard]] std::vector<Point> unfinished();
+    // Adds the ends of submissions that may use any object, since they do not say what they use; `held`: also of those that wait
+    // at the gate, which the caller must not wait for.
+    void add_undeclared(std::vector<Point>& points, bool held);
     void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 

@@ -48,6 +48,7 @@ uint64_t Gate::submit(const Submission& submission) {
     for (const Point& signal : submission.order.signals) prepared.add_signal(signal);
     for (const Point& end : submission.ends) prepared.add_signal(end);
     const uint64_t value = submission.queue->submit(prepared);
+    if (submission.undeclared) submission.queue->note_undeclared(value);
     for (const Point& signal : submission.order.signals) signal.timeline->promise(signal.value);
     for (const Point& end : submission.ends) end.timeline->promise(end.value);
     return value;

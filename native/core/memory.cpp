@@ -129,6 +129,10 @@ MemoryAllocator::MemoryAllocator(Device& device, const MemoryOptions& options)
     const auto& enabled = device.enabled_extensions();
     has_budget_ =
         std::find(enabled.begin(), enabled.end(), VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) != enabled.end();
+    for (uint32_t type = 0; type < properties_.memoryTypeCount; ++type)
+        if (const auto flags = flags_of(type);
+            (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) && !(flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT))
+            in_place_needs_sync_ = true;
 }
 
 MemoryAllocator::~MemoryAllocator() {
@@ -474,6 +478,44 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) 
     forget_block(*block);
     destroy_block(block);
     std::erase_if(pool.blocks, [&](const auto& other) { return other.get() == block; });
+}
+
+std::vector<VkMappedMemoryRange> MemoryAllocator::in_place() const {
+    std::vector<VkMappedMemoryRange> ranges;
+    if (!in_place_needs_sync_) return ranges;
+    const auto add = [&](const MemoryBlock& block) {
+        if (!block.mapped || (block.flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)) return;
+        VkMappedMemoryRange range{VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE};
+        range.memory = block.memory;
+        range.size = VK_WHOLE_SIZE;
+        ranges.push_back(range);
+    };
+    for (const auto& pools : pools_)
+        for (const MemoryPool pool : {MemoryPool::buffers, MemoryPool::images})
+            for (const auto& block : pools[static_cast<size_t>(pool)].blocks) add(*block);
+    for (const auto& block : adopted_) add(*block);
+    return ranges;
+}
+
+void MemoryAllocator::flush_in_place() {
+    // Under the lock: a block that is freed meanwhile must not be named.
+    const std::lock_guard lock(mutex_);
+    const auto ranges = in_place();
+    if (ranges.empty()) return;
+    check_vk(device_.vk().vkFlushMappedMemoryRanges(device_.handle(), static_cast<uint32_t>(ranges.size()),
+                                                    ranges.data()),
+             "vkFlushMappedMemoryRanges", "memory that an operation may use without saying so");
+}
+
+void MemoryAllocator::invalidate_in_place() {
+    // What the host wrote goes out first: invalidating would drop it.
+    flush_in_place();
+    const std::lock_guard lock(mutex_);
+    const auto ranges = in_place();
+    if (ranges.empty()) return;
+    check_vk(device_.vk().vkInvalidateMappedMemoryRanges(device_.handle(),
+                                                         static_cast<uint32_t>(ranges.size()), ranges.data()),
+             "vkInvalidateMappedMemoryRanges", "memory that an operation may use without saying so");
 }
 
 uint64_t MemoryAllocator::trim() noexcept {

@@ -101,6 +101,11 @@ public:
     // it. It counts as imported: it is the process's memory, not the driver's.
     [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
 
+    // For work that may use any memory: before it, all that the host wrote in place (not to host copies) goes out; after it, all
+    // that the device wrote there comes in. No-ops where memory is coherent.
+    void flush_in_place();
+    void invalidate_in_place();
+
     // Gives the blocks that hold nothing back to the driver; the bytes.
     uint64_t trim() noexcept;
 
@@ -152,6 +157,8 @@ private:
     void relabel(MemoryBlock& block, uint32_t node, const std::string& label);
     void sync_guards(MemoryBlock& block, const Guarded& guarded, bool from_host) noexcept;
 
+    [[nodiscard]] std::vector<VkMappedMemoryRange> in_place() const;
+
     struct Pool {
         std::vector<std::unique_ptr<MemoryBlock>> blocks;
         uint64_t next_size = 0;
@@ -169,6 +176,7 @@ private:
     bool limited_ = false;  // our limit, not the driver, refused last
     // The driver's answer, and what we had reserved then: in between we count ourselves.
     bool has_budget_ = false;
+    bool in_place_needs_sync_ = false;  // some memory that the host sees is not coherent
     std::chrono::steady_clock::time_point budget_time_{};
     uint64_t room_then_[VK_MAX_MEMORY_HEAPS]{};
     uint64_t reserved_then_[VK_MAX_MEMORY_HEAPS]{};

@@ -51,8 +51,9 @@ std::string Object::label() const {
 void Object::require_init(const char* action) const {
     if (is_init()) return;
     const std::string why = device_->is_open() ? "it was destroyed" : "its Manager was destroyed";
-    throw Error(ErrorKind::failed_precondition,
-                std::string("Cannot ") + action + " the " + label() + ": " + why + ". Make a new one");
+    throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
+                                                    (name_.empty() ? detail() : "") + ": " + why +
+                                                    ". Make a new one");
 }
 
 std::vector<Point> Object::pending(bool writers_only) {
@@ -63,6 +64,7 @@ std::vector<Point> Object::pending(bool writers_only) {
     for (const auto& user : users_)
         if (!writers_only || user.stream->writes(user.slot))
             if (const Point point = user.stream->last_point(); point.timeline) merge_point(points, point);
+    device_->add_undeclared(points, false);
     return points;
 }
 
@@ -72,6 +74,7 @@ void Object::hold_back(bool writers_only, std::vector<Point>& points) {
     for (const auto& user : users_)
         if (!writers_only || user.stream->writes(user.slot))
             if (const Point point = user.stream->hold_back(); point.timeline) merge_point(points, point);
+    device_->add_undeclared(points, false);
 }
 
 void Object::let_go(bool writers_only) noexcept {
@@ -92,6 +95,7 @@ void Object::destroy() {
         for (const auto& user : users_)
             if (const Point point = user.stream->make_stale(); point.timeline) merge_point(points, point);
     }
+    device_->add_undeclared(points, true);
     device_->forget(*this);
     release(std::move(points));
 }
@@ -105,6 +109,7 @@ void Object::finalize() noexcept {
     if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
     try {
         // Streams that are gone may have left work in flight; recordings that live hold a reference, so there are none.
+        device_->add_undeclared(left_behind_, true);
         release(std::move(left_behind_));
     } catch (...) {
         // Out of host memory while noting what to free later: it leaks until the device goes.

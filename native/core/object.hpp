@@ -3,7 +3,8 @@
 // Lifetime. A recording owns references to all that it uses, so an object that nobody holds is not in use by the GPU: its
 // destructor frees at once. destroy() is the other way out: it frees what the object holds while recordings still refer to
 // it. Those recordings go stale (their next eval raises and names the object), and what is in flight delays the release
-// through the retire list.
+// through the retire list. Work with an operation that does not say what it uses (a custom one, or a shader that follows
+// addresses) counts as a user of every object, both ways out.
 #pragma once
 
 #include "queue.hpp"
@@ -46,6 +47,8 @@ public:
     [[nodiscard]] std::string name_copy() const;
     // "tensor 'weights'" or "tensor": how messages call it.
     [[nodiscard]] std::string label() const;
+    // What tells an object with no name from others: "" or " of 12 bytes".
+    [[nodiscard]] virtual std::string detail() const { return {}; }
     // Throws Error(failed_precondition) that names the object when it was destroyed.
     void require_init(const char* action) const;
 

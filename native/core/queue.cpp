@@ -70,4 +70,9 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     return value;
 }
 
+void Queue::note_undeclared(uint64_t value) noexcept {
+    uint64_t known = undeclared_.load(std::memory_order_relaxed);
+    while (known < value && !undeclared_.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}
+}
+
 }  // namespace kp

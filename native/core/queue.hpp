@@ -45,6 +45,9 @@ public:
     uint64_t submit(PreparedSubmit& submission);
 
     [[nodiscard]] uint64_t submitted() const noexcept { return promised(); }
+    // The last submission so far with an operation that does not say what it uses, and so may use anything; 0: none.
+    [[nodiscard]] uint64_t undeclared() const noexcept { return undeclared_.load(std::memory_order_acquire); }
+    void note_undeclared(uint64_t value) noexcept;
     [[nodiscard]] VkQueue handle() const noexcept { return handle_; }
     [[nodiscard]] uint32_t family() const noexcept { return family_; }
     [[nodiscard]] uint32_t index() const noexcept { return index_; }
@@ -57,6 +60,7 @@ private:
     uint32_t index_;
     uint32_t timestamp_bits_;
     std::mutex mutex_;
+    std::atomic<uint64_t> undeclared_{0};
 };
 
 }  // namespace kp

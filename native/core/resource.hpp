@@ -41,6 +41,7 @@ public:
     [[nodiscard]] uint64_t nbytes() const noexcept { return nbytes_; }
     [[nodiscard]] MemoryType memory_type() const noexcept { return memory_type_; }
     void set_name(const std::string& name) override;
+    [[nodiscard]] std::string detail() const override { return " of " + std::to_string(nbytes_) + " bytes"; }
     // Bytes of the contents, on the device and in a host copy that exists.
     [[nodiscard]] uint64_t held_bytes() const noexcept;
 

@@ -113,6 +113,11 @@ Point Stream::hold_back() noexcept {
 
 std::vector<std::weak_ptr<Resource>> Stream::written_in_place() {
     std::vector<std::weak_ptr<Resource>> result;
+    if (undeclared_) {
+        for (auto& resource : device().resources())
+            if (resource->needs_refresh()) result.push_back(std::move(resource));
+        return result;
+    }
     const std::lock_guard lock(device().graph_mutex());
     for (const auto& planned : plan_.objects()) {
         const ObjectKind kind = planned.object->kind();
@@ -184,7 +189,16 @@ void Stream::build() {
     {
         const std::lock_guard lock(device().graph_mutex());
         // Whoever destroys waits for the lock: what is there now stays while the plan is made.
-        for (const auto& operation : operations_) operation->check();
+        for (size_t i = 0; i < operations_.size(); ++i) {
+            try {
+                operations_[i]->check();
+            } catch (const Error& error) {
+                throw Error(error.kind(),
+                            operations_[i]->name() + ", operation " + std::to_string(i + 1) + " of the " +
+                                label() + ": " + error.what(),
+                            error.vk_result());
+            }
+        }
         stale_.store(false, std::memory_order_seq_cst);
         plan();
         check_mappings();
@@ -221,6 +235,10 @@ void Stream::register_users() {
         for (Stream* other : device().built_streams())
             if (undeclared_ || other->undeclared_) order_with(*other);
         device().built_streams().push_back(this);
+        std::vector<Point> points;
+        device().add_undeclared(points, false);
+        for (const auto& point : points)
+            if (point.timeline != queue_) merge_point(inherited_, point);
     }
     for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
         auto& planned = plan_.objects()[slot];

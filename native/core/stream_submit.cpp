@@ -75,6 +75,8 @@ void Stream::check_interference() {
 }
 
 void Stream::flush() const {
+    if (undeclared_) [[unlikely]]
+        device().memory().flush_in_place();
     const auto& ranges = plan_.flushes();
     if (ranges.empty()) return;
     check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), static_cast<uint32_t>(ranges.size()),
@@ -110,6 +112,8 @@ bool Stream::submit() {
             if (fit_to_submit()) [[likely]] {
                 flush();
                 note_submitted(queue_->submit(submission_));
+                if (undeclared_) [[unlikely]]
+                    queue_->note_undeclared(last_point().value);
                 return true;
             }
         }
@@ -268,6 +272,7 @@ void Stream::check_mappings() {
 void Stream::finish() {
     // Another thread may have collected the same submission a moment ago.
     if (!running_.exchange(false, std::memory_order_acq_rel)) return;
+    if (undeclared_) device().memory().invalidate_in_place();
     if (plan_.invalidates().empty()) return;
     std::vector<std::shared_ptr<Object>> written;
     {
