@@ -164,6 +164,19 @@ def test_capabilities_and_features_are_named(generous):
     (finding,) = kp.check(atomic, poorer(generous, features=without))
     assert "shaderBufferFloat32AtomicAdd" in str(finding) and "VK_EXT_shader_atomic_float" in str(finding)
 
+    # The capability stands for atomics anywhere; a device may have them in buffers alone.
+    without = {
+        name: has and name != "shaderSharedFloat32AtomicAdd" for name, has in generous["features"].items()
+    }
+    buffers_only = poorer(generous, features=without)
+    assert kp.check(atomic, buffers_only) == []
+    shared = atomic.replace("void main", "shared float s;\nvoid main").replace(
+        "atomicAdd(a[0]", "atomicAdd(s"
+    )
+    (finding,) = kp.check(shared, buffers_only)
+    assert finding[:2] == ("feature", "shaderSharedFloat32AtomicAdd")
+    assert "'shaderSharedFloat32AtomicAdd' of the extension VK_EXT_shader_atomic_float" in str(finding)
+
 
 def test_versions(generous):
     spirv = kp.compile(PLAIN, target="vulkan1.3")

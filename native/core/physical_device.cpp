@@ -44,7 +44,8 @@ namespace {
 #define KP_ATOMIC_FLOAT2_FEATURES(X) \
     X(shaderBufferFloat16Atomics) X(shaderBufferFloat16AtomicAdd) X(shaderBufferFloat16AtomicMinMax) \
     X(shaderBufferFloat32AtomicMinMax) X(shaderBufferFloat64AtomicMinMax) \
-    X(shaderSharedFloat32AtomicMinMax) X(shaderSharedFloat64AtomicMinMax)
+    X(shaderSharedFloat16Atomics) X(shaderSharedFloat16AtomicAdd) X(shaderSharedFloat16AtomicMinMax) \
+    X(shaderSharedFloat32AtomicMinMax) X(shaderSharedFloat64AtomicMinMax) X(shaderImageFloat32AtomicMinMax)
 #define KP_SHADER_CLOCK_FEATURES(X) \
     X(shaderSubgroupClock) X(shaderDeviceClock)
 // clang-format on

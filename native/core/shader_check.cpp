@@ -11,7 +11,8 @@
 namespace kp {
 namespace {
 
-// A capability that needs any one of these features; an empty name means that Vulkan 1.2 always has it.
+// A capability that needs any one of these features. Which one, where they are about atomics, is for what the code does to
+// say: see spirv_atomics.
 struct CapabilityNeed {
     uint32_t capability;
     const char* feature;
@@ -24,6 +25,7 @@ constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilityInt8, "shaderInt8"},
     {spv::CapabilityFloat16, "shaderFloat16"},
     {spv::CapabilityInt64Atomics, "shaderBufferInt64Atomics"},
+    {spv::CapabilityInt64Atomics, "shaderSharedInt64Atomics"},
     {spv::CapabilityStorageBuffer16BitAccess, "storageBuffer16BitAccess"},
     {spv::CapabilityUniformAndStorageBuffer16BitAccess, "uniformAndStorageBuffer16BitAccess"},
     {spv::CapabilityStoragePushConstant16, "storagePushConstant16"},
@@ -63,9 +65,12 @@ constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilityAtomicFloat64AddEXT, "shaderBufferFloat64AtomicAdd"},
     {spv::CapabilityAtomicFloat64AddEXT, "shaderSharedFloat64AtomicAdd"},
     {spv::CapabilityAtomicFloat16AddEXT, "shaderBufferFloat16AtomicAdd"},
+    {spv::CapabilityAtomicFloat16AddEXT, "shaderSharedFloat16AtomicAdd"},
     {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderBufferFloat16AtomicMinMax"},
+    {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderSharedFloat16AtomicMinMax"},
     {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderBufferFloat32AtomicMinMax"},
     {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderSharedFloat32AtomicMinMax"},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderImageFloat32AtomicMinMax"},
     {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderBufferFloat64AtomicMinMax"},
     {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderSharedFloat64AtomicMinMax"},
     {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
@@ -113,6 +118,14 @@ constexpr CapabilityExtension extensions_of[] = {
     {spv::CapabilityAtomicFloat64MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
     {spv::CapabilityShaderClockKHR, VK_KHR_SHADER_CLOCK_EXTENSION_NAME},
 };
+
+// " of the extension ...", where the feature comes with one.
+std::string extension_of_atomics(const std::string& feature) {
+    if (feature.find("Float") == std::string::npos) return "";
+    const bool second = feature.find("Float16") != std::string::npos || feature.ends_with("MinMax");
+    return std::string(" of the extension ") +
+           (second ? VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME : VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+}
 
 // "" when the host runs shaders that declare the capability, else what is missing.
 std::string missing_for(uint32_t capability, const ShaderHost& host) {
@@ -242,6 +255,14 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
         if (need.empty()) continue;
         const std::string name = capability_name(capability);
         found.push_back({FindingKind::capability, name, need, {}, name + " needs " + need});
+    }
+    for (const std::string& feature : info.atomic_features) {
+        const bool known = std::any_of(found.begin(), found.end(), [&](const Finding& finding) {
+            return finding.message.find("'" + feature + "'") != std::string::npos;
+        });
+        if (known || host.has(feature)) continue;
+        const std::string need = "the device feature '" + feature + "'" + extension_of_atomics(feature);
+        found.push_back({FindingKind::feature, feature, need, {}, "The shader's atomics need " + need});
     }
     return found;
 }

@@ -102,6 +102,7 @@ public:
     std::unordered_map<uint32_t, std::string> instruction_sets;  // id -> name of an extended instruction set
 
     [[nodiscard]] const Function* function(uint32_t id) const;
+    [[nodiscard]] const std::vector<Function>& functions() const noexcept { return functions_; }
 
     // The module's promise: every id is below it. Throws for one that is not.
     void check_bound(uint32_t id) const {

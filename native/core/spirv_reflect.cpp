@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "spirv_access.hpp"
+#include "spirv_atomics.hpp"
 #include "spirv_constants.hpp"
 #include "spirv_layout.hpp"
 #include "spirv_module.hpp"
@@ -155,6 +156,7 @@ ShaderInfo Reflector::reflect() {
     set_local_size(info);
     info.capabilities = module_.capabilities;
     info.extensions = module_.extensions;
+    info.atomic_features = spirv::atomic_features(module_);
     info.shared_bytes = shared_bytes();
     info.physical_storage_buffer = access_.reads_physical() || access_.writes_physical();
     info.physical_storage_writes = access_.writes_physical();

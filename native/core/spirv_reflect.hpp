@@ -108,6 +108,7 @@ struct ShaderInfo {
     std::array<std::optional<uint32_t>, 3> local_size_spec_id;  // constant_id that sets it, where one does
     std::vector<uint32_t> capabilities;                         // SpvCapability
     std::vector<std::string> extensions;
+    std::vector<std::string> atomic_features;  // that its atomics need, of any function
     uint64_t shared_bytes = 0;             // Workgroup storage used by the call tree
     bool physical_storage_buffer = false;  // accesses memory through buffer references
     bool physical_storage_writes = false;
