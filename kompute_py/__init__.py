@@ -49,7 +49,8 @@ from .fence import Fence
 from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from .image import Image, OpCopyRegion
 from .interop import from_dlpack
-from .kernel import Kernel, OpKernel
+from .kernel import Kernel
+from .kernel_operation import OpKernel
 from .manager import Manager, alive, manager
 from .mapping import Mapping
 from .memory import Memory

@@ -119,6 +119,10 @@ class Context:
     ) -> Sampler: ...
     def shader(self, spirv: bytes) -> Shader:
         """The module of these bytes: validated and checked against the device once, then found again by content."""
+    def check_pipeline(
+        self, shader: Shader, spec_constants: bytes, spec_map: Sequence[tuple[int, int, int]]
+    ) -> None:
+        """Raises what making an algorithm of the shader would: sizes beyond limits, a driver that fails to compile it."""
     def algorithm(
         self,
         shader: Shader,
@@ -341,9 +345,10 @@ def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) 
 def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
 
 class BoundDispatch(Operation):
-    """A dispatch whose groups and push constants can change; what holds it is built anew at its next submission."""
+    """A dispatch whose groups, push constants and algorithm can change; what holds it is built anew at its next submission."""
 
     def set(self, groups: tuple[int, int, int], push_constants: bytes) -> None: ...
+    def replace(self, algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> None: ...
 
 def op_bound_dispatch(
     algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes

@@ -22,12 +22,27 @@ _LEVELS = {"error": 40, "warning": 30, "info": 20}
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def warn(message: str) -> None:
-    """A KomputeWarning at the line outside of this package that led here, however deep the call is."""
-    level, frame = 2, sys._getframe(1)
+def outside() -> int:
+    """The `stacklevel` for `warnings.warn` at which the caller names the line outside of this package that led to it."""
+    level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, KomputeWarning, stacklevel=level)
+    return level
+
+
+def warn(message: str, again: bool = False) -> None:
+    """A KomputeWarning at the line outside of this package that led here, however deep the call is.
+
+    Python shows what it has shown for the same line only once; with `again` it does not look at that.
+    """
+    level = outside()
+    if not again:
+        warnings.warn(message, KomputeWarning, stacklevel=level)
+        return
+    frame = sys._getframe(level - 1)
+    warnings.warn_explicit(
+        message, KomputeWarning, frame.f_code.co_filename, frame.f_lineno, registry={}, source=None
+    )
 
 
 class ValidationError(InternalError):

@@ -195,6 +195,8 @@ class ShaderCompileError(InvalidArgumentError):
     ) -> None:
         super().__init__(message, vk_result=vk_result)
         self.diagnostics: list[Diagnostic] = list(diagnostics)
+        # (path, digest of what was there, or b"") of the files that it was about: what a watched kernel goes on watching.
+        self._sought: list[tuple[str, bytes]] = []
 
     def format(self, color: bool | None = None) -> str:
         """The text, with the colours of a terminal: `color` True or False, or None for where stderr is a terminal that
@@ -246,14 +248,19 @@ def from_native(
     message: str,
     vk_result: int = 0,
     diagnostics: Iterable[Diagnostic | tuple[str, int, int, str, str, str]] = (),
+    sought: Iterable[tuple[str, bytes | None]] = (),
 ) -> KomputeError:
     """The exception for a native error; the bindings raise it.
 
     `kind` is the name of a kp::ErrorKind. `diagnostics` are those of a shader_compile error, as
-    `Diagnostic` or as tuples of its fields.
+    `Diagnostic` or as tuples of its fields; `sought` are the places where it looked for includes, with what was there.
     """
     cls = _BY_KIND.get(kind, InternalError)
     if issubclass(cls, ShaderCompileError):
         listed = [d if isinstance(d, Diagnostic) else Diagnostic(*d) for d in diagnostics]
-        return cls(message, vk_result=vk_result, diagnostics=listed)
+        error = cls(message, vk_result=vk_result, diagnostics=listed)
+        from .shader_cache import marks
+
+        error._sought = marks(sought)
+        return error
     return cls(message, vk_result=vk_result)

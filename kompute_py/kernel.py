@@ -10,7 +10,7 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +18,13 @@ import numpy as np
 from . import _native
 from .algorithm import made_by, to_groups
 from .constants import NO_SPECIALIZATION, Specialization
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .fence import Fence
 from .kernel_calls import Call, Forget, check_argument, fast_key, flat, several, upload
+from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .memory import Memory
-from .operations import OpBase
 from .reflection import plan_of
+from .reload import Reloader, not_in_a_file, reloader_for
 from .sampler import Bindable, Sampler
 from .shader_module import ShaderModule
 from .signature import MISSING, Parameter, Signature
@@ -34,73 +35,6 @@ if TYPE_CHECKING:
 _EMPTY: Mapping[str, Any] = {}
 _MOST_CALLS = 64  # recorded calls that a kernel keeps
 _MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
-
-
-class OpKernel(OpBase):
-    """A kernel with its arguments bound, to be recorded: made by ``kernel.bind(...)``.
-
-    `set` changes push constants and the grid; every recording that holds it runs the new values at its next evaluation.
-    """
-
-    __slots__ = ("_groups", "_kernel", "_members", "_memories", "_native", "_push")
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        memories: tuple[Memory, ...],
-        groups: tuple[int, int, int],
-        members: dict[str, Any],
-    ) -> None:
-        self._kernel = kernel
-        self._memories = memories
-        self._members = members
-        self._groups = groups
-        self._push = kernel._pack(members)
-        self._native: Any = kernel._dispatch(memories, groups, self._push)
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel."""
-        return self._kernel
-
-    @property
-    def groups(self) -> tuple[int, int, int]:
-        """Workgroups that run in x, y, z."""
-        return self._groups
-
-    @property
-    def push_constants(self) -> dict[str, Any]:
-        """The values of the push constants by name."""
-        return dict(self._members)
-
-    def set(
-        self,
-        *,
-        grid: Any = None,
-        groups: Any = None,
-        push: Mapping[str, Any] = _EMPTY,
-        **members: Any,
-    ) -> OpKernel:
-        """Changes push constants, and with `grid` (invocations) or `groups` (workgroups) how many run. Returns itself.
-
-        What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the operation.
-        Raises InvalidArgumentError for unknown names or values that do not fit; nothing has changed then.
-        """
-        kernel = self._kernel
-        known = kernel.signature.push.names if kernel.signature.push is not None else ()
-        for name in (*push, *members):
-            if name not in known:
-                raise kernel.signature._unknown(kernel.name, name, known, "push constant")
-        values = {**self._members, **push, **members}
-        packed = kernel._pack(values)
-        count = self._groups if grid is None and groups is None else kernel._count(grid, groups, ())
-        self._native.set(count, packed)
-        self._members, self._groups, self._push = values, count, packed
-        return self
-
-    def __repr__(self) -> str:
-        values = "".join(f" {name}={value!r}" for name, value in self._members.items())
-        return f"<kp.OpKernel {self._kernel.name} groups={self._groups}{values}>"
 
 
 class Kernel:
@@ -132,6 +66,11 @@ class Kernel:
     stay there: ``t.read()``, or record `bind` between OpSyncDevice and OpSyncLocal. `submit` does not block.
 
     One kernel can be called from several threads; the calls run one after the other.
+
+    **Files.** A kernel made with ``watch=True`` looks at its file, and at all that this includes, whenever it is called or a
+    sequence that holds one of its operations is evaluated (about a microsecond for each file), and goes on with the new
+    version. An edit that does not work changes nothing: it is a KomputeWarning, once, and `error` holds it. `reload` takes the
+    new version by hand.
     """
 
     __slots__ = (
@@ -140,9 +79,11 @@ class Kernel:
         "_fast",
         "_local_size",
         "_lock",
+        "_look",
         "_manager",
         "_module",
         "_native",
+        "_reloader",
         "_scratch",
         "_signature",
         "_special",
@@ -158,9 +99,13 @@ class Kernel:
         source: Any,
         *,
         name: str | None = None,
+        watch: bool = False,
         stacklevel: int = 2,
         **options: Any,
     ) -> None:
+        dirs = options.get("include_dirs")
+        if isinstance(dirs, Iterable) and not isinstance(dirs, (str, bytes)):
+            options["include_dirs"] = list(dirs)  # to be read again
         module = ShaderModule(
             source,
             name=name,
@@ -169,7 +114,9 @@ class Kernel:
         )
         native = manager._native.shader(module.to_spirv())
         plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
-        self._setup(manager, module, native, NO_SPECIALIZATION, {}, {})
+        reloader = reloader_for(manager, source, options, module, watch)
+        look = reloader.look if reloader is not None and watch else None
+        self._setup(manager, module, native, NO_SPECIALIZATION, {}, {}, reloader, look)
 
     def _setup(
         self,
@@ -179,6 +126,8 @@ class Kernel:
         special: Specialization,
         values: dict[str | int, Any],
         specialized: dict[str, Kernel],
+        reloader: Reloader | None,
+        look: Callable[[], None] | None,
     ) -> None:
         self._manager = manager
         self._module = module
@@ -191,11 +140,15 @@ class Kernel:
         """What errors, validation messages and profiles call it."""
         self._local_size = _local_size(module.signature, special)
         self._watch = manager._watch
-        self._lock = threading.RLock()
+        self._reloader = reloader
+        self._look = look  # of watched kernels: takes the files' new version
+        self._lock = threading.RLock() if reloader is None else reloader.lock
         self._calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
         # Exactly repeated calls: (ids of positional arguments, keywords) -> what was prepared for them.
         self._fast: dict[Any, tuple[Call, tuple[int, int, int], bytes]] = {}
         self._scratch: OrderedDict[tuple[Any, ...], Memory] = OrderedDict()
+        if reloader is not None:
+            reloader.add(self)
         if self._watch is not None:
             self._watch()
 
@@ -214,6 +167,8 @@ class Kernel:
         kind, push constants out of range, a grid of zero or beyond the device's limits; ArgumentTypeError for objects of wrong
         types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
+        if self._look is not None:
+            self._look()
         key = fast_key(args, keywords)
         with self._lock:
             found = self._fast.get(key) if key is not None else None
@@ -246,7 +201,7 @@ class Kernel:
             if parameter.written:
                 results.append((array, memory))
         bound = self._checked(memories)
-        count = self._count(grid, groups, bound)
+        _, count = self._extent(grid, groups, bound)
         push = self._pack(members)
         call = self._recorded(bound, count, push)
         call.prepare(count, push)
@@ -284,6 +239,8 @@ class Kernel:
         Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Nothing is
         uploaded: record OpSyncDevice. Raises what a call raises.
         """
+        if self._look is not None:
+            self._look()
         grid, groups, values, members = self._resolve(args, keywords)
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
@@ -294,7 +251,12 @@ class Kernel:
                     "contents every evaluation then uses"
                 )
         bound = self._checked(values)
-        return OpKernel(self, bound, self._count(grid, groups, bound), members)
+        kind = OpKernel if self._look is None else OpWatchedKernel
+        with self._lock:
+            operation = kind(self, bound, *self._extent(grid, groups, bound), members)
+            if self._reloader is not None:
+                self._reloader.add_operation(operation)
+        return operation
 
     def _resolve(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -352,7 +314,10 @@ class Kernel:
         memory.write(array)
         return array, memory
 
-    def _count(self, grid: Any, groups: Any, bound: tuple[Any, ...]) -> tuple[int, int, int]:
+    def _extent(
+        self, grid: Any, groups: Any, bound: tuple[Any, ...]
+    ) -> tuple[tuple[int, int, int] | None, tuple[int, int, int]]:
+        """(invocations, or None where workgroups are given; workgroups)."""
         if grid is not None and groups is not None:
             raise InvalidArgumentError(
                 f"{self.name}: give grid (invocations) or groups (workgroups), not both"
@@ -363,7 +328,7 @@ class Kernel:
                 raise InvalidArgumentError(f"{self.name}: groups is {groups!r}; at least 1 workgroup runs")
             count = (given[0], given[1] or 1, given[2] or 1)
             self._manager._check_groups(count, f"{self.name}: groups {groups!r}")
-            return count
+            return None, count
         if grid is None:
             x, y, z = self._default_grid(bound)
         else:
@@ -372,11 +337,16 @@ class Kernel:
                 raise InvalidArgumentError(
                     f"{self.name}: grid is {grid!r}; it counts invocations, at least 1"
                 )
-        i, j, k = self._local_size
-        count = (-(-x // i), -(-max(y, 1) // j), -(-max(z, 1) // k))
-        self._manager._check_groups(
-            count, f"{self.name}: grid {(x, max(y, 1), max(z, 1))} with local size {self._local_size}"
-        )
+        extent = (x, max(y, 1), max(z, 1))
+        return extent, self._groups_of(extent, self._local_size)
+
+    def _groups_of(
+        self, extent: tuple[int, int, int], local_size: tuple[int, int, int]
+    ) -> tuple[int, int, int]:
+        x, y, z = extent
+        i, j, k = local_size
+        count = (-(-x // i), -(-y // j), -(-z // k))
+        self._manager._check_groups(count, f"{self.name}: grid {extent} with local size {local_size}")
         return count
 
     def _default_grid(self, bound: tuple[Any, ...]) -> tuple[int, int, int]:
@@ -404,8 +374,14 @@ class Kernel:
         push = self._signature.push
         return b"" if push is None else push.pack(members, self.name)
 
-    def _dispatch(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> Any:
-        """The native operation."""
+    def _algorithm(
+        self,
+        bound: tuple[Any, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+        shader: _native.Shader,
+        special: Specialization,
+    ) -> _native.Algorithm:
         arguments = []
         for parameter, given in zip(self._signature.parameters, bound, strict=True):
             if given is MISSING:
@@ -421,9 +397,16 @@ class Kernel:
                 )
                 arguments.append((parameter.set, parameter.binding, element, memory, sampler))
         algorithm = self._manager._native.algorithm(
-            self._native, arguments, groups, self._special.data, self._special.entries, push
+            shader, arguments, groups, special.data, special.entries, push
         )
         algorithm.name = self.name
+        return algorithm
+
+    def _dispatch(
+        self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes
+    ) -> _native.BoundDispatch:
+        """The native operation."""
+        algorithm = self._algorithm(bound, groups, push, self._native, self._special)
         return _native.op_bound_dispatch(algorithm, groups, push)
 
     def _recorded(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> Call:
@@ -463,16 +446,63 @@ class Kernel:
             return self
         values: dict[str | int, Any] = dict(self._values)
         values.update(constants)
+        if self._look is not None:
+            self._look()
         special = self._signature.spec.pack(values)
-        # By id, whatever the order in which they were given.
-        key = repr(sorted((identity, special.data[at : at + size]) for identity, at, size in special.entries))
+        # Whatever the order in which they were given. By name: an edit may number them anew.
+        names = {c["id"]: c["name"] for c in self._signature.spec_constants}
+        key = repr(sorted((names[i], special.data[at : at + size]) for i, at, size in special.entries))
         with self._lock:
             found = self._specialized.get(key)
             if found is None:
                 found = Kernel.__new__(Kernel)
-                found._setup(self._manager, self._module, self._native, special, values, self._specialized)
+                found._setup(
+                    self._manager,
+                    self._module,
+                    self._native,
+                    special,
+                    values,
+                    self._specialized,
+                    self._reloader,
+                    self._look,
+                )
                 self._specialized[key] = found
         return found
+
+    # -- other versions ------------------------------------------------------------------------------------------------
+
+    @property
+    def error(self) -> KomputeError | None:
+        """What is wrong with the kernel's file since it was last looked at: a ShaderCompileError, an InvalidArgumentError where
+        the bindings are others, UnimplementedError where the device lacks something. None where all is well: what runs is
+        what the file says.
+        """
+        return self._reloader.error if self._reloader is not None else None
+
+    def reload(self) -> bool:
+        """Compiles the file again and goes on with the result: this kernel, all that `specialize` made of the same file, and
+        what is recorded of them, at its next evaluation. Grids are kept, and groups follow the new local size.
+
+        Returns whether the shader is another. Raises ShaderCompileError where it does not compile, InvalidArgumentError where
+        its bindings are others or what is recorded does not fit it, UnimplementedError where the device lacks what it needs,
+        NotFoundError for a missing file (the last version goes on then, and `error` has the exception), and
+        FailedPreconditionError for a kernel that was not made from a file.
+        """
+        if self._reloader is None:
+            raise not_in_a_file(self.name)
+        return self._reloader.reload()
+
+    def _prepare_version(self, module: ShaderModule, native: _native.Shader) -> Version:
+        """This kernel with another module. Raises where it does not fit, and changes nothing."""
+        special = module.signature.spec.pack(self._values) if self._values else NO_SPECIALIZATION
+        self._manager._native.check_pipeline(native, special.data, special.entries)
+        return Version(module, native, special, _local_size(module.signature, special))
+
+    def _take_version(self, version: Version) -> None:
+        self._module, self._native, self._special, self._local_size = version
+        self._signature = version.module.signature
+        self._calls.clear()
+        self._fast.clear()
 
     # -- what it is ----------------------------------------------------------------------------------------------------
 

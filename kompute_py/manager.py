@@ -407,17 +407,20 @@ class Manager:
         """A Sequence on one of the Manager's queues. See `kp.Sequence` for the arguments and what is raised."""
         return Sequence(self, queue_index, total_timestamps, timestamps=timestamps)
 
-    def kernel(self, source: Any, **options: Any) -> Kernel:
+    def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
         """A Kernel: a shader that is called like a function.
 
         `source` is GLSL or HLSL text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or any object with ``to_spirv()``.
         Options: `name`, and what `kp.compile` takes (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
         `target`), and `includes`, texts by name that ``#include`` finds before any file.
 
+        With `watch` the kernel, and what is recorded of it, goes on with the new version when the file or one that it includes
+        changes (see `Kernel`).
+
         Raises ShaderCompileError where the source does not compile, InvalidArgumentError for what is no SPIR-V or an unknown
         option, UnimplementedError where the device lacks what the shader needs, NotFoundError for a path with no file.
         """
-        return Kernel(self, source, **options, stacklevel=3)
+        return Kernel(self, source, watch=watch, **options, stacklevel=3)
 
     def semaphore(self, initial: int = 0) -> Semaphore:
         """A Semaphore, a counter for orders between submissions and the host, that begins at `initial`."""

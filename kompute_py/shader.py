@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from .errors import ArgumentTypeError, InvalidArgumentError, KomputeWarning, NotFoundError
-from .shader_cache import CachedShader, compiler_key, pack, shader_cache
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeWarning, NotFoundError, ShaderCompileError
+from .shader_cache import CachedShader, compiler_key, digest, marks, pack, shader_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,8 @@ class _Compiled(NamedTuple):
     spirv: bytes
     files: list[str]
     """The files that the result was made from: the source's own and all that it includes."""
+    sought: list[tuple[str, bytes]]
+    """All paths whose change would change the result, with the digest of what was there; b"" for nothing."""
 
 
 def compile(
@@ -151,16 +153,17 @@ def _compile(
 
     path = _path_of(source)
     if path is None:
-        text, name, files = _encoded("the source", str(source)), b"<source>", []
+        text, name, files, sought = _encoded("the source", str(source)), b"<source>", [], []
     else:
         text, name, files = _read(path), os.fsencode(path), [str(path)]
+        sought = [(str(path), digest(text))]
         suffix = path.suffix.lower()
         if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
             if language is not None or macros or includes:
                 raise InvalidArgumentError(
                     f"{path} is SPIR-V already: language, defines and includes cannot apply to it"
                 )
-            return _Compiled(_module(path, text, target), files)
+            return _Compiled(_module(path, text, target), files, sought)
         language = language or _SUFFIXES.get(suffix)
     request = _Request(
         text,
@@ -180,11 +183,15 @@ def _compile(
         bool(hlsl_16bit_types),
         _bases(register_bases or {}),
     )
-    compiled = _cached(request) if cache else _run(request)[0]
+    try:
+        compiled = _cached(request) if cache else _run(request)[0]
+    except ShaderCompileError as error:
+        error._sought = [*sought, *error._sought]
+        raise
     for file, line, column, _, message, _ in compiled.warnings:
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
-    return _Compiled(compiled.spirv, files + compiled.included)
+    return _Compiled(compiled.spirv, files + compiled.included, [*sought, *compiled.sought])
 
 
 COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
@@ -238,7 +245,7 @@ class _Request(NamedTuple):
 def _run(request: _Request) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
     """The compiler's result, and where it looked for includes."""
     spirv, found, included, probes = _native.compile(*request)
-    return CachedShader(spirv, found, included), probes
+    return CachedShader(spirv, found, included, marks(probes)), probes
 
 
 def _cached(request: _Request) -> CachedShader:

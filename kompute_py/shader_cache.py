@@ -53,6 +53,8 @@ class CachedShader(NamedTuple):
     warnings: Warnings
     included: list[str]
     """The files that it included."""
+    sought: Sequence[tuple[str, bytes]] = ()
+    """Every path where an include was sought, with the digest of what was there; b"" for nothing."""
 
 
 class CacheEntry(NamedTuple):
@@ -118,10 +120,10 @@ class ShaderCache:
             with open(path, "rb") as file:
                 content = file.read()
                 stale = time.time() - os.fstat(file.fileno()).st_mtime > _TOUCH_AFTER
-            shader, probes = _decode(content)
+            shader = _decode(content)
         except (OSError, ValueError):
             return None
-        if not all(_unchanged(place, expected) for place, expected in probes):
+        if not all(_unchanged(place, expected) for place, expected in shader.sought):
             return None
         if stale:
             try:
@@ -250,10 +252,15 @@ def _to_size(text: str) -> int:
     return int(number) << _UNITS[unit]
 
 
+def marks(probes: Iterable[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
+    """The digests of what the compiler found at the paths where it sought includes."""
+    return [(path, b"" if content is None else digest(content)) for path, content in probes]
+
+
 def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str) -> bytes:
     places = []
-    for path, content in probes:
-        places += [os.fsencode(path), b"" if content is None else digest(content)]
+    for path, mark in marks(probes):
+        places += [os.fsencode(path), mark]
     fields = []
     for file, line, column, severity, message, source_line in shader.warnings:
         numbers = struct.pack("<QQ", line, column)
@@ -283,7 +290,7 @@ def _parts(content: bytes) -> list[bytes]:
     return parts
 
 
-def _decode(content: bytes) -> tuple[CachedShader, list[tuple[str, bytes]]]:
+def _decode(content: bytes) -> CachedShader:
     _, spirv, included, places, fields = _parts(content)
     listed = unpack(places)
     found: Warnings = []
@@ -292,8 +299,8 @@ def _decode(content: bytes) -> tuple[CachedShader, list[tuple[str, bytes]]]:
         line, column = struct.unpack("<QQ", texts[i])
         file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
         found.append((file, line, column, severity, message, source_line))
-    shader = CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)])
-    return shader, [(os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True)]
+    sought = [(os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True)]
+    return CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)], sought)
 
 
 def _unchanged(path: str, expected: bytes) -> bool:

@@ -32,7 +32,7 @@ class ShaderModule:
     anything else.
     """
 
-    __slots__ = ("_reflection", "_signature", "_spirv", "files", "language", "name")
+    __slots__ = ("_reflection", "_signature", "_sought", "_spirv", "files", "language", "name")
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class ShaderModule:
                 )
         self.files: tuple[str, ...] = ()
         """The files that it was made from: the source's own and all that it includes."""
+        self._sought: list[tuple[str, bytes]] = []  # the files whose change would change it, with digests
         self.language: str | None = None
         """"glsl" or "hlsl" where it was compiled, else None."""
         path = None
@@ -71,6 +72,7 @@ class ShaderModule:
             )
             spirv = compiled.spirv
             self.files = tuple(compiled.files)
+            self._sought = compiled.sought
             binary = path is not None and path.suffix.lower() in (".spv", ".spvasm")
             self.language = None if binary else language or ("hlsl" if _is_hlsl(path) else "glsl")
         else:

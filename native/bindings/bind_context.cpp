@@ -235,6 +235,14 @@ void bind_context(py::module_& m) {
                  const py::gil_scoped_release unlocked;
                  return c.device().pipelines().shader(bytes);
              })
+        .def("check_pipeline",
+             [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
+                const SpecializationMap& map) {
+                 c.device().require_open("make an algorithm");
+                 const Specialization constants = specialization_of(spec, map);
+                 const py::gil_scoped_release unlocked;
+                 (void)c.device().pipelines().pipeline(shader, constants, {});
+             })
         .def("stream", [](const Context& c, int64_t queue_index, int64_t timestamps) {
             c.device().require_open("make a sequence");
             if (queue_index < 0 || queue_index > UINT32_MAX)

@@ -75,8 +75,11 @@ void bind_operation(py::module_& m) {
         return own(make_dispatch(std::move(algorithm), groups_of(groups), std::string(push)));
     });
     py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
-        .def("set", [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups, const py::bytes& push) {
-            dispatch.set(groups_of(groups), std::string(push));
+        .def("set", [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups,
+                       const py::bytes& push) { dispatch.set(groups_of(groups), std::string(push)); })
+        .def("replace", [](BoundDispatch& dispatch, std::shared_ptr<Algorithm> algorithm,
+                           const std::array<int64_t, 3>& groups, const py::bytes& push) {
+            dispatch.replace(std::move(algorithm), groups_of(groups), std::string(push));
         });
     m.def("op_bound_dispatch", [](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
                                   const py::bytes& push) {

@@ -101,11 +101,8 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     }
     py::list included;
     for (const std::string& path : output.included) included.append(to_path(path));
-    py::list probes;
-    for (const IncludeProbe& probe : output.probes)
-        probes.append(py::make_tuple(to_path(probe.path), probe.found ? py::object(py::bytes(probe.content))
-                                                                      : py::object(py::none())));
-    return py::make_tuple(to_bytes(output.spirv), diagnostics_to_python(output.warnings), included, probes);
+    return py::make_tuple(to_bytes(output.spirv), diagnostics_to_python(output.warnings), included,
+                          probes_to_python(output.probes));
 }
 
 }  // namespace
@@ -115,6 +112,14 @@ py::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics) {
     for (const Diagnostic& d : diagnostics)
         list.append(py::make_tuple(to_str(d.file), d.line, d.column, to_str(d.severity), to_str(d.message),
                                    to_str(d.source_line)));
+    return list;
+}
+
+py::list probes_to_python(const std::vector<IncludeProbe>& probes) {
+    py::list list;
+    for (const IncludeProbe& probe : probes)
+        list.append(py::make_tuple(to_path(probe.path), probe.found ? py::object(py::bytes(probe.content))
+                                                                    : py::object(py::none())));
     return list;
 }
 

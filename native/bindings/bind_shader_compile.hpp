@@ -8,5 +8,7 @@ namespace kp {
 
 // A list of tuples (file, line, column, severity, message, source_line).
 [[nodiscard]] pybind11::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics);
+// A list of (path, content or None).
+[[nodiscard]] pybind11::list probes_to_python(const std::vector<IncludeProbe>& probes);
 
 }  // namespace kp

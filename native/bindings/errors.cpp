@@ -28,15 +28,15 @@ const char* kind_name(ErrorKind kind) {
 // Called before an exception is raised: what the validation layer said belongs to the call that fails.
 PyObject* before_raising = nullptr;
 
-void set_error(const Error& error, const py::object& diagnostics) {
+void set_error(const Error& error, const py::object& diagnostics, const py::object& probes) {
     if (before_raising) {
         const auto done = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(before_raising));
         // The error that is on its way says more.
         if (!done) PyErr_WriteUnraisable(before_raising);
     }
-    const py::object made =
-        py::module_::import("kompute_py.errors")
-            .attr("from_native")(kind_name(error.kind()), error.what(), error.vk_result(), diagnostics);
+    const py::object made = py::module_::import("kompute_py.errors")
+                                .attr("from_native")(kind_name(error.kind()), error.what(), error.vk_result(),
+                                                     diagnostics, probes);
     PyErr_SetObject(py::type::handle_of(made).ptr(), made.ptr());
 }
 
@@ -51,9 +51,10 @@ void bind_errors(py::module_& m) {
         try {
             if (pointer) std::rethrow_exception(pointer);
         } catch (const ShaderCompileFailure& failure) {
-            set_error(failure, diagnostics_to_python(failure.diagnostics()));
+            set_error(failure, diagnostics_to_python(failure.diagnostics()),
+                      probes_to_python(failure.probes()));
         } catch (const Error& error) {
-            set_error(error, py::none());
+            set_error(error, py::tuple(), py::tuple());
         }
     });
 }

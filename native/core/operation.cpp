@@ -5,6 +5,8 @@
 #include "error.hpp"
 #include "stream_plan.hpp"
 
+#include <mutex>
+
 namespace kp {
 namespace {
 
@@ -41,10 +43,11 @@ public:
           groups_(groups),
           push_constants_(std::move(push_constants)) {}
 
-    void check() const override { algorithm_->check(); }
+    void check() const override { current()->check(); }
 
     void declare(StreamPlan& plan) const override {
         plan.mention(*algorithm_);
+        plan.keep(algorithm_);  // replace() lets go of it while recordings made of it live
         // Also what the shader asks for its length alone, which is no access: it must not go while a dispatch runs.
         for (const auto& argument : algorithm_->arguments())
             if (argument.range.resource) plan.mention(*argument.range.resource);
@@ -64,7 +67,7 @@ public:
     }
 
     void set(std::array<uint32_t, 3> groups, std::string push_constants) override {
-        push_constants = checked(*algorithm_, groups, std::move(push_constants));
+        push_constants = checked(*current(), groups, std::move(push_constants));
         // Commands are recorded under the same lock.
         const std::lock_guard lock(device().graph_mutex());
         groups_ = groups;
@@ -72,7 +75,27 @@ public:
         algorithm_->outdate_recordings();
     }
 
+    void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
+                 std::string push_constants) override {
+        push_constants = checked(*algorithm, groups, std::move(push_constants));
+        if (&algorithm->device() != &device())
+            throw Error(ErrorKind::invalid_argument, "The algorithm belongs to another Manager");
+        const std::lock_guard lock(device().graph_mutex());
+        groups_ = groups;
+        push_constants_ = std::move(push_constants);
+        algorithm_->outdate_recordings();
+        const std::lock_guard pointer(algorithm_mutex_);
+        algorithm_.swap(algorithm);  // the old one goes with the last recording of it, or after the locks
+    }
+
 private:
+    [[nodiscard]] std::shared_ptr<Algorithm> current() const {
+        const std::lock_guard lock(algorithm_mutex_);
+        return algorithm_;
+    }
+
+    // Written under this and the graph mutex, so that either serves to read it. check() is called with and without the other.
+    mutable std::mutex algorithm_mutex_;
     std::shared_ptr<Algorithm> algorithm_;
     std::array<uint32_t, 3> groups_;
     std::string push_constants_;

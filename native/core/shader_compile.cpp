@@ -282,6 +282,16 @@ public:
           sources_(request) {}
 
     CompileOutput run() {
+        try {
+            return compiled();
+        } catch (ShaderCompileFailure& failure) {
+            failure.set_probes(sources_.take_probes());
+            throw;
+        }
+    }
+
+private:
+    CompileOutput compiled() {
         check_text(sources_.main(), request_.language, glsl_.number != 0);
         // Debug information holds the names of files; messages are read more safely with our own.
         const PassResult first = pass(false, request_.debug_info);
@@ -311,7 +321,6 @@ public:
         return out;
     }
 
-private:
     PassResult pass(bool split, bool for_debugging) {
         shaderc::CompileOptions options;
         options.SetSourceLanguage(hlsl_ ? shaderc_source_language_hlsl : shaderc_source_language_glsl);

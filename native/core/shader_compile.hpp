@@ -22,14 +22,25 @@ struct Diagnostic {
     std::string source_line;  // "" when unknown
 };
 
+// A file that an include was looked up at.
+struct IncludeProbe {
+    std::string path;
+    bool found = false;
+    std::string content;  // as it was read, where it was found
+};
+
 class ShaderCompileFailure : public Error {
 public:
     ShaderCompileFailure(const std::string& text, std::vector<Diagnostic> diagnostics)
         : Error(ErrorKind::shader_compile, text), diagnostics_(std::move(diagnostics)) {}
     [[nodiscard]] const std::vector<Diagnostic>& diagnostics() const noexcept { return diagnostics_; }
+    // Where includes were sought before it failed: what may mend it is among them.
+    [[nodiscard]] const std::vector<IncludeProbe>& probes() const noexcept { return probes_; }
+    void set_probes(std::vector<IncludeProbe> probes) { probes_ = std::move(probes); }
 
 private:
     std::vector<Diagnostic> diagnostics_;
+    std::vector<IncludeProbe> probes_;
 };
 
 enum class SourceLanguage : uint8_t { glsl, hlsl };
@@ -62,13 +73,6 @@ struct CompileRequest {
     bool hlsl_offsets = false;      // lay blocks of GLSL out as HLSL would
     bool hlsl_16bit_types = false;  // half, min16float and the like have 16 bits
     RegisterBases register_bases;   // HLSL: added to a register's number to make the binding
-};
-
-// A file that an include was looked up at.
-struct IncludeProbe {
-    std::string path;
-    bool found = false;
-    std::string content;  // as it was read, where it was found
 };
 
 struct CompileOutput {

@@ -84,6 +84,7 @@ void Stream::drop_operations() {
     }
     // Only now: the operations kept alive the objects whose lists we stood in.
     operations_.clear();
+    (void)plan_.take_kept();
 }
 
 void Stream::rerecord() {
@@ -186,6 +187,7 @@ void Stream::build() {
     built_ = false;
     make_command_buffer();
     prepare_timestamps();
+    std::vector<std::shared_ptr<Object>> outdated;  // let go of after the lock: destructors may be slow
     {
         const std::lock_guard lock(device().graph_mutex());
         // Whoever destroys waits for the lock: what is there now stays while the plan is made.
@@ -200,7 +202,7 @@ void Stream::build() {
             }
         }
         stale_.store(false, std::memory_order_seq_cst);
-        plan();
+        plan(outdated);
         check_mappings();
         register_users();
     }
@@ -209,8 +211,9 @@ void Stream::build() {
     built_ = true;
 }
 
-void Stream::plan() {
+void Stream::plan(std::vector<std::shared_ptr<Object>>& outdated) {
     unregister_users();
+    outdated = plan_.take_kept();
     plan_.begin(device().next_epoch());
     for (const auto& operation : operations_) {
         plan_.begin_operation();
@@ -381,6 +384,7 @@ void Stream::release(std::vector<Point> points) {
         VkCommandPool pool;
         VkQueryPool queries;
         std::vector<OperationPtr> operations;
+        std::vector<std::shared_ptr<Object>> kept;
         explicit Payload(Device& d) : device(d), pool(VK_NULL_HANDLE), queries(VK_NULL_HANDLE) {}
         ~Payload() {
             device.vk().vkDestroyCommandPool(device.handle(), pool, nullptr);
@@ -406,6 +410,7 @@ void Stream::release(std::vector<Point> points) {
     payload->pool = std::exchange(pool_, nullptr);
     payload->queries = std::exchange(queries_, nullptr);
     payload->operations = std::move(operations_);
+    payload->kept = plan_.take_kept();
     commands_ = VK_NULL_HANDLE;
     operations_.clear();
     device().retired().push(std::move(points), std::move(payload));

@@ -79,7 +79,7 @@ private:
     void require_idle(const char* action) const;
     void build();
     class Building;
-    void plan();
+    void plan(std::vector<std::shared_ptr<Object>>& outdated);
     void register_users();
     void order_with(Stream& other);
     void drop_operations();

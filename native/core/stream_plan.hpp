@@ -6,6 +6,8 @@
 #include "object.hpp"
 #include "resource_range.hpp"
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace kp {
@@ -28,6 +30,12 @@ public:
     void use(const ResourceRange& range, UseKind kind);       // the device's side
     void use_host(const ResourceRange& range, UseKind kind);  // the host copy
     void mention(Object& object);  // used by the recording, but no memory access of its own
+    // The operation may let go of the object before the plan does.
+    void keep(std::shared_ptr<Object> object) { kept_.push_back(std::move(object)); }
+    // Not for begin() to drop: that runs under a lock, and before the stream has left the lists of these objects.
+    [[nodiscard]] std::vector<std::shared_ptr<Object>> take_kept() noexcept {
+        return std::exchange(kept_, {});
+    }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
     void bring_to_host(const ResourceRange& range);    // the host will read it
     void full_barrier();
@@ -50,6 +58,7 @@ private:
 
     uint64_t epoch_ = 0;
     std::vector<PlannedObject> objects_;
+    std::vector<std::shared_ptr<Object>> kept_;
     std::vector<CommandUses> commands_;
     std::vector<Use> uses_;
     std::vector<uint8_t> host_visible_;     // by resource number

@@ -1,0 +1,134 @@
+"""OpKernel: a kernel with its arguments bound, to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _native
+from .constants import Specialization
+from .kernel_calls import flat
+from .memory import Memory
+from .operations import OpBase
+from .shader_module import ShaderModule
+from .signature import MISSING
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+class Version(NamedTuple):
+    """What a kernel is made of that an edit of its file changes."""
+
+    module: ShaderModule
+    native: _native.Shader
+    special: Specialization
+    local_size: tuple[int, int, int]
+
+
+class OpKernel(OpBase):
+    """A kernel with its arguments bound, to be recorded: made by ``kernel.bind(...)``.
+
+    `set` changes push constants and the grid; every recording that holds it runs the new values at its next evaluation.
+    """
+
+    __slots__ = ("__weakref__", "_extent", "_groups", "_kernel", "_members", "_memories", "_native", "_push")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        memories: tuple[Memory, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        members: dict[str, Any],
+    ) -> None:
+        self._kernel = kernel
+        self._memories = memories
+        # Also of members that an edit of the shader took away: the next may bring them back.
+        self._members = members
+        self._extent = extent  # invocations; None: workgroups were given
+        self._groups = groups
+        self._push = kernel._pack(members)
+        self._native: Any = kernel._dispatch(memories, groups, self._push)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._kernel
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """Workgroups that run in x, y, z."""
+        return self._groups
+
+    @property
+    def push_constants(self) -> dict[str, Any]:
+        """The values of the push constants by name."""
+        push = self._kernel.signature.push
+        return {} if push is None else {name: self._members[name] for name in push.names}
+
+    def set(
+        self,
+        *,
+        grid: Any = None,
+        groups: Any = None,
+        push: Mapping[str, Any] = _EMPTY,
+        **members: Any,
+    ) -> OpKernel:
+        """Changes push constants, and with `grid` (invocations) or `groups` (workgroups) how many run. Returns itself.
+
+        What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the operation.
+        Raises InvalidArgumentError for unknown names or values that do not fit; nothing has changed then.
+        """
+        kernel = self._kernel
+        with kernel._lock:
+            return self._set(kernel, grid, groups, push, members)
+
+    def _set(
+        self, kernel: Kernel, grid: Any, groups: Any, push: Mapping[str, Any], members: dict[str, Any]
+    ) -> OpKernel:
+        known = kernel.signature.push.names if kernel.signature.push is not None else ()
+        for name in (*push, *members):
+            if name not in known:
+                raise kernel.signature._unknown(kernel.name, name, known, "push constant")
+        values = {**self._members, **push, **members}
+        packed = kernel._pack(values)
+        extent, count = self._extent, self._groups
+        if grid is not None or groups is not None:
+            extent, count = kernel._extent(grid, groups, ())
+        self._native.set(count, packed)
+        self._members, self._extent, self._groups, self._push = values, extent, count, packed
+        return self
+
+    def _is_alive(self) -> bool:
+        return all(memory is MISSING or memory._is_init() for memory in flat(self._memories))
+
+    def _prepare_version(self, version: Version) -> tuple[_native.Algorithm, tuple[int, int, int], bytes]:
+        """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
+        kernel, push = self._kernel, version.module.signature.push
+        packed = b"" if push is None else push.pack(self._members, f"what is recorded of {kernel.name}")
+        groups = self._groups if self._extent is None else kernel._groups_of(self._extent, version.local_size)
+        algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
+        return algorithm, groups, packed
+
+    def _take_version(self, algorithm: _native.Algorithm, groups: tuple[int, int, int], push: bytes) -> None:
+        self._native.replace(algorithm, groups, push)
+        self._groups, self._push = groups, push
+
+    def __repr__(self) -> str:
+        values = "".join(f" {name}={value!r}" for name, value in self.push_constants.items())
+        return f"<kp.OpKernel {self._kernel.name} groups={self._groups}{values}>"
+
+
+class OpWatchedKernel(OpKernel):
+    """The operation of a watched kernel: looks at the kernel's files before each submission."""
+
+    __slots__ = ()
+
+    def pre_eval(self) -> None:
+        """Takes the files' new version if they have changed."""
+        look = self._kernel._look
+        if look is not None:
+            look()
