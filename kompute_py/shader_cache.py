@@ -299,7 +299,7 @@ def _decode(content: bytes) -> CachedShader:
         line, column = struct.unpack("<QQ", texts[i])
         file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
         found.append((file, line, column, severity, message, source_line))
-    sought = [(os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True)]
+    sought = tuple((os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True))
     return CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)], sought)
 
 

@@ -259,7 +259,7 @@ def test_every_flipped_byte_of_an_entry_is_noticed(tmp_path):
     cache = ShaderCache(str(tmp_path))
     shader_ = CachedShader(b"\x03\x02\x23\x07" * 3, [("a.comp", 1, 2, "warning", "größe", "x")], ["a.glsl"])
     cache.store(b"key", shader_, [(str(tmp_path / "none"), None)], "a.comp")
-    assert cache.load(b"key") == shader_._replace(sought=[(str(tmp_path / "none"), b"")])
+    assert cache.load(b"key") == shader_._replace(sought=((str(tmp_path / "none"), b""),))
     path = cache.path(b"key")
     with open(path, "rb") as file:
         content = file.read()
