@@ -237,6 +237,7 @@ def check_lost(while_waiting):
     control = null_control()
     mgr = kp.Manager()
     t, seq = slow_upload(mgr)
+    seq.name = "upload"
     view = t.data()
     seq.eval()
     if while_waiting:
@@ -250,6 +251,12 @@ def check_lost(while_waiting):
         t.read()
     with pytest.raises(kp.KomputeError):
         mgr.sequence().record(kp.OpSyncDevice([t])).eval()
+    if while_waiting:
+        # Every later wait says what was running.
+        assert "during one of OpSyncDevice, OpSyncLocal of the sequence 'upload'" in str(caught.value)
+        for wait in (seq.eval_await, seq.fence.wait, t.read, mgr.synchronize, lambda: seq.fence.future().result(10)):
+            with pytest.raises(kp.DeviceLostError, match="OpSyncLocal of the sequence 'upload'"):
+                wait()
     assert view.tolist() == list(range(1000))  # the host's copy is the host's
     t.destroy()
     seq.destroy()

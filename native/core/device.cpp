@@ -185,6 +185,16 @@ void Device::require_open(const char* action) const {
                     std::string("Cannot ") + action + ": the Manager was destroyed. Make a new Manager");
 }
 
+void Device::note_lost_work(const std::string& work) {
+    const std::lock_guard lock(lost_mutex_);
+    if (lost_work_.empty()) lost_work_ = work;
+}
+
+std::string Device::lost_work() const {
+    const std::lock_guard lock(lost_mutex_);
+    return lost_work_;
+}
+
 bool Device::busy() {
     if (lost()) return false;
     return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {

@@ -80,6 +80,9 @@ public:
     void give_timeline(Point last) noexcept;
     // Guards every object's list of users, and planning, which numbers objects. Held briefly; never while waiting.
     [[nodiscard]] std::mutex& graph_mutex() noexcept { return graph_mutex_; }
+    // Held from the look at other queues' ends to the submission that waits for them, so that of two streams that share memory one
+    // sees the other. Comes before the graph mutex and the gate's.
+    [[nodiscard]] std::mutex& order_mutex() noexcept { return order_mutex_; }
     [[nodiscard]] uint64_t next_epoch() noexcept { return ++epoch_; }  // under the graph mutex
     // The streams that are built, where there are several queues. Under the graph mutex.
     [[nodiscard]] std::vector<Stream*>& built_streams() noexcept { return built_streams_; }
@@ -108,6 +111,9 @@ public:
     // at the gate, which the caller must not wait for.
     void add_undeclared(std::vector<Point>& points, bool held);
     void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
+    // What was running when the device was lost: kept by the first who knows, said in every error from then on.
+    void note_lost_work(const std::string& work);
+    [[nodiscard]] std::string lost_work() const;
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
     // Sentences for the log: extensions that are missing, fall-backs taken.
@@ -161,6 +167,7 @@ private:
     std::unique_ptr<PipelineStore> pipelines_;
     std::unique_ptr<SamplerStore> samplers_;
     std::unique_ptr<Staging> staging_;
+    std::mutex order_mutex_;
     std::mutex graph_mutex_;
     uint64_t epoch_ = 0;
     std::vector<Stream*> built_streams_;
@@ -172,6 +179,8 @@ private:
     std::vector<std::string> noted_;
     std::atomic<bool> closed_{false};
     std::atomic<bool> lost_{false};
+    mutable std::mutex lost_mutex_;
+    std::string lost_work_;
     PFN_vkSetDebugUtilsObjectNameEXT set_name_ = nullptr;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 
 namespace kp {
 
@@ -44,10 +45,27 @@ std::shared_ptr<Fence> Fence::of(const std::vector<std::shared_ptr<Stream>>& str
 }
 
 bool Fence::done() {
-    for (const Point& point : points_)
-        if (!point.timeline->reached(point.value)) return false;
+    try {
+        for (const Point& point : points_)
+            if (!point.timeline->reached(point.value)) return false;
+    } catch (const Error& error) {
+        rethrow(error);
+    }
     settle();
     return true;
+}
+
+void Fence::rethrow(const Error& error) const {
+    if (error.kind() == ErrorKind::device_lost) {
+        for (const auto& [each, end] : due_.streams)
+            if (const auto stream = each.lock()) stream->explain_loss();
+        for (const auto& device : devices_)
+            if (const std::string work = device->lost_work();
+                !work.empty() && std::string_view(error.what()).find(work) == std::string_view::npos)
+                throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work,
+                            error.vk_result());
+    }
+    throw;
 }
 
 bool Fence::wait(uint64_t nanoseconds) {
@@ -55,7 +73,11 @@ bool Fence::wait(uint64_t nanoseconds) {
     const auto end = Clock::now() + std::chrono::nanoseconds(std::min<uint64_t>(nanoseconds, INT64_MAX / 2));
     for (const Point& point : points_) {
         const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - Clock::now()).count();
-        if (!point.timeline->wait(point.value, left > 0 ? static_cast<uint64_t>(left) : 0)) return false;
+        try {
+            if (!point.timeline->wait(point.value, left > 0 ? static_cast<uint64_t>(left) : 0)) return false;
+        } catch (const Error& error) {
+            rethrow(error);
+        }
     }
     settle();
     return true;

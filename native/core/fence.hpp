@@ -2,6 +2,7 @@
 #pragma once
 
 #include "operation.hpp"
+#include "error.hpp"
 #include "timeline.hpp"
 
 #include <cstdint>
@@ -42,6 +43,7 @@ public:
 private:
     Fence() = default;
     void settle();
+    [[noreturn]] void rethrow(const Error& error) const;
 
     // Of each device, since points of several Managers can be joined.
     std::vector<std::shared_ptr<Device>> devices_;

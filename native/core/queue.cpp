@@ -63,8 +63,10 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     const VkResult result = device_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) [[unlikely]] {
         if (result == VK_ERROR_DEVICE_LOST) device_.mark_lost();
+        const std::string work = device_.lost_work();
         throw_vk(result, "vkQueueSubmit",
-                 "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_));
+                 "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_) +
+                     (work.empty() ? "" : "; the device was lost during " + work));
     }
     promise(value);
     return value;

@@ -226,7 +226,7 @@ void Stream::order_with(Stream& other) {
     if (other.queue_ == queue_ || std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end()) return;
     rivals_.push_back(&other);
     other.rivals_.push_back(this);
-    other.has_rivals_.store(true, std::memory_order_release);
+    other.has_rivals_.store(true, std::memory_order_seq_cst);
 }
 
 void Stream::register_users() {

@@ -7,6 +7,7 @@
 // mutex, mark the stream stale, and wait out a submission that is just being made, so that they know its last value.
 #pragma once
 
+#include "error.hpp"
 #include "gate.hpp"
 #include "hazard.hpp"
 #include "object.hpp"
@@ -48,6 +49,8 @@ public:
     [[nodiscard]] bool is_recording() const noexcept { return recording_; }
     [[nodiscard]] bool is_running() const noexcept { return running_.load(std::memory_order_acquire); }
     [[nodiscard]] bool is_complete();
+    // Tells the device, if it was lost, what of this stream it was lost in.
+    void explain_loss() const;
     [[nodiscard]] uint32_t queue_index() const noexcept { return queue_index_; }
     [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
     // The end of the last submission: a point on the queue's timeline, or on the stream's own where it was held. Null before
@@ -103,6 +106,8 @@ private:
     [[nodiscard]] Point next_own();
     void finish();
     void forget_cancelled() noexcept;
+    [[nodiscard]] std::string what_ran() const;
+    [[noreturn]] void rethrow(const Error& error) const;
     void make_command_buffer();
 
     Queue* queue_ = nullptr;

@@ -6,7 +6,9 @@
 #include "stream.hpp"
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <thread>
 
 namespace kp {
 namespace {
@@ -97,18 +99,24 @@ bool Stream::submit() {
             submit_together(device(), *queue_, {this}, {});
             return true;
         }
-        if (has_rivals_.load(std::memory_order_acquire) || has_waits_) [[unlikely]] {
-            const std::vector<Point> points = ends_on_other_queues();
-            if (!promised(points)) {
-                submit_together(device(), *queue_, {this}, {});
-                return true;
-            }
-            submission_.clear_waits();
-            for (const auto& point : points) submission_.add_wait(point);
-            has_waits_ = !points.empty();
-        }
+        const bool ordered = has_rivals_.load(std::memory_order_acquire) || has_waits_;
         {
+            std::unique_lock<std::mutex> order;
+            if (ordered) [[unlikely]] {
+                order = std::unique_lock(device().order_mutex());
+                const std::vector<Point> points = ends_on_other_queues();
+                if (!promised(points)) {
+                    order.unlock();
+                    submit_together(device(), *queue_, {this}, {});
+                    return true;
+                }
+                submission_.clear_waits();
+                for (const auto& point : points) submission_.add_wait(point);
+                has_waits_ = !points.empty();
+            }
             const Submitting submitting(*this);
+            // A stream of another queue that was built a moment ago either sees this one submitting, or is seen here.
+            if (!ordered && has_rivals_.load(std::memory_order_seq_cst)) continue;
             if (fit_to_submit()) [[likely]] {
                 flush();
                 note_submitted(queue_->submit(submission_));
@@ -147,6 +155,7 @@ void Stream::submit_together(Device& device, Queue& queue, const std::vector<Str
             if (stream->make_ready()) ready.push_back(stream);
         if (ready.empty() && order.waits.empty() && order.signals.empty()) return;
 
+        std::unique_lock order_lock(device.order_mutex());
         Submission submission;
         submission.queue = &queue;
         submission.order = order;
@@ -184,6 +193,7 @@ void Stream::submit_together(Device& device, Queue& queue, const std::vector<Str
                     stream->note_submitted(value ? value : stream->own_.value | own_bit);
             }
         }
+        order_lock.unlock();
         if (!unfit) {
             if (value) Gate::note_uses(submission, value);
             gate.release();
@@ -201,8 +211,11 @@ std::vector<Point> Stream::ends_on_other_queues() {
     std::erase_if(inherited_, [](const Point& point) { return point.timeline->passed(point.value); });
     std::vector<Point> points = inherited_;
     const std::lock_guard lock(device().graph_mutex());
-    for (const Stream* rival : rivals_)
+    for (const Stream* rival : rivals_) {
+        // It may be on its way without having seen us.
+        while (rival->submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
         if (const Point point = rival->last_point(); point.timeline) merge_point(points, point);
+    }
     return points;
 }
 
@@ -229,9 +242,9 @@ bool Stream::poll() {
     const Point last = last_point();
     try {
         if (!last.timeline->reached(last.value)) return false;
-    } catch (const Error&) {
+    } catch (const Error& error) {
         if (last.timeline->failed(last.value)) forget_cancelled();
-        throw;
+        rethrow(error);
     }
     finish();
     return true;
@@ -242,12 +255,45 @@ bool Stream::wait(uint64_t nanoseconds) {
     const Point last = last_point();
     try {
         if (!last.timeline->wait(last.value, nanoseconds)) return false;
-    } catch (const Error&) {
+    } catch (const Error& error) {
         if (last.timeline->failed(last.value)) forget_cancelled();
-        throw;
+        rethrow(error);
     }
     finish();
     return true;
+}
+
+// The last operation that the timestamps say has not ended, or all of them where there are none to tell.
+std::string Stream::what_ran() const {
+    const std::vector<std::string>& names = timed_ && !timed_names_.empty() ? timed_names_ : operation_names();
+    std::vector<std::array<uint64_t, 2>> ticks(timed_ && timestamp_limit_ != 0 ? query_count_ : 0);
+    if (!ticks.empty() && ticks.size() == names.size() + 1) {
+        const VkResult result = device().vk().vkGetQueryPoolResults(
+            device().handle(), queries_, 0, query_count_, ticks.size() * sizeof(ticks[0]), ticks.data(),
+            sizeof(ticks[0]), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
+        if (result == VK_SUCCESS || result == VK_NOT_READY)
+            for (size_t i = 0; i < names.size(); ++i)
+                if (!ticks[i + 1][1])
+                    return names[i] + ", operation " + std::to_string(i + 1) + " of " +
+                           std::to_string(names.size()) + " of the " + label();
+    }
+    constexpr size_t most = 8;
+    std::string list;
+    for (size_t i = 0; i < names.size() && i < most; ++i) list += (i ? ", " : "") + names[i];
+    if (names.size() > most) list += " and " + std::to_string(names.size() - most) + " more";
+    return (names.size() > 1 ? "one of " : "") + list + " of the " + label();
+}
+
+void Stream::explain_loss() const {
+    if (device().lost() && is_running()) device().note_lost_work(what_ran());
+}
+
+void Stream::rethrow(const Error& error) const {
+    if (error.kind() != ErrorKind::device_lost || !device().lost_work().empty()) throw;
+    explain_loss();
+    const std::string work = device().lost_work();
+    if (work.empty()) throw;
+    throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
 }
 
 // Nothing of it ran, and somebody was told: from here on it is as if it had not been submitted.
