@@ -45,6 +45,7 @@ class Context:
         memory_debug: bool,
         force_staging: bool,
         force_non_coherent: bool,
+        wait_mode: str,
     ) -> None:
         """`pipeline_cache_dir` "" turns the cache on disk off; `memory_limit` 0 is none. Sizes are in bytes."""
 
@@ -60,6 +61,8 @@ class Context:
     passed_over: list[tuple[int, str, str]]
     enabled_extensions: list[str]
     enabled_features: list[str]
+    waits: str
+    """How short waits are done: "spin", "block" or "measuring"."""
     def take_notes(self) -> list[str]:
         """Sentences worth a log line that came up since the last call: desired extensions that are missing, fall-backs taken."""
     queue_count: int

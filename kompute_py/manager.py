@@ -68,7 +68,9 @@ class Manager:
     errors. More options: `robust_access` (default True), `pipeline_cache_dir` (a folder, "" for none),
     `required_extensions`, `debug_layers`; for memory `memory_limit` (bytes, or text such as "512 MiB": the most to take from
     the driver), `memory_block_size`, and for debugging `memory_debug` (guard bytes, see `memory`), `force_staging` and
-    `force_non_coherent` (take the paths of other GPUs). Each is taken from the keyword, else from the environment variable
+    `force_non_coherent` (take the paths of other GPUs). `wait_mode`: "spin" looks at the device's counter for up to 0.1 ms before a
+    wait sleeps, which is quicker to see the end of short work and keeps a core busy; "block" sleeps at once; "auto" (default)
+    measures which is faster here (see `waits`). Each is taken from the keyword, else from the environment variable
     ``KOMPUTE_PY_<NAME>``, else from its default.
 
     Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
@@ -117,6 +119,7 @@ class Manager:
             memory_debug=resolved.memory_debug,
             force_staging=resolved.force_staging,
             force_non_coherent=resolved.force_non_coherent,
+            wait_mode=resolved.wait_mode,
         )
         info = native.info
         self._native = native
@@ -473,6 +476,11 @@ class Manager:
     def queues(self) -> list[dict[str, Any]]:
         """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
         return list(self._native.queues)
+
+    @property
+    def waits(self) -> str:
+        """How short waits are done now: "spin", "block", or "measuring" while ``wait_mode="auto"`` tries both."""
+        return self._native.waits
 
     @property
     def enabled_extensions(self) -> list[str]:

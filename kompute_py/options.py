@@ -40,6 +40,8 @@ class Options(NamedTuple):
     """Treat `device` and `storage` memory as not host-visible, as on a discrete GPU."""
     force_non_coherent: bool
     """Flush and invalidate mapped memory even where it is coherent."""
+    wait_mode: str
+    """How short waits are done: "spin", "block", or "auto" for what is measured to be faster."""
 
 
 def _to_bool(value: Any, source: str) -> bool:
@@ -98,6 +100,15 @@ def _to_bytes(value: Any, source: str) -> int:
     return size
 
 
+def _to_wait_mode(value: Any, source: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f'{source} is {value!r}; use "auto", "spin" or "block"')
+    mode = value.strip().lower()
+    if mode not in ("auto", "spin", "block"):
+        raise InvalidArgumentError(f'{source} is {value!r}; use "auto", "spin" or "block"')
+    return mode
+
+
 def _to_block_size(value: Any, source: str) -> int:
     size = _to_bytes(value, source)
     if size < _SMALLEST_BLOCK:
@@ -137,6 +148,7 @@ _OPTIONS: dict[str, _Option] = {
     "memory_debug": _Option(_to_bool, lambda: False),
     "force_staging": _Option(_to_bool, lambda: False),
     "force_non_coherent": _Option(_to_bool, lambda: False),
+    "wait_mode": _Option(_to_wait_mode, lambda: "auto"),
 }
 
 

@@ -254,7 +254,13 @@ def check_lost(while_waiting):
     if while_waiting:
         # Every later wait says what was running.
         assert "during one of OpSyncDevice, OpSyncLocal of the sequence 'upload'" in str(caught.value)
-        for wait in (seq.eval_await, seq.fence.wait, t.read, mgr.synchronize, lambda: seq.fence.future().result(10)):
+        for wait in (
+            seq.eval_await,
+            seq.fence.wait,
+            t.read,
+            mgr.synchronize,
+            lambda: seq.fence.future().result(10),
+        ):
             with pytest.raises(kp.DeviceLostError, match="OpSyncLocal of the sequence 'upload'"):
                 wait()
     assert view.tolist() == list(range(1000))  # the host's copy is the host's

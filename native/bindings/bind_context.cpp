@@ -75,7 +75,8 @@ py::list queues(const Context& context) {
 py::dict alive() {
     collect_orphans(false);
     py::dict result;
-    constexpr const char* names[] = {"context", "buffer", "image", "shader", "algorithm", "stream", "semaphore"};
+    constexpr const char* names[] = {"context",   "buffer", "image",    "shader",
+                                     "algorithm", "stream", "semaphore"};
     for (size_t i = 0; i < object_kinds; ++i)
         result[names[i]] = alive_count(static_cast<ObjectKind>(i)).load();
     return result;
@@ -84,8 +85,10 @@ py::dict alive() {
 DeviceOptions options_of(const std::optional<uint32_t>& index, std::string preferences,
                          std::vector<uint32_t> families, std::vector<std::string> desired,
                          std::vector<std::string> required, bool validation, std::vector<std::string> layers,
-                         bool robust_access, std::string cache_dir, const MemoryOptions& memory) {
+                         bool robust_access, std::string cache_dir, const MemoryOptions& memory,
+                         const std::string& wait) {
     DeviceOptions options;
+    options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
     options.request.preferences = std::move(preferences);
     options.instance.validation = validation;
@@ -135,7 +138,7 @@ void bind_context(py::module_& m) {
                          std::vector<std::string> required, bool validation, std::vector<std::string> layers,
                          bool robust_access, std::string cache_dir, uint64_t memory_block_size,
                          uint64_t memory_limit, bool memory_debug, bool force_staging,
-                         bool force_non_coherent) {
+                         bool force_non_coherent, const std::string& wait_mode) {
                  collect_orphans(false);
                  auto options = options_of(index, std::move(preferences), std::move(families),
                                            std::move(desired), std::move(required), validation,
@@ -144,7 +147,8 @@ void bind_context(py::module_& m) {
                                             .limit = memory_limit,
                                             .debug = memory_debug,
                                             .force_staging = force_staging,
-                                            .force_non_coherent = force_non_coherent});
+                                            .force_non_coherent = force_non_coherent},
+                                           wait_mode);
                  const py::gil_scoped_release unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
@@ -152,7 +156,7 @@ void bind_context(py::module_& m) {
              py::arg("desired_extensions"), py::arg("required_extensions"), py::arg("validation"),
              py::arg("layers"), py::arg("robust_access"), py::arg("pipeline_cache_dir"),
              py::arg("memory_block_size"), py::arg("memory_limit"), py::arg("memory_debug"),
-             py::arg("force_staging"), py::arg("force_non_coherent"))
+             py::arg("force_staging"), py::arg("force_non_coherent"), py::arg("wait_mode"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
         .def_property_readonly("passed_over",
@@ -161,6 +165,11 @@ void bind_context(py::module_& m) {
                                [](const Context& c) { return c.device().enabled_extensions(); })
         .def_property_readonly("enabled_features",
                                [](const Context& c) { return c.device().enabled_features(); })
+        .def_property_readonly("waits",
+                               [](const Context& c) -> std::string {
+                                   const WaitChoice& waits = c.device().waits();
+                                   return waits.measuring() ? "measuring" : waits.spins() ? "spin" : "block";
+                               })
         .def("take_notes", [](const Context& c) { return c.device().take_notes(); })
         .def_property_readonly("queue_count", [](const Context& c) { return c.device().queues().size(); })
         .def_property_readonly("queues", &queues)

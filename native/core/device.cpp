@@ -46,6 +46,7 @@ std::shared_ptr<Device> Device::create(DeviceOptions options) {
         throw Error(asked ? ErrorKind::not_found : ErrorKind::unavailable,
                     explain_failure(device->selection_));
     }
+    device->waits_ = std::make_unique<WaitChoice>(options.wait);
     device->physical_ = std::move(devices[*device->selection_.position]);
     device->create_device(options);
     return device;

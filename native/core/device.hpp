@@ -8,6 +8,7 @@
 #include "physical_device.hpp"
 #include "queue.hpp"
 #include "retire.hpp"
+#include "wait_choice.hpp"
 
 #include <atomic>
 #include <memory>
@@ -32,6 +33,7 @@ struct DeviceOptions {
     bool robust_access = true;
     std::string pipeline_cache_dir;  // "": no cache on disk
     MemoryOptions memory;
+    WaitMode wait = WaitMode::automatic;
 };
 
 struct LogicalQueue {
@@ -70,6 +72,7 @@ public:
     [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
     [[nodiscard]] Staging& staging() noexcept { return *staging_; }
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
+    [[nodiscard]] WaitChoice& waits() noexcept { return *waits_; }
     [[nodiscard]] Gate& gate() noexcept { return gate_; }
     // Threads that wait for fences of this device: woken where something failed that the driver does not tell of.
     void add_waiter(Waiter* waiter);
@@ -156,6 +159,7 @@ private:
     std::vector<uint32_t> families_;
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<LogicalQueue> logical_queues_;
+    std::unique_ptr<WaitChoice> waits_;
     Gate gate_;
     std::mutex timelines_mutex_;
     std::vector<std::unique_ptr<Timeline>> timelines_;  // until the end: points on them may be anywhere

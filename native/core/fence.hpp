@@ -1,8 +1,8 @@
 // A fence: points on timelines that tell when submitted work is done. Immutable; holds nothing that the work uses.
 #pragma once
 
-#include "operation.hpp"
 #include "error.hpp"
+#include "operation.hpp"
 #include "timeline.hpp"
 
 #include <cstdint>

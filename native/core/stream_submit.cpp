@@ -265,7 +265,8 @@ bool Stream::wait(uint64_t nanoseconds) {
 
 // The last operation that the timestamps say has not ended, or all of them where there are none to tell.
 std::string Stream::what_ran() const {
-    const std::vector<std::string>& names = timed_ && !timed_names_.empty() ? timed_names_ : operation_names();
+    const std::vector<std::string>& names =
+        timed_ && !timed_names_.empty() ? timed_names_ : operation_names();
     std::vector<std::array<uint64_t, 2>> ticks(timed_ && timestamp_limit_ != 0 ? query_count_ : 0);
     if (!ticks.empty() && ticks.size() == names.size() + 1) {
         const VkResult result = device().vk().vkGetQueryPoolResults(

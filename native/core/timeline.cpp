@@ -3,7 +3,12 @@
 #include "device.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 namespace kp {
 
@@ -22,6 +27,14 @@ namespace {
 void raise_to(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
     uint64_t known = counter.load(std::memory_order_relaxed);
     while (known < value && !counter.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}
+}
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
 }
 
 }  // namespace
@@ -91,6 +104,16 @@ bool Timeline::reached(uint64_t value) {
     return query() >= value;
 }
 
+bool Timeline::look(uint64_t value, uint64_t nanoseconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::nanoseconds(nanoseconds);
+    do {
+        if (query() >= value) return true;
+        for (int i = 0; i < 32; ++i) relax();
+    } while (Clock::now() < end);
+    return false;
+}
+
 bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
     require_sound(value);
     if (completed_.load(std::memory_order_acquire) >= value) return true;
@@ -99,21 +122,26 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
         require_sound(value);
         return false;
     }
-    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-    info.semaphoreCount = 1;
-    info.pSemaphores = &semaphore_;
-    info.pValues = &value;
-    const VkResult result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
-    if (result == VK_TIMEOUT) {
-        require_sound(value);
-        return false;
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    const bool spins = device_.waits().next();
+    bool done = spins && look(value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
+    if (!done) {
+        VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+        info.semaphoreCount = 1;
+        info.pSemaphores = &semaphore_;
+        info.pValues = &value;
+        const VkResult result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+        if (result != VK_SUCCESS && result != VK_TIMEOUT) [[unlikely]]
+            fail_call(result, "vkWaitSemaphores");
+        done = result == VK_SUCCESS;
     }
-    if (result != VK_SUCCESS) [[unlikely]]
-        fail_call(result, "vkWaitSemaphores");
-    note_completed(value);
+    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    device_.waits().note(spins, static_cast<uint64_t>(took));
+    if (done) note_completed(value);
     // A value that failed is raised all the same, so that nobody waits for it.
     require_sound(value);
-    return true;
+    return done;
 }
 
 void Timeline::wait_until(uint64_t value) {

@@ -79,6 +79,8 @@ private:
     };
 
     void note_completed(uint64_t value) noexcept;
+    // Looks at the counter until it is there, for so long.
+    [[nodiscard]] bool look(uint64_t value, uint64_t nanoseconds);
     [[noreturn]] void fail_call(VkResult result, const char* call) const;
 
     Device& device_;
