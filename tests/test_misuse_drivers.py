@@ -251,15 +251,16 @@ def check_lost(while_waiting):
         t.read()
     with pytest.raises(kp.KomputeError):
         mgr.sequence().record(kp.OpSyncDevice([t])).eval()
+    fence, wait = seq.fence, None
     if while_waiting:
         # Every later wait says what was running.
         assert "during one of OpSyncDevice, OpSyncLocal of the sequence 'upload'" in str(caught.value)
         for wait in (
             seq.eval_await,
-            seq.fence.wait,
+            fence.wait,
             t.read,
             mgr.synchronize,
-            lambda: seq.fence.future().result(10),
+            lambda: fence.future().result(10),
         ):
             with pytest.raises(kp.DeviceLostError, match="OpSyncLocal of the sequence 'upload'"):
                 wait()
@@ -268,7 +269,7 @@ def check_lost(while_waiting):
     seq.destroy()
     mgr.destroy()
     mgr.destroy()
-    del mgr, t, seq, view, caught
+    del mgr, t, seq, view, caught, fence, wait
     gc.collect()
     assert kp.alive() == 0 == control.live() and not control.violations()
     fresh = kp.Manager()
