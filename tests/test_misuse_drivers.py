@@ -260,7 +260,7 @@ def check_lost(while_waiting):
             fence.wait,
             t.read,
             mgr.synchronize,
-            lambda: fence.future().result(10),
+            fence.future().result,
         ):
             with pytest.raises(kp.DeviceLostError, match="OpSyncLocal of the sequence 'upload'"):
                 wait()
