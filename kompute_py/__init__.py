@@ -56,6 +56,7 @@ from .mapping import Mapping
 from .memory import Memory
 from .operations import (
     CommandRecorder,
+    OpAlgoBase,
     OpAlgoDispatch,
     OpBase,
     OpCopy,
@@ -118,6 +119,7 @@ __all__ = [
     "MemoryLabel",
     "MemoryTypes",
     "NotFoundError",
+    "OpAlgoBase",
     "OpAlgoDispatch",
     "OpBase",
     "OpCopy",

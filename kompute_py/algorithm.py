@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _native as core
 from .arrays import as_indices, as_name
-from .constants import NO_SPECIALIZATION, is_given
+from .constants import NO_SPECIALIZATION, Specialization, is_given
 from .diagnostics import warn
 from .errors import (
     ArgumentTypeError,
@@ -97,9 +97,25 @@ class Algorithm:
     the shader needs what the device lacks. Surplus tensors and constants warn.
     """
 
-    __slots__ = ("__weakref__", "_dispatch", "_manager", "_native", "_plan", "_tensors")
+    __slots__ = (
+        "__weakref__",
+        "_counted",
+        "_dispatch",
+        "_groups",
+        "_manager",
+        "_native",
+        "_plan",
+        "_push",
+        "_special",
+        "_tensors",
+    )
 
-    _dispatch: core.Operation
+    # Of the workgroup and push constants that are its own: when those change, so do the recordings that it is in.
+    _dispatch: core.BoundDispatch
+    _groups: tuple[int, int, int]
+    _push: bytes
+    _special: Specialization
+    _counted: bool
     _native: core.Algorithm | None
     _plan: ShaderPlan | None
 
@@ -131,7 +147,10 @@ class Algorithm:
         push_consts: Any = (),
     ) -> None:
         manager = self._manager
-        shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv))
+        if type(spirv) is core.Shader:
+            shader = spirv
+        else:
+            shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv))
         plan = shader.extra
         if type(plan) is not ShaderPlan:
             plan = plan_of(shader)
@@ -140,7 +159,9 @@ class Algorithm:
         bound = _bind(tensors, plan, manager)
 
         special = NO_SPECIALIZATION
-        if is_given(spec_consts):
+        if type(spec_consts) is Specialization:
+            special = spec_consts
+        elif is_given(spec_consts):
             special = plan.spec.pack(spec_consts)
             if special.surplus:
                 warn(
@@ -181,7 +202,11 @@ class Algorithm:
         self._native = native
         self._plan = plan
         self._tensors = bound
-        self._dispatch = core.op_dispatch(native, groups, b"")
+        self._groups = groups
+        self._push = push
+        self._special = special
+        self._counted = counted
+        self._dispatch = core.op_bound_dispatch(native, groups, b"")
         watch = manager._watch
         if watch is not None:
             watch()
@@ -243,9 +268,71 @@ class Algorithm:
 
     @property
     def workgroup(self) -> tuple[int, int, int]:
-        """Groups that OpAlgoDispatch runs in x, y, z."""
-        x, y, z = self._built("have a workgroup").workgroup
-        return x, y, z
+        """Groups that OpAlgoDispatch runs in x, y, z. Can be set; see `push_consts`."""
+        self._built("have a workgroup")
+        return self._groups
+
+    @workgroup.setter
+    def workgroup(self, value: Any) -> None:
+        self._built("have a workgroup")
+        x, y, z = to_groups(value, "workgroup")
+        groups = x, y or 1, z or 1
+        if x == 0:
+            raise InvalidArgumentError(f"workgroup is {value!r}; at least 1 group runs")
+        self._manager._check_groups(groups, "workgroup")
+        self._dispatch.set(groups, self._push)
+        self._groups = groups
+        self._counted = False
+
+    @property
+    def push_consts(self) -> tuple[bool | int | float, ...]:
+        """The values of its own push constants, in the order of `push_constants`.components; () where there are none.
+
+        Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from their next evaluation on.
+        Operations with push constants or a grid of their own keep what they were made with.
+        """
+        push = self._planned().push
+        return () if push is None else push.unpack(self._push)
+
+    @push_consts.setter
+    def push_consts(self, values: Any) -> None:
+        push = pack_push(self._planned(), values)
+        self._dispatch.set(self._groups, push)
+        self._push = push
+
+    @property
+    def spec_consts(self) -> dict[int, bool | int | float]:
+        """The values of its specialization constants by id. They are part of the pipeline: `rebuild` changes them."""
+        return self._planned().spec.unpack(self._special)
+
+    def rebuild(
+        self,
+        tensors: Iterable[Memory] | None = None,
+        spirv: Any = None,
+        workgroup: Any = None,
+        spec_consts: Any = None,
+        push_consts: Any = None,
+    ) -> None:
+        """Makes it anew with what is given, which the constructor describes; what is None stays as it was.
+
+        A new `spirv` begins with its default constants. Operations made from now on run the new one; recordings keep the one that
+        they were recorded with, until they are recorded again. Raises what the constructor raises, and stays as it was then.
+        """
+        if spirv is None:
+            spirv = self._built("be rebuilt").shader
+            if spec_consts is None:
+                spec_consts = self._special
+            if push_consts is None:
+                push_consts = self._push
+            if workgroup is None and not self._counted:
+                workgroup = self._groups
+        self._build(
+            self._tensors if tensors is None else tensors,
+            spirv,
+            (0, 0, 0) if workgroup is None else workgroup,
+            () if spec_consts is None else spec_consts,
+            () if push_consts is None else push_consts,
+        )
 
     def is_init(self) -> bool:
         """Whether its pipeline exists: False after `destroy()` of this object or of its Manager."""

@@ -226,6 +226,14 @@ class PushBlock:
             )
         return self._pack_each(list(_flat_values(values)))
 
+    def unpack(self, packed: bytes) -> tuple[bool | int | float, ...]:
+        """The values of the scalars in a block's bytes, in the order of `component_names`."""
+        values = self._struct.unpack(packed)
+        return tuple(
+            bool(value) if component.scalar.name == "bool" else value
+            for value, component in zip(values, self._components, strict=True)
+        )
+
     def _pack_each(self, values: list[Any]) -> bytes:
         components = self._components
         if len(values) != len(components):
@@ -257,13 +265,14 @@ NO_SPECIALIZATION = Specialization(b"", (), 0)
 class SpecConstants:
     """Packs specialization constants for one shader."""
 
-    __slots__ = ("_by_id", "_by_name", "_last")
+    __slots__ = ("_by_id", "_by_name", "_defaults", "_last")
 
     def __init__(self, reflected: list[Mapping[str, Any]]) -> None:
         self._by_id: dict[int, tuple[Scalar, str]] = {
             c["id"]: (SCALARS[c["type"]], c["name"]) for c in reflected
         }
         self._by_name: dict[str, int] = {c["name"]: c["id"] for c in reflected if c["name"]}
+        self._defaults: dict[int, bool | int | float] = {c["id"]: c["default"] for c in reflected}
         self._last = max(self._by_id, default=-1)
 
     def _known(self) -> str:
@@ -306,6 +315,15 @@ class SpecConstants:
                 )
             items.append((position, value))
         return self._pack_items(items, surplus, bitwise)
+
+    def unpack(self, special: Specialization) -> dict[int, bool | int | float]:
+        """The value of each constant, by id: what was packed, else the shader's default."""
+        values = dict(self._defaults)
+        for identity, offset, size in special.entries:
+            scalar = self._by_id[identity][0]
+            (value,) = struct.unpack("<" + scalar.code, special.data[offset : offset + size])
+            values[identity] = bool(value) if scalar.name == "bool" else value
+        return values
 
     def _find(self, key: Any) -> int:
         identity = self._by_name.get(key) if isinstance(key, str) else key

@@ -288,9 +288,9 @@ class OpAlgoDispatch(OpBase):
         if not isinstance(algorithm, Algorithm):
             raise ArgumentTypeError(f"OpAlgoDispatch takes an Algorithm, not {type(algorithm).__name__}")
         native = algorithm._built("be dispatched")
-        push = pack_push(algorithm._planned(), push_consts) if is_given(push_consts) else b""
+        push = pack_push(algorithm._planned(), push_consts) if is_given(push_consts) else algorithm._push
         if grid is None:
-            groups = native.workgroup
+            groups = algorithm._groups
         else:
             x, y, z = to_groups(grid, "grid")
             if x == 0:
@@ -299,6 +299,34 @@ class OpAlgoDispatch(OpBase):
             groups = -(-x // i), -(-max(y, 1) // j), -(-max(z, 1) // k)
             algorithm._manager._check_groups(groups, f"grid {grid!r} with local size {(i, j, k)}")
         self._native = _native.op_dispatch(native, groups, push)
+
+
+class OpAlgoBase(OpBase):
+    """Base of operations that bring their own shader: makes an algorithm of it, and runs that.
+
+    ::
+
+        class Scale(kp.OpAlgoBase):
+            def __init__(self, tensor, factor):
+                super().__init__([tensor], SCALE, push_consts=[factor])
+
+    The arguments are those of `kp.Algorithm`; `algorithm` is what was made, on the Manager of the first tensor. Raises what
+    `kp.Algorithm` raises, InvalidArgumentError for an empty list.
+    """
+
+    __slots__ = ("_native", "algorithm")
+
+    def __init__(
+        self,
+        tensors: Seq[Memory],
+        spirv: Any,
+        workgroup: Any = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> None:
+        natives(tensors, type(self).__name__)
+        self.algorithm = Algorithm(tensors[0]._manager, tensors, spirv, workgroup, spec_consts, push_consts)
+        self._native = self.algorithm._dispatch
 
 
 class OpMult(OpBase):

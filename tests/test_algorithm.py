@@ -367,3 +367,124 @@ def test_the_only_entry_point_needs_no_name(mgr, needs, language):
     seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(algorithm))
     seq.record(kp.OpSyncLocal([t])).eval()
     np.testing.assert_array_equal(t.data(), [2, 3, 4])
+
+
+# -- changing what is there -------------------------------------------------------------------------------------------------
+
+CHANGING = """
+#version 450
+layout(local_size_x = 1) in;
+layout(constant_id = 2) const int BASE = 100;
+layout(constant_id = 5) const bool NEGATE = false;
+layout(push_constant) uniform Push { float factor; int shift; bool twice; } push;
+layout(set = 0, binding = 0) buffer V { float v[]; };
+void main() {
+    float x = float(BASE) + push.factor * float(gl_GlobalInvocationID.x) + float(push.shift);
+    v[gl_GlobalInvocationID.x] = (NEGATE ? -x : x) * (push.twice ? 2.0 : 1.0);
+}
+"""
+
+
+def values(t, seq):
+    seq.eval()
+    return t.read().tolist()
+
+
+def test_push_constants_and_workgroup_can_be_changed(mgr, needs):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(4)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[1, 2, False])
+    assert algorithm.push_consts == (1.0, 2, False) and algorithm.workgroup == (4, 1, 1)
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
+    own = mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [0, 7, False]))
+    assert values(t, seq) == [102, 103, 104, 105]
+    algorithm.push_consts = np.array([10, 0, 0], np.float32)
+    assert algorithm.push_consts == (10.0, 0, False)
+    assert values(t, seq) == [100, 110, 120, 130]
+    algorithm.push_consts = [0, 1, True]
+    algorithm.workgroup = 2
+    assert algorithm.workgroup == (2, 1, 1) and "workgroup=(2, 1, 1)" in repr(algorithm)
+    assert values(t, seq) == [202, 202, 120, 130]
+    assert values(t, own) == [107] * 4  # what it was made with
+    assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm, grid=3))) == [202, 202, 202, 107]
+    assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [0, 8, False]))) == [
+        108,
+        108,
+        202,
+        107,
+    ]
+
+    for wrong, error in (
+        ([1, 2], kp.InvalidArgumentError),
+        ([1, 2.5, False], kp.InvalidArgumentError),
+        ("a", kp.ArgumentTypeError),
+    ):
+        with pytest.raises(error):
+            algorithm.push_consts = wrong
+    for wrong, error in (
+        (0, kp.InvalidArgumentError),
+        (1 << 31, kp.InvalidArgumentError),
+        ("a", kp.ArgumentTypeError),
+    ):
+        with pytest.raises(error):
+            algorithm.workgroup = wrong
+    assert algorithm.push_consts == (0.0, 1, True) and algorithm.workgroup == (2, 1, 1)
+    algorithm.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        algorithm.push_consts = [1, 2, False]
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        algorithm.workgroup = 1
+
+
+def test_changes_reach_a_recording_that_runs(mgr, needs):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(4)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[0, 1, False])
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval_async()
+    algorithm.push_consts = [0, 2, False]
+    seq.eval_await()
+    assert t.read().tolist() == [101] * 4
+    assert values(t, seq) == [102] * 4
+
+
+def test_rebuilding(mgr, needs):
+    needs(mgr, "dispatch")
+    t, longer = mgr.zeros(2), mgr.zeros(3)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING), spec_consts={"BASE": 10}, push_consts=[1, 0, False])
+    assert algorithm.spec_consts == {2: 10, 5: False}
+    before = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
+    algorithm.rebuild([longer], spec_consts={2: 20, 5: True})
+    assert algorithm.get_tensors() == [longer] and algorithm.workgroup == (3, 1, 1)
+    assert algorithm.spec_consts == {2: 20, 5: True} and algorithm.push_consts == (1.0, 0, False)
+    assert values(longer, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [-20, -21, -22]
+    assert values(t, before) == [10, 11]
+
+    algorithm.rebuild(workgroup=1, push_consts=[0, 5, False])
+    assert values(longer, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [-25, -21, -22]
+    algorithm.rebuild([t])
+    assert algorithm.workgroup == (1, 1, 1) and algorithm.spec_consts == {2: 20, 5: True}
+    algorithm.rebuild(spirv=kp.compile(CHANGING.replace("100", "300")))
+    assert algorithm.spec_consts == {2: 300, 5: False} and algorithm.push_consts == (0.0, 0, False)
+    assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [300, 300]
+
+    for wrong in ({"spirv": b"1234"}, {"tensors": []}, {"push_consts": [1]}, {"spec_consts": {9: 1}}):
+        with pytest.raises(kp.InvalidArgumentError):
+            algorithm.rebuild(**wrong)
+    assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [300, 300]
+    with pytest.raises(kp.FailedPreconditionError, match="no shader"):
+        mgr.algorithm().rebuild(workgroup=1)
+
+
+def test_operations_that_bring_their_shader(mgr, needs):
+    needs(mgr, "dispatch")
+
+    class Count(kp.OpAlgoBase):
+        def __init__(self, tensor, start):
+            super().__init__([tensor], kp.compile(CHANGING), push_consts=[1, start, False])
+
+    t = mgr.zeros(3)
+    op = Count(t, 5)
+    assert values(t, mgr.sequence().record(op)) == [105, 106, 107]
+    assert op.algorithm.get_tensors() == [t]
+    with pytest.raises(kp.InvalidArgumentError, match="OpAlgoBase"):
+        kp.OpAlgoBase([], kp.compile(CHANGING))
