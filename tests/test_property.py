@@ -51,6 +51,17 @@ operations = st.one_of(
     st.tuples(st.just("dispatch"), index, index, WORDS, WORDS),
     st.tuples(st.just("dispatch"), index, index, WORDS, WORDS),
 )
+place = st.integers(0, 999)  # of an element, modulo how many there are
+parts = st.tuples(index, place, st.integers(1, 1000))
+operations = st.one_of(
+    operations,
+    st.tuples(st.just("upload part"), parts),
+    st.tuples(st.just("download part"), parts),
+    st.tuples(st.just("fill part"), parts, WORDS),
+    st.tuples(st.just("fill halves"), parts, st.integers(0, 2**16 - 1)),
+    st.tuples(st.just("copy part"), parts, index, place),
+    st.tuples(st.just("dispatch parts"), index, index, st.integers(0, 1000), WORDS, WORDS),
+)
 sequence = st.integers(0, 2)
 steps = st.one_of(
     st.tuples(st.just("eval"), sequence, st.lists(operations, min_size=1, max_size=6)),
@@ -63,6 +74,11 @@ steps = st.one_of(
     st.tuples(st.just("look"), index),
     st.tuples(st.just("read"), index),
     st.tuples(st.just("write"), index, WORDS),
+    st.tuples(st.just("read part"), parts),
+    st.tuples(st.just("write part"), parts, WORDS),
+    st.tuples(st.just("map part"), parts, WORDS),
+    st.tuples(st.just("fill now"), parts, WORDS),
+    st.tuples(st.just("copy now"), parts, index, place),
 )
 
 
@@ -77,13 +93,13 @@ class Model:
         else:
             self.host = None if memory_type is kp.MemoryTypes.storage else self.device
 
-    def upload(self):
+    def upload(self, part=slice(None)):
         if self.memory_type is kp.MemoryTypes.device:
-            self.device[:] = self.host
+            self.device[part] = self.host[part]
 
-    def download(self):
+    def download(self, part=slice(None)):
         if self.memory_type is kp.MemoryTypes.device:
-            self.host[:] = self.device
+            self.host[part] = self.device[part]
 
 
 def ramp(count, start):
@@ -105,14 +121,80 @@ class Run:
         self.sequences = [mgr.sequence(number % len(mgr.queues)) for number in range(3)]
         self.recorded = [[] for _ in range(3)]
         self.running = [False] * 3
+        self.fences = []
 
     def pick(self, indices):
         """Positions of different tensors, in order."""
         return list(dict.fromkeys(i % len(self.tensors) for i in indices))
 
+    def part(self, chosen):
+        """Which tensor, and which of its elements."""
+        position, start, count = chosen
+        start %= self.size
+        return position % len(self.tensors), slice(start, min(start + count, self.size))
+
+    def room(self, chosen, target, place):
+        """Two parts of one length, in different tensors or apart from each other; None where there is no room."""
+        source, part = self.part(chosen)
+        target, place = target % len(self.tensors), place % self.size
+        count = min(part.stop - part.start, self.size - place)
+        if source == target:
+            if place <= part.start:
+                count = min(count, part.start - place)
+            else:
+                count = min(count, place - part.start)
+        if count < 1:
+            return None
+        return source, slice(part.start, part.start + count), target, slice(place, place + count)
+
+    def translate_part(self, name, rest):
+        if name == "dispatch parts":
+            pair, (start, scale, offset) = self.pick(rest[:2]), rest[2:]
+            # Parts that are bound begin where the device lets descriptors begin; 64 elements suit every driver here.
+            start = start % self.size // 64 * 64
+            if len(pair) < 2 or not self.dispatch:
+                return None
+            a, b = (self.models[i] for i in pair)
+            part = slice(start, self.size)
+            return self.affine([self.tensors[i][part] for i in pair], a, b, part, scale, offset)
+        if name == "copy part":
+            room = self.room(*rest)
+            if room is None:
+                return None
+            source, part, target, other = room
+            copied = kp.OpCopyRange(
+                self.tensors[source], self.tensors[target], source_offset=part.start, target_offset=other.start,
+                count=part.stop - part.start,
+            )  # fmt: skip
+            return copied, lambda: np.copyto(
+                self.models[target].device[other], self.models[source].device[part]
+            )
+        position, part = self.part(rest[0])
+        tensor, model = self.tensors[position][part], self.models[position]
+        if name == "upload part":
+            return kp.OpSyncDevice([tensor]), lambda: model.upload(part)
+        if name == "download part":
+            return kp.OpSyncLocal([tensor]), lambda: model.download(part)
+        if name == "fill halves":
+            halves = np.uint16(rest[1])
+            value = int(halves) << 16 | int(halves)
+            return kp.OpFill([tensor], halves.tobytes()), lambda: model.device[part].fill(value)
+        return kp.OpFill([tensor], rest[1]), lambda: model.device[part].fill(rest[1])
+
+    def affine(self, tensors, a, b, part, scale, offset):
+        algorithm = self.mgr.algorithm(tensors, compiled(AFFINE), (-(-tensors[0].size() // 32), 1, 1))
+
+        def effect():
+            wide = b.device[part].astype(np.uint64) * scale + a.device[part][::-1] + offset
+            b.device[part] = wide.astype(np.uint32)
+
+        return kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
+
     def translate(self, operation):
         """(the operation, its effect on the models), or None where the choice makes no sense."""
         name, *rest = operation
+        if "part" in name or "halves" in name:
+            return self.translate_part(name, rest)
         if name in ("upload", "download"):
             chosen = self.pick(rest[0])
             make = kp.OpSyncDevice if name == "upload" else kp.OpSyncLocal
@@ -134,16 +216,8 @@ class Run:
         pair, (scale, offset) = self.pick(rest[:2]), rest[2:]
         if len(pair) < 2 or not self.dispatch:
             return None
-        algorithm = self.mgr.algorithm(
-            [self.tensors[i] for i in pair], compiled(AFFINE), (-(-self.size // 32), 1, 1)
-        )
         a, b = (self.models[i] for i in pair)
-
-        def effect():
-            wide = b.device.astype(np.uint64) * scale + a.device[::-1] + offset
-            b.device[:] = wide.astype(np.uint32)
-
-        return kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
+        return self.affine([self.tensors[i] for i in pair], a, b, slice(None), scale, offset)
 
     def record(self, number, operations):
         made = [translated for translated in map(self.translate, operations) if translated is not None]
@@ -164,6 +238,9 @@ class Run:
             effect()
 
     def finish(self, numbers=(0, 1, 2)):
+        for fence in self.fences:
+            fence.wait()
+        self.fences.clear()
         for number in numbers:
             if self.running[number]:
                 self.sequences[number].eval_await()
@@ -186,9 +263,34 @@ class Run:
                 self.recorded[rest[0]] = []
             else:  # the current operations are recorded anew, as an evaluation leaves them
                 self.submit(rest[0], True)
+        elif name == "copy now":
+            room = self.room(*rest)
+            if room is not None:
+                source, part, target, other = room
+                self.fences.append(self.tensors[target][other].copy_from(self.tensors[source][part]))
+                self.models[target].device[other] = self.models[source].device[part]
+        elif "part" in name or name == "fill now":
+            self.part_step(name, *rest)
         else:
             position = rest[0] % len(self.tensors)
             self.host_step(name, self.tensors[position], self.models[position], *rest[1:])
+
+    def part_step(self, name, chosen, *rest):
+        position, part = self.part(chosen)
+        tensor, model, count = self.tensors[position], self.models[position], part.stop - part.start
+        if name == "read part":
+            np.testing.assert_array_equal(tensor.read(region=part), model.device[part])
+        elif name == "write part":
+            tensor.write(ramp(count, rest[0]), region=part)
+            model.device[part] = ramp(count, rest[0])
+        elif name == "fill now":
+            self.fences.append(tensor[part].fill(rest[0]))
+            model.device[part] = rest[0]
+        else:
+            with tensor[part].map(read=True, write=True) as array:
+                np.testing.assert_array_equal(array, model.device[part])
+                array[:] = ramp(count, rest[0])
+            model.device[part] = ramp(count, rest[0])
 
     def host_step(self, name, tensor, model, *rest):
         if name == "read":

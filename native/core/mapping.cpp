@@ -25,7 +25,10 @@ Mapping::~Mapping() {
 }
 
 void Mapping::begin(bool reads) {
-    if (data_ && reads) range_.resource->invalidate_range(range_);
+    if (data_ && reads)
+        range_.resource->invalidate_range(range_.offset, range_.size);
+    else if (data_ && writes_)
+        range_.resource->invalidate_ends(range_.offset, range_.size);
     if (writes_) range_.resource->note_on_device();
 }
 
@@ -43,7 +46,7 @@ void Mapping::close() {
     };
     const std::shared_ptr<void> kept = std::move(kept_);  // goes last, with no lock held
     const Unblock unblock{resource, range_, writes_};
-    if (data_ && writes_ && resource.is_init()) resource.flush_range(range_);
+    if (data_ && writes_ && resource.is_init()) resource.flush_range(range_.offset, range_.size);
     data_ = nullptr;
 }
 

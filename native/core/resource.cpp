@@ -232,19 +232,24 @@ void Resource::require_unmapped(bool writes) const {
                             " it cannot be evaluated. Close the mapping first");
 }
 
-void Resource::flush_range(const ResourceRange& range) const {
+void Resource::flush_range(uint64_t offset, uint64_t size) const {
     const Allocation& memory = device_memory();
     if (!memory.mapped() || memory.coherent()) return;
-    const VkMappedMemoryRange mapped = memory.mapped_range(range.offset, range.size);
+    const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
     check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &mapped),
              "vkFlushMappedMemoryRanges", label().c_str());
 }
 
-void Resource::invalidate_range(const ResourceRange& range) const {
+void Resource::invalidate_ends(uint64_t offset, uint64_t size) const {
+    if (offset != 0) invalidate_range(offset, 1);
+    if (offset + size != nbytes_) invalidate_range(offset + size - 1, 1);
+}
+
+void Resource::invalidate_range(uint64_t offset, uint64_t size) const {
     const Allocation& memory = device_memory();
     if (!memory.mapped() || memory.coherent()) return;
-    flush_range(range);
-    const VkMappedMemoryRange mapped = memory.mapped_range(range.offset, range.size);
+    flush_range(offset, size);
+    const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
     check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(), 1, &mapped),
              "vkInvalidateMappedMemoryRanges", label().c_str());
 }
@@ -288,7 +293,7 @@ void Resource::read(void* out, uint64_t offset, uint64_t size) {
     const Allocation& memory = device_memory();
     const bool slow = memory.device_local() && !memory.cached() && can_stage() && size > few;
     if (direct_ && !slow) {
-        settle();
+        invalidate_range(offset, size);
         std::memcpy(out, direct_ + offset, size);
     } else {
         download(out, offset, size);
@@ -303,6 +308,7 @@ void Resource::write(const void* data, uint64_t offset, uint64_t size) {
     wait_for_work();
     note_on_device();
     if (direct_) {
+        invalidate_ends(offset, size);
         // Pieces of a page are right for fresh pages only: on others one large memcpy spares the memory bus.
         const uint64_t touched = touched_.load(std::memory_order_relaxed);
         if (offset >= touched) {
@@ -311,7 +317,7 @@ void Resource::write(const void* data, uint64_t offset, uint64_t size) {
         } else {
             std::memmove(direct_ + offset, data, size);
         }
-        flush(device_memory());
+        flush_range(offset, size);
     } else {
         upload(data, offset, size);
     }

@@ -93,9 +93,12 @@ public:
     void require_unmapped(bool writes) const;
     [[nodiscard]] std::byte* mapped() const noexcept { return direct_; }
     [[nodiscard]] std::shared_ptr<void> keep_device_side() const;
-    void flush_range(const ResourceRange& range) const;
+    void flush_range(uint64_t offset, uint64_t size) const;
     // What the host wrote goes out first: invalidating would drop it.
-    void invalidate_range(const ResourceRange& range) const;
+    void invalidate_range(uint64_t offset, uint64_t size) const;
+    // Before the host writes a part: flushing moves whole atoms (nonCoherentAtomSize), and those at the part's ends would carry
+    // old bytes beside it over what the device wrote there.
+    void invalidate_ends(uint64_t offset, uint64_t size) const;
     // Whether the host sees the device's memory in place, but only after refresh().
     [[nodiscard]] bool needs_refresh() const noexcept;
     void refresh();
