@@ -20,7 +20,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .algorithm import Algorithm
 from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel
@@ -49,8 +49,6 @@ from .fence import Fence
 from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from .image import Image, OpCopyRegion
 from .interop import from_dlpack
-from .kernel import Kernel
-from .kernel_operation import OpKernel
 from .manager import Manager, alive, manager
 from .mapping import Mapping
 from .memory import Memory
@@ -69,24 +67,28 @@ from .operations import (
     OpTensorSyncDevice,
     OpTensorSyncLocal,
 )
-from .parameters import (
-    TensorDict,
-    TensorFileEntry,
-    TensorFileInfo,
-    load_tensors,
-    save_tensors,
-    tensor_file_info,
-)
 from .sampler import SampledImage, Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
-from .shader_check import Finding, check
-from .shader_module import ShaderModule
-from .shader_tools import assemble, decompile, disassemble
 from .struct_layout import struct_dtype
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+    from .kernel_operation import OpKernel
+    from .parameters import (
+        TensorDict,
+        TensorFileEntry,
+        TensorFileInfo,
+        load_tensors,
+        save_tensors,
+        tensor_file_info,
+    )
+    from .shader_check import Finding, check
+    from .shader_module import ShaderModule
+    from .shader_tools import assemble, decompile, disassemble
 
 __version__ = "0.1.0"
 
@@ -170,12 +172,36 @@ __all__ = [
 ]
 
 
+# Modules that a script may do without, loaded when one of their names is first used.
+_LATER = {
+    "kernel": ("Kernel",),
+    "kernel_operation": ("OpKernel",),
+    "parameters": (
+        "TensorDict",
+        "TensorFileEntry",
+        "TensorFileInfo",
+        "load_tensors",
+        "save_tensors",
+        "tensor_file_info",
+    ),
+    "shader_check": ("Finding", "check"),
+    "shader_module": ("ShaderModule",),
+    "shader_tools": ("assemble", "decompile", "disassemble"),
+}
+_module_of = {name: module for module, names in _LATER.items() for name in names}
+
+
 def __dir__() -> list[str]:
     # What users use: completion would otherwise offer the modules, and with them what only looks like Kompute's names.
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _module_of:
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(f".{_module_of[name]}", __name__), name)
+        return value
     # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and `int` would
     # shadow the built-ins for whoever imports *.
     for enumeration in (MemoryTypes, DataTypes):

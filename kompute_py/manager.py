@@ -29,7 +29,6 @@ from .errors import (
 from .host_memory import HostBufferSemantics, from_host
 from .image import Image
 from .image_shapes import parse_format, size_of
-from .kernel import Kernel
 from .memory import DEVICE, Memory, to_memory_type
 from .options import resolve_options, string_tuple
 from .sampler import Sampler
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from .fence import Fence
+    from .kernel import Kernel
     from .semaphore import Waitable
     from .types import MemoryTypes
 
@@ -423,6 +423,8 @@ class Manager:
         Raises ShaderCompileError where the source does not compile, InvalidArgumentError for what is no SPIR-V or an unknown
         option, UnimplementedError where the device lacks what the shader needs, NotFoundError for a path with no file.
         """
+        from .kernel import Kernel  # with the compiler's side of the package, which not every script needs
+
         return Kernel(self, source, watch=watch, **options, stacklevel=3)
 
     def semaphore(self, initial: int = 0) -> Semaphore:
