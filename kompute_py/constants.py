@@ -327,8 +327,14 @@ class SpecConstants:
 
     def _find(self, key: Any) -> int:
         identity = self._by_name.get(key) if isinstance(key, str) else key
+        if identity is None and isinstance(key, str) and key.isdecimal():
+            identity = int(key)  # one that has no name is called by its number: specialize(**{"3": 16})
         if identity not in self._by_id:
-            raise InvalidArgumentError(f"There is no specialization constant {key!r}: {self._known()}")
+            import difflib  # for the message alone
+
+            near = difflib.get_close_matches(str(key), self._by_name, 1)
+            hint = f", did you mean {near[0]!r}?" if near else ":"
+            raise InvalidArgumentError(f"There is no specialization constant {key!r}{hint} {self._known()}")
         return int(identity)
 
     def _pack_items(self, items: list[tuple[int, Any]], surplus: int, bitwise: int = 0) -> Specialization:

@@ -220,12 +220,9 @@ class Signature:
         values[index] = value
 
     def _unknown(self, kernel: str, name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
-        import difflib  # for the message alone
-
-        known = tuple(known)
-        near = difflib.get_close_matches(str(name), known, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        return InvalidArgumentError(f"{kernel} has no {what} {name!r}: {hint}It is {self.text(kernel)}")
+        return InvalidArgumentError(
+            f"{kernel} has no {what} {name!r}{nearest(name, known)} It is {self.text(kernel)}"
+        )
 
     def text(self, kernel: str) -> str:
         """The signature on one line."""
@@ -234,6 +231,18 @@ class Signature:
             parts.append("*")
             parts += [f"{type_text(member)} {member['name']}" for member in self.push.members]
         return f"{kernel}({', '.join(parts)})"
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: ": did you mean 'sigma'?" where a `known` one is near, else "."."""
+    import difflib  # for messages alone
+
+    text, names = str(name), tuple(known)
+    near = difflib.get_close_matches(text, names, 1)
+    if not near:
+        lower = {each.lower(): each for each in names}
+        near = [lower[each] for each in difflib.get_close_matches(text.lower(), lower, 1)]
+    return f": did you mean {near[0]!r}?" if near else "."
 
 
 class _Missing:
@@ -258,4 +267,4 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
     return result
 
 
-__all__ = ["MISSING", "Parameter", "Signature", "type_text"]
+__all__ = ["MISSING", "Parameter", "Signature", "nearest", "type_text"]

@@ -6,7 +6,6 @@ import io
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..errors import KomputeError
-from . import caches, shaders
-from .common import Traceback, device_of, forget_options, output_console, wants_traceback
+from . import caches, running, shaders
+from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
 
 _PROGRAM = "kompute-py"
 
@@ -64,7 +63,7 @@ def demo_command(
     show_traceback: Traceback = False,
 ) -> None:
     """Process a photograph on the device, and check the result against NumPy and SciPy."""
-    _require(
+    require(
         "demo", ("scipy", "matplotlib", "PIL", "skimage") if image is None else ("scipy", "matplotlib", "PIL")
     )
     from ..demo.report import print_report
@@ -102,6 +101,7 @@ app.command("compile")(shaders.compile_command)
 app.command("reflect")(shaders.reflect_command)
 app.command("disasm")(shaders.disasm_command)
 app.command("check")(shaders.check_command)
+app.command("run", help=running.RUN_HELP)(running.run_command)
 app.command("cache")(caches.cache_command)
 
 
@@ -137,12 +137,3 @@ def _one_line(error: Exception) -> str:
         return text
     # Nothing that the user did wrong: the kind of the error helps whoever mends it.
     return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"
-
-
-_DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image"}
-
-
-def _require(extra: str, modules: Sequence[str]) -> None:
-    missing = [_DISTRIBUTIONS.get(name, name) for name in modules if find_spec(name) is None]
-    if missing:
-        raise KomputeError(f'this command needs {", ".join(missing)}: pip install "kompute-py[{extra}]"')

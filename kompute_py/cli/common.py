@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+
+from ..errors import KomputeError
 
 _wants_traceback = False
 
@@ -43,3 +47,13 @@ def output_console() -> Console:
 def device_of(text: str | None) -> Any:
     """``--device`` as `Manager` takes it: a number is an index."""
     return int(text) if text is not None and text.isdecimal() else text
+
+
+_DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image"}
+
+
+def require(extra: str, modules: Sequence[str]) -> None:
+    """Raises KomputeError, naming the extra that installs them, where one of `modules` is not installed."""
+    missing = [_DISTRIBUTIONS.get(name, name) for name in modules if find_spec(name) is None]
+    if missing:
+        raise KomputeError(f'this command needs {", ".join(missing)}: pip install "kompute-py[{extra}]"')

@@ -14,42 +14,66 @@ import typer
 from ..errors import InvalidArgumentError, KomputeError, NotFoundError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
 
-_Input = Annotated[
+COMPILE_PANEL = "How it is compiled"
+
+InputArgument = Annotated[
     str,
     typer.Argument(
         metavar="IN", help="The shader: a file of GLSL, HLSL, SPIR-V or its assembly; - reads standard input."
     ),
 ]
-_Define = Annotated[
-    list[str] | None, typer.Option("--define", "-D", metavar="NAME[=VALUE]", help="Define a macro.")
-]
-_Include = Annotated[
+DefineOption = Annotated[
     list[str] | None,
-    typer.Option("--include", "-I", metavar="DIR", help="Where #include looks, after the file's own folder."),
+    typer.Option(
+        "--define", "-D", metavar="NAME[=VALUE]", rich_help_panel=COMPILE_PANEL, help="Define a macro."
+    ),
 ]
-_Language = Annotated[
-    str | None, typer.Option("--language", metavar="L", help="glsl or hlsl; by default the suffix tells.")
+IncludeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        "-I",
+        metavar="DIR",
+        rich_help_panel=COMPILE_PANEL,
+        help="Where #include looks, after the file's own folder.",
+    ),
 ]
-_Entry = Annotated[str, typer.Option("--entry", metavar="NAME", help="The entry point.")]
-_Target = Annotated[
+LanguageOption = Annotated[
     str | None,
-    typer.Option("--target", metavar="T", help="vulkan1.0 to vulkan1.3. Default: vulkan1.2."),
+    typer.Option(
+        "--language",
+        metavar="L",
+        rich_help_panel=COMPILE_PANEL,
+        help="glsl or hlsl; by default the suffix tells.",
+    ),
+]
+EntryOption = Annotated[
+    str, typer.Option("--entry", metavar="NAME", rich_help_panel=COMPILE_PANEL, help="The entry point.")
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="T",
+        rich_help_panel=COMPILE_PANEL,
+        help="vulkan1.0 to vulkan1.3. Default: vulkan1.2.",
+    ),
 ]
 
 
 def compile_command(
-    shader: _Input,
+    shader: InputArgument,
     out: Annotated[
         str | None,
         typer.Option(
             "--out", "-o", metavar="OUT", help="Default: IN with .spv; - writes to standard output."
         ),
     ] = None,
-    define: _Define = None,
-    include: _Include = None,
-    language: _Language = None,
-    entry: _Entry = "main",
-    target: _Target = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    language: LanguageOption = None,
+    entry: EntryOption = "main",
+    target: TargetOption = None,
     spirv_version: Annotated[
         str | None, typer.Option("--spirv", metavar="V", help="Version of SPIR-V, such as 1.3.")
     ] = None,
@@ -65,7 +89,7 @@ def compile_command(
     show_traceback: Traceback = False,
 ) -> None:
     """Compile a shader to SPIR-V."""
-    module = _module(
+    module = compiled(
         shader, define, include, language, entry, target,
         spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize, debug_info=debug_info,
     )  # fmt: skip
@@ -84,17 +108,17 @@ def compile_command(
 
 
 def reflect_command(
-    shader: _Input,
+    shader: InputArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    define: _Define = None,
-    include: _Include = None,
-    language: _Language = None,
-    entry: _Entry = "main",
-    target: _Target = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    language: LanguageOption = None,
+    entry: EntryOption = "main",
+    target: TargetOption = None,
     show_traceback: Traceback = False,
 ) -> None:
     """Show what a shader says about itself: arguments, types, sizes, capabilities."""
-    module = _module(shader, define, include, language, entry, target, optimize="none")
+    module = compiled(shader, define, include, language, entry, target, optimize="none")
     reflection = module.reflection
     if as_json:
         print(json.dumps(reflection, indent=2))
@@ -122,16 +146,16 @@ def reflect_command(
 
 
 def disasm_command(
-    shader: _Input,
+    shader: InputArgument,
     to: Annotated[
         str,
         typer.Option("--to", metavar="FORM", help="spirv (assembly), or glsl or hlsl through SPIRV-Cross."),
     ] = "spirv",
-    define: _Define = None,
-    include: _Include = None,
-    language: _Language = None,
-    entry: _Entry = "main",
-    target: _Target = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    language: LanguageOption = None,
+    entry: EntryOption = "main",
+    target: TargetOption = None,
     optimize: Annotated[
         str, typer.Option("--optimize", "-O", metavar="FOR", help="performance, size or none, for source.")
     ] = "performance",
@@ -140,12 +164,12 @@ def disasm_command(
     """Show a shader as SPIR-V assembly, or as source."""
     if to not in ("spirv", "glsl", "hlsl"):
         raise InvalidArgumentError(f"--to is {to!r}; choose one of spirv, glsl, hlsl")
-    module = _module(shader, define, include, language, entry, target, optimize=optimize)
+    module = compiled(shader, define, include, language, entry, target, optimize=optimize)
     print((module.disassembly() if to == "spirv" else module.to(to)).rstrip("\n"))
 
 
 def check_command(
-    shader: _Input,
+    shader: InputArgument,
     device: Annotated[
         str | None,
         typer.Option(
@@ -154,11 +178,11 @@ def check_command(
             help="The device: its index, a part of its name, or a file of `kompute-py info --json`.",
         ),
     ] = None,
-    define: _Define = None,
-    include: _Include = None,
-    language: _Language = None,
-    entry: _Entry = "main",
-    target: _Target = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    language: LanguageOption = None,
+    entry: EntryOption = "main",
+    target: TargetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
@@ -226,7 +250,7 @@ def _macros(defines: list[str]) -> dict[str, str | None]:
     return {name: value if equals else "1" for name, equals, value in pairs}
 
 
-def _module(
+def compiled(
     shader: str,
     define: list[str] | None,
     include: list[str] | None,
@@ -235,6 +259,7 @@ def _module(
     target: str | None,
     **options: Any,
 ) -> Any:
+    """The shader that an argument of the command line names; what the compiler says goes to stderr."""
     from ..shader_module import ShaderModule
 
     source = _source(shader)

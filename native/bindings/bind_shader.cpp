@@ -67,11 +67,28 @@ py::object default_value(const SpecConstantInfo& constant) {
 
 py::dict image_to_python(const BindingInfo& binding) {
     constexpr const char* dims[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
+    // GLSL's names of SpvImageFormat, in its order; "" says that the shader names none.
+    constexpr const char* formats[] = {
+        "",          "rgba32f",      "rgba16f",
+        "r32f",      "rgba8",        "rgba8_snorm",
+        "rg32f",     "rg16f",        "r11f_g11f_b10f",
+        "r16f",      "rgba16",       "rgb10_a2",
+        "rg16",      "rg8",          "r16",
+        "r8",        "rgba16_snorm", "rg16_snorm",
+        "rg8_snorm", "r16_snorm",    "r8_snorm",
+        "rgba32i",   "rgba16i",      "rgba8i",
+        "r32i",      "rg32i",        "rg16i",
+        "rg8i",      "r16i",         "r8i",
+        "rgba32ui",  "rgba16ui",     "rgba8ui",
+        "r32ui",     "rgb10_a2ui",   "rg32ui",
+        "rg16ui",    "rg8ui",        "r16ui",
+        "r8ui",      "r64ui",        "r64i",
+    };
     py::dict result;
     result["dim"] = binding.image_dim < 7 ? dims[binding.image_dim] : "unknown";
     result["arrayed"] = binding.image_arrayed;
     result["multisampled"] = binding.image_multisampled;
-    result["format"] = binding.image_format;
+    result["format"] = binding.image_format < std::size(formats) ? formats[binding.image_format] : "unknown";
     result["component"] = scalar_name(binding.image_scalar, 32);
     return result;
 }

@@ -8,6 +8,7 @@
 #include <spirv_cross/spirv_hlsl.hpp>
 
 #include <algorithm>
+#include <string_view>
 
 namespace kp {
 namespace {
@@ -75,6 +76,23 @@ std::string to_hlsl(std::vector<uint32_t> words, const std::string& entry) {
     return compiler.compile();
 }
 
+// The version that a disassembler's leading comment "; Version: 1.3" names, as a module's second word; 0 for none.
+uint32_t version_in_comments(std::string_view text) {
+    constexpr std::string_view label = "; Version: ";
+    while (text.starts_with(';')) {
+        const size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        if (line.starts_with(label) && line.size() >= label.size() + 3) {
+            const char major = line[label.size()], point = line[label.size() + 1],
+                       minor = line[label.size() + 2];
+            if (major == '1' && point == '.' && minor >= '0' && minor <= '6')
+                return 0x10000u | static_cast<uint32_t>(minor - '0') << 8;
+        }
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return 0;
+}
+
 }  // namespace
 
 std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options) {
@@ -133,6 +151,9 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
         const std::string shown = render_diagnostics(diagnostics);
         throw ShaderCompileFailure(shown, std::move(diagnostics));
     }
+    // The assembler would write the target's newest version, in which what the text was made from may not be valid.
+    if (const uint32_t version = version_in_comments(text); version != 0 && words.size() > 1)
+        words[1] = version;
     return words;
 }
 

@@ -1,0 +1,429 @@
+"""From the options of ``kompute-py run`` and ``bench`` to a kernel with its arguments bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidArgumentError
+from ..push_members import PushMembers
+from ..signature import Parameter, Signature, nearest
+from .array_files import SOURCES, Array, literal, load, shape_of
+from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
+
+if TYPE_CHECKING:
+    from ..kernel import Kernel, OpKernel
+    from ..manager import Manager
+
+
+@dataclass
+class Given:
+    """The options that say what a kernel is called with, as they were typed."""
+
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    shapes: list[str] = field(default_factory=list)
+    dtypes: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+    grid: str | None = None
+    groups: str | None = None
+    filter: str | None = None
+    address: str = "clamp_to_edge"
+
+
+class Argument(NamedTuple):
+    """A binding with its memory."""
+
+    parameter: Parameter
+    element: Element
+    memory: Any
+    shape: tuple[int, ...]
+    """Of its elements."""
+
+
+@dataclass
+class Prepared:
+    """A kernel that can run."""
+
+    kernel: Kernel
+    operation: OpKernel
+    arguments: dict[str, Argument]
+    outputs: dict[str, Path | None]
+    """Where each binding that is asked for goes; None is standard output."""
+
+    def results(self) -> dict[str, Argument]:
+        """What the shader writes, and what was asked for besides."""
+        return {
+            name: argument
+            for name, argument in self.arguments.items()
+            if argument.parameter.written or name in self.outputs
+        }
+
+
+def specialized(kernel: Kernel, constants: Iterable[str]) -> Kernel:
+    """The kernel with ``--spec`` applied."""
+    signature = kernel.signature
+    known = [c["name"] or str(c["id"]) for c in signature.spec_constants]
+    by_id = {str(c["id"]): c["name"] for c in signature.spec_constants if c["name"]}
+    values = {}
+    for name, text in pairs(constants, "--spec"):
+        name = by_id.get(name, name)
+        if name not in known:
+            raise unknown(kernel.name, "specialization constant", name, known)
+        values[name] = number(text, f"--spec {name}")
+    return kernel.specialize(**values) if values else kernel
+
+
+def prepare(manager: Manager, kernel: Kernel, given: Given) -> Prepared:
+    """Loads the inputs, makes the outputs and binds both. Raises KomputeError for whatever does not fit."""
+    return _Preparation(manager, specialized(kernel, given.constants), given).run()
+
+
+def pairs(options: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """NAME=VALUE of each. Raises InvalidArgumentError where one has no name."""
+    result = []
+    for text in options:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InvalidArgumentError(f"{option} {text}: give NAME=VALUE")
+        result.append((name.strip(), value.strip()))
+    return result
+
+
+def number(text: str, what: str) -> Any:
+    """A number, a list of them, or a mapping. Raises InvalidArgumentError for any other text."""
+    value = literal(text)
+    if value is None:
+        raise InvalidArgumentError(f"{what}: {text!r} is no number; give one, or 1,2,3 for a vector")
+    return value
+
+
+def counts(text: str | None, option: str) -> tuple[int, ...] | None:
+    """``512,512`` as counts in x, y, z; what they may be is the kernel's to say."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.replace("x", ",").split(",")]
+    if not 1 <= len(parts) <= 3 or not all(part.lstrip("-").isdecimal() for part in parts):
+        raise InvalidArgumentError(f"{option} {text}: give one to three whole numbers, such as 512,512")
+    return tuple(int(part) for part in parts)
+
+
+def unknown(kernel: str, what: str, name: str, known: Iterable[str]) -> InvalidArgumentError:
+    """The error for a name that the shader lacks."""
+    names = list(known)
+    return InvalidArgumentError(
+        f"{kernel} has no {what} {name!r}{nearest(name, names)} It has {', '.join(names) or 'none'}"
+    )
+
+
+class _Preparation:
+    def __init__(self, manager: Manager, kernel: Kernel, given: Given) -> None:
+        self._manager = manager
+        self._kernel = kernel
+        self._given = given
+        self._signature: Signature = kernel.signature
+        self._parameters = {p.name: p for p in self._signature.parameters}
+        self._inputs: dict[str, list[str]] = {}
+        self._first: Fitted | None = None  # the first input, which outputs take their shape from
+        self._arguments: dict[str, Argument] = {}
+        self._bound: dict[str, Any] = {}
+
+    def run(self) -> Prepared:
+        given = self._given
+        grid, groups = counts(given.grid, "--grid"), counts(given.groups, "--groups")
+        if grid is not None and groups is not None:
+            raise InvalidArgumentError("give --grid (invocations) or --groups (workgroups), not both")
+        self._shapes = self._named(given.shapes, "--shape")
+        self._dtypes = self._named(given.dtypes, "--dtype")
+        push, blocks = self._values()
+        for text in given.inputs:
+            name, source = self._binding(text, "--in", lambda p: not p.written)
+            self._inputs.setdefault(name, []).append(source)
+        outputs = self._outputs()
+        for name, sources in self._inputs.items():
+            self._input(self._parameters[name], sources)
+        for name, block in blocks.items():
+            self._block(self._parameters[name], block)
+        for parameter in self._signature.parameters:
+            if parameter.name not in self._bound and parameter.used:
+                self._rest(parameter, outputs, grid, groups)
+        if grid is None and groups is None:
+            grid = self._default_grid()
+        keywords: dict[str, Any] = {"groups": groups} if groups is not None else {"grid": grid}
+        if keywords.get("grid", ...) is None:
+            del keywords["grid"]
+        operation = self._kernel.bind(bind=self._bound, push=push, **keywords)
+        return Prepared(self._kernel, operation, self._arguments, outputs)
+
+    # -- options ---------------------------------------------------------------------------------------------------------
+
+    def _named(self, options: Iterable[str], option: str) -> dict[str, str]:
+        found = dict(pairs(options, option))
+        for name in found:
+            if name not in self._parameters:
+                raise unknown(self._kernel.name, "binding", name, self._parameters)
+        return found
+
+    def _binding(self, text: str, option: str, fits: Any) -> tuple[str, str]:
+        """(name, rest) of NAME=REST; a lone REST stands for the only binding that `fits`."""
+        name, equals, rest = text.partition("=")
+        if equals and name in self._parameters:
+            return name, rest
+        candidates = [p.name for p in self._signature.parameters if p.used and fits(p)]
+        if equals and not Path(text).is_file():
+            raise unknown(self._kernel.name, "binding", name, self._parameters)
+        if len(candidates) != 1:
+            raise InvalidArgumentError(
+                f"{option} {text}: say which binding is meant, NAME={text}; {self._kernel.name} has "
+                f"{', '.join(self._parameters) or 'none'}"
+            )
+        return candidates[0], text
+
+    def _outputs(self) -> dict[str, Path | None]:
+        outputs: dict[str, Path | None] = {}
+        for text in self._given.outputs:
+            name, place = self._binding(text, "--out", lambda p: p.written)
+            parameter = self._parameters[name]
+            if not parameter.written:
+                raise InvalidArgumentError(
+                    f"--out {text}: {self._kernel.name} does not write {name!r}; it writes "
+                    f"{', '.join(p.name for p in self._signature.written) or 'nothing'}"
+                )
+            if parameter.descriptors != 1:
+                raise InvalidArgumentError(f"--out {text}: {name} is {parameter.type}, an array of bindings")
+            if name in outputs:
+                raise InvalidArgumentError(f"--out is given twice for {name!r}")
+            outputs[name] = None if place == "-" else Path(place)
+        return outputs
+
+    def _values(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Push constants, and by binding the members of uniform blocks, that ``--set`` gives."""
+        push: dict[str, Any] = {}
+        blocks: dict[str, dict[str, Any]] = {}
+        known = list(self._signature.push.names) if self._signature.push is not None else []
+        members: dict[str, list[str]] = {}
+        for p in self._signature.parameters:
+            if p.kind == "uniform buffer" and p.used and p.descriptors == 1:
+                for member in p.layout["members"]:
+                    members.setdefault(member["name"], []).append(p.name)
+                    members[f"{p.name}.{member['name']}"] = [p.name]
+        for name, text in pairs(self._given.values, "--set"):
+            value = number(text, f"--set {name}")
+            if name in known:
+                push[name] = value
+            elif len(members.get(name, ())) == 1:
+                blocks.setdefault(members[name][0], {})[name.rpartition(".")[2]] = value
+            elif name in members:
+                raise InvalidArgumentError(
+                    f"--set {name}: say which, {' or '.join(f'{b}.{name}' for b in members[name])}"
+                )
+            else:
+                raise unknown(self._kernel.name, "push constant or uniform", name, [*known, *members])
+        missing = [name for name in known if name not in push]
+        if missing:
+            raise InvalidArgumentError(
+                f"{self._kernel.name} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: give "
+                f"{' '.join(f'--set {name}=VALUE' for name in missing)}"
+            )
+        return push, blocks
+
+    # -- bindings --------------------------------------------------------------------------------------------------------
+
+    def _input(self, parameter: Parameter, sources: list[str]) -> None:
+        if not parameter.used:
+            raise InvalidArgumentError(f"{self._kernel.name} does not use {parameter.name!r}")
+        if parameter.kind == "sampler":
+            raise InvalidArgumentError(
+                f"{parameter.name} is a sampler: choose it with --filter and --address"
+            )
+        if parameter.descriptors == 1 and len(sources) > 1:
+            raise InvalidArgumentError(f"--in is given twice for {parameter.name!r}")
+        made = []
+        for source in sources:
+            argument, fitted = self._loaded(parameter, source)
+            if self._first is None:
+                self._first = fitted
+            made.append(argument)
+        self._arguments[parameter.name] = made[0]
+        self._bound[parameter.name] = (
+            made[0].memory if parameter.descriptors == 1 else [argument.memory for argument in made]
+        )
+
+    def _loaded(self, parameter: Parameter, source: str) -> tuple[Argument, Fitted]:
+        name, what = parameter.name, f"{self._kernel.name}: {parameter.name} ({parameter.type})"
+        wanted = self._dtypes.get(name)
+        element = None if parameter.is_image else buffer_element(parameter, wanted)
+        image = parameter.image
+        base = element.base if element is not None else np.dtype(image["component"]) if image else None
+        array, picture = load(source, name, base if base is None or base.names is None else None)
+        if element is None:
+            element = image_element(parameter, wanted, array, picture)
+        fitted = fit_picture(array, element, what) if picture else fit_array(array, element, what)
+        return Argument(
+            parameter, element, self._memory(parameter, element, fitted.array), fitted.shape
+        ), fitted
+
+    def _memory(self, parameter: Parameter, element: Element, array: Array) -> Any:
+        if element.format is None:
+            tensor = self._manager.tensor_t(array, "storage")
+            tensor.name = parameter.name
+            return tensor
+        image = parameter.image
+        assert image is not None
+        made = self._manager.image_t(
+            array,
+            None,
+            None,
+            element.format.channels,
+            "storage",
+            format=element.format.name,
+            dims=element.axes - bool(image["arrayed"]),
+            layers=True if image["arrayed"] else None,
+        )
+        made.name = parameter.name
+        if parameter.kind == "combined image sampler":
+            return made.sampled(self._sampler(made.filterable, image))
+        return made
+
+    def _sampler(self, filterable: bool, image: Mapping[str, Any]) -> Any:
+        """As asked for; by default linear where the format can be filtered."""
+        smooth = filterable and image["component"].startswith("float")
+        chosen = self._given.filter or ("linear" if smooth else "nearest")
+        if chosen == "linear" and not smooth:
+            raise InvalidArgumentError("--filter linear: the device does not filter images of this format")
+        return self._manager.sampler(chosen, self._given.address)
+
+    def _block(self, parameter: Parameter, values: dict[str, Any]) -> None:
+        """A uniform buffer from values of its members."""
+        if parameter.name in self._bound:
+            raise InvalidArgumentError(f"{parameter.name!r} is given by --in and by --set")
+        layout = parameter.layout
+        packer = PushMembers(
+            {"block_name": parameter.name, "name": "", "size": layout["size"], "offset": 0, "layout": layout}
+        )
+        missing = [name for name in packer.names if name not in values]
+        if missing:
+            raise InvalidArgumentError(
+                f"{self._kernel.name}: the uniform block {parameter.name!r} misses {', '.join(missing)}: give "
+                f"{' '.join(f'--set {name}=VALUE' for name in missing)}"
+            )
+        data = np.frombuffer(packer.pack(values, self._kernel.name), np.uint8)
+        dtype = parameter.dtype or np.dtype(np.uint8)
+        array = np.concatenate([data, np.zeros(-len(data) % dtype.itemsize, np.uint8)]).view(dtype)
+        element = Element(array.dtype)
+        self._add(Argument(parameter, element, self._memory(parameter, element, array), array.shape))
+
+    def _rest(
+        self,
+        parameter: Parameter,
+        outputs: Mapping[str, Any],
+        grid: tuple[int, ...] | None,
+        groups: tuple[int, ...] | None,
+    ) -> None:
+        """A binding with no input: an output, made of zeros, or a sampler."""
+        name = parameter.name
+        if parameter.kind == "sampler":
+            # One sampler may serve several images: nearest fits all of them.
+            self._bound[name] = self._manager.sampler(self._given.filter or "nearest", self._given.address)
+            return
+        if parameter.access != "write" and name not in outputs and name not in self._shapes:
+            raise InvalidArgumentError(
+                f"{self._kernel.name} misses {name!r} ({parameter.type}): give --in {name}=SOURCE, {SOURCES}"
+            )
+        if parameter.descriptors != 1:
+            raise InvalidArgumentError(
+                f"{self._kernel.name}: {name} is {parameter.type}, an array of bindings: give --in {name}=SOURCE for each"
+            )
+        wanted = self._dtypes.get(name)
+        element = (
+            image_element(parameter, wanted, None, False)
+            if parameter.is_image
+            else buffer_element(parameter, wanted)
+        )
+        shape = self._shape(parameter, element, grid, groups)
+        whole = (*shape, *element.inner)
+        if math.prod(whole) * element.base.itemsize > 2**40:
+            raise InvalidArgumentError(f"{name}: shape {whole} of {element.base} is more than a device holds")
+        if element.format is None:
+            memory: Any = self._manager.zeros(whole, element.base, "storage")
+            memory.name = name
+        else:
+            memory = self._memory(parameter, element, np.zeros(whole, element.base))
+        self._add(Argument(parameter, element, memory, shape))
+
+    def _add(self, argument: Argument) -> None:
+        self._arguments[argument.parameter.name] = argument
+        self._bound[argument.parameter.name] = argument.memory
+
+    def _shape(
+        self,
+        parameter: Parameter,
+        element: Element,
+        grid: tuple[int, ...] | None,
+        groups: tuple[int, ...] | None,
+    ) -> tuple[int, ...]:
+        """Of the elements of an output: as said, as declared, as the first input's, as many as are run."""
+        text = self._shapes.get(parameter.name)
+        if text is not None:
+            return self._as_said(parameter, element, shape_of(text, f"--shape {parameter.name}"))
+        if element.fixed is not None:
+            return element.fixed
+        if self._first is not None:
+            # Pixels go to what holds whole ones, whatever they were in the first input.
+            whole = element.inner or element.packed or element.format is not None
+            shape = self._first.pixels if whole else self._first.shape
+            if element.format is None:
+                return shape
+            if len(shape) == element.axes + 1:
+                shape = shape[:-1]
+            if len(shape) == element.axes:
+                return shape
+        run = grid
+        if groups is not None:
+            run = tuple(n * local for n, local in zip(groups, self._kernel.local_size, strict=False))
+        if run is not None and all(n > 0 for n in run):
+            shape = tuple(reversed(run))
+            if element.format is None or len(shape) == element.axes:
+                return shape
+        axes = "W" if element.axes == 1 else "H,W" if element.axes == 2 else "N"
+        raise InvalidArgumentError(
+            f"{self._kernel.name}: nothing tells the shape of {parameter.name} ({parameter.type}): give "
+            f"--shape {parameter.name}={axes}"
+        )
+
+    def _as_said(self, parameter: Parameter, element: Element, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape is the one of the saved array; the axis of the components may be left out."""
+        if element.format is not None:
+            if len(shape) == element.axes + 1 and shape[-1] == element.format.channels:
+                return shape[:-1]
+            if len(shape) != element.axes:
+                raise InvalidArgumentError(
+                    f"--shape {parameter.name}={','.join(map(str, shape))}: {parameter.type} has {element.axes} "
+                    f"ax{'is' if element.axes == 1 else 'es'}, and {element.format.name} {element.format.channels} channels"
+                )
+            return shape
+        inner = (*element.inner[:-1], element.used) if element.inner else ()
+        for tail in (inner, element.inner):
+            if tail and len(shape) > len(tail) and shape[-len(tail) :] == tail:
+                return shape[: -len(tail)]
+        return shape
+
+    def _default_grid(self) -> tuple[int, ...] | None:
+        """One invocation for each element of what is written first."""
+        for parameter in self._signature.parameters:
+            argument = self._arguments.get(parameter.name)
+            if parameter.written and argument is not None:
+                shape = argument.shape
+                if len(shape) > 3:
+                    raise InvalidArgumentError(
+                        f"{self._kernel.name}: {parameter.name} has the shape {shape}, of more than three axes: say how many "
+                        f"invocations run, --grid X,Y,Z"
+                    )
+                return tuple(reversed(shape)) or (1,)
+        return None

@@ -1,0 +1,309 @@
+"""``kompute-py run``: a shader on files, without a script."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from ..errors import InvalidArgumentError, NotFoundError
+from .common import Traceback, device_of, output_console
+from .progress import LateProgress
+from .shaders import (
+    COMPILE_PANEL,
+    DefineOption,
+    EntryOption,
+    IncludeOption,
+    InputArgument,
+    LanguageOption,
+    TargetOption,
+    compiled,
+)
+
+if TYPE_CHECKING:
+    from ..manager import Manager
+    from .arguments import Argument, Prepared
+
+_DATA, _LAUNCH = "What it works on", "How it runs"
+_STEPS = 4
+_ARRAY_FILES = (".npy", ".npz")
+
+
+# Not a docstring: typer would keep its line ends.
+RUN_HELP = """Run a shader on arrays and pictures.
+
+kompute-py run blur.comp --in src=photo.png --out dst=blurred.png --set sigma=2 --grid 512,512
+
+Pixels: white is 1.0 where the shader sees floats (in rgba8 images, too) and 255 where it sees integers, both ways; what \
+lies beyond is clipped in pictures. A picture has the channels of the image or vector that it goes into, and an alpha that it \
+lacks is opaque; in a buffer of scalars it keeps its own channels.
+
+Arrays keep their values: float64 becomes float32, and integers change their width where they fit; otherwise the array must \
+have the binding's type. Outputs begin as zeros.
+
+Exit status: 0 done, 1 failed, 2 wrong usage."""
+
+InOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--in", "-i", metavar="NAME=SOURCE", rich_help_panel=_DATA,
+        help="What a binding holds: a picture, .npy, .npz (by the binding's name, or FILE.npz:KEY), numbers (1,2,3), or "
+        "zeros:SHAPE, ones:SHAPE, random:SHAPE, arange:N, each with an optional :DTYPE. NAME= may be left out where there is "
+        "one input only.",
+    ),
+]  # fmt: skip
+ShapeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", metavar="NAME=H,W,C", rich_help_panel=_DATA,
+        help="The shape of an output, in NumPy's order. Default: what the shader declares, else the first input's, else the "
+        "grid's.",
+    ),
+]  # fmt: skip
+DtypeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dtype", metavar="NAME=TYPE", rich_help_panel=_DATA,
+        help="The format of an image (rgba8, r32f, ...) where the shader leaves it open; rgba8 for pixels packed into a buffer "
+        "of uint; a dtype for a buffer that has no single one.",
+    ),
+]  # fmt: skip
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", "-s", metavar="NAME=VALUE", rich_help_panel=_DATA,
+        help="A push constant, or a member of a uniform block: 2, true, 1,0.5,0 for a vector, [[1,0],[0,1]] for a matrix.",
+    ),
+]  # fmt: skip
+SpecOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spec", metavar="NAME=VALUE", rich_help_panel=COMPILE_PANEL, help="A specialization constant, by name or id."
+    ),
+]  # fmt: skip
+GridOption = Annotated[
+    str | None,
+    typer.Option(
+        "--grid", "-g", metavar="X,Y,Z", rich_help_panel=_LAUNCH,
+        help="How many invocations run. Default: one for each element of the first binding that is written.",
+    ),
+]  # fmt: skip
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--groups", metavar="X,Y,Z", rich_help_panel=_LAUNCH, help="How many workgroups run instead."
+    ),
+]
+FilterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--filter", metavar="F", rich_help_panel=_DATA,
+        help="How images are sampled: linear or nearest. Default: linear where the format can be filtered.",
+    ),
+]  # fmt: skip
+AddressOption = Annotated[
+    str,
+    typer.Option(
+        "--address", metavar="A", rich_help_panel=_DATA,
+        help="Beyond an image's edge: clamp_to_edge, clamp_to_border, repeat or mirrored_repeat.",
+    ),
+]  # fmt: skip
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="D", rich_help_panel=_LAUNCH, help="The device: its index, or a part of its name."
+    ),
+]  # fmt: skip
+
+
+def run_command(
+    shader: InputArgument,
+    inputs: InOption = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="NAME=FILE",
+            rich_help_panel=_DATA,
+            help="Where a binding's contents go: a picture, .npy or .npz, or - to print them. NAME= may be left out where the "
+            "shader writes one binding only.",
+        ),
+    ] = None,
+    values: SetOption = None,
+    shapes: ShapeOption = None,
+    dtypes: DtypeOption = None,
+    filter: FilterOption = None,
+    address: AddressOption = "clamp_to_edge",
+    grid: GridOption = None,
+    groups: GroupsOption = None,
+    repeat: Annotated[
+        int,
+        typer.Option(
+            "--repeat",
+            metavar="N",
+            min=1,
+            rich_help_panel=_LAUNCH,
+            help="Run it so many times, each on what the run before has left.",
+        ),
+    ] = 1,
+    timed: Annotated[
+        bool,
+        typer.Option("--time", rich_help_panel=_LAUNCH, help="Print how long a run takes on the device."),
+    ] = False,
+    device: DeviceOption = None,
+    spec: SpecOption = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    language: LanguageOption = None,
+    entry: EntryOption = "main",
+    target: TargetOption = None,
+    show_traceback: Traceback = False,
+) -> None:
+    """See `RUN_HELP`."""
+    from .arguments import Given, prepare
+
+    places = list(outputs or [])
+    given = Given(
+        list(inputs or []), places, list(shapes or []), list(dtypes or []), list(values or []), list(spec or []),
+        grid, groups, filter, address,
+    )  # fmt: skip
+    with LateProgress(Console(stderr=True), _STEPS) as progress:
+        progress.step("compiling")
+        module = compiled(shader, define, include, language, entry, target)
+        progress.step("opening the device")
+        with opened(device) as manager:
+            progress.step("reading and uploading")
+            prepared = prepare(manager, manager.kernel(module), given)
+            check_places(prepared.outputs)
+            progress.step("running" if repeat == 1 else f"running {repeat} times")
+            seconds, clock = timed_runs(manager, prepared, repeat)
+            _deliver(prepared)
+            if timed:
+                print(f"{prepared.kernel.name}: {runs_text(seconds)} on {_name(manager)} ({clock})")
+
+
+@contextlib.contextmanager
+def opened(device: str | None) -> Iterator[Manager]:
+    """A Manager for one command."""
+    from ..manager import Manager
+
+    with Manager(device_of(device)) as manager:
+        yield manager
+
+
+def timed_runs(manager: Manager, prepared: Prepared, count: int) -> tuple[list[float], str]:
+    """Runs it; (seconds of each run, which clock took them)."""
+    on_device = manager.get_device_properties()["timestamps_supported"]
+    sequence = manager.sequence(timestamps=on_device)
+    sequence.record(prepared.operation)
+    seconds = []
+    for _ in range(count):
+        start = time.perf_counter()
+        sequence.eval()
+        elapsed = time.perf_counter() - start
+        seconds.append(sequence.timings()[0][1] if on_device else elapsed)
+    return (
+        seconds,
+        "by the device's timestamps" if on_device else "by the host's clock: the device has no timestamps",
+    )
+
+
+def runs_text(seconds: list[float]) -> str:
+    """``1.2 ms``, or of several runs the median and the least."""
+    if len(seconds) == 1:
+        return duration(seconds[0])
+    return f"{duration(statistics.median(seconds))} median, {duration(min(seconds))} least of {len(seconds)} runs"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that fits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def _name(manager: Manager) -> str:
+    return str(manager.get_device_properties()["device_name"])
+
+
+def check_places(outputs: Mapping[str, Path | None]) -> None:
+    """Raises for what cannot be written, before the work is done."""
+    from .array_files import is_picture_name
+
+    arrays: dict[Path, str] = {}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        suffix = path.suffix.lower()
+        if suffix not in _ARRAY_FILES and not is_picture_name(path):
+            raise InvalidArgumentError(
+                f"--out {name}={path}: {suffix or 'a name without a suffix'} tells no kind of file; choose .npy, .npz, .png, "
+                ".jpg or another that Pillow writes"
+            )
+        if not path.parent.is_dir():
+            raise NotFoundError(f"--out {name}={path}: there is no folder {path.parent}")
+        if path in arrays and suffix != ".npz":
+            raise InvalidArgumentError(f"{path} is to hold both {arrays[path]} and {name}: an .npz can")
+        arrays[path] = name
+
+
+def _deliver(prepared: Prepared) -> None:
+    """Writes what is asked for, and says what became of everything that the shader wrote."""
+    from .array_files import Array, save, save_picture
+    from .elements import picture_values, plain_array
+
+    console = output_console()
+    together: dict[Path, dict[str, Array]] = {}
+    for name, argument in prepared.results().items():
+        array = contents(argument)
+        if name not in prepared.outputs:
+            _tell(console, argument, plain_array(array, argument.element), "not kept; --out keeps it")
+            continue
+        path = prepared.outputs[name]
+        if path is None:
+            with np.printoptions(threshold=10_000, linewidth=110):
+                print(plain_array(array, argument.element))
+            continue
+        if path.suffix.lower() in _ARRAY_FILES:
+            together.setdefault(path, {})[name] = plain_array(array, argument.element)
+        else:
+            note = save_picture(path, name, picture_values(array, argument.element))
+            if note:
+                print(f"note: {note}", file=sys.stderr)
+        _tell(console, argument, plain_array(array, argument.element), str(path))
+    for path, arrays in together.items():
+        save(path, arrays)
+
+
+def contents(argument: Argument) -> np.ndarray[Any, Any]:
+    """What the device holds, with the axes of the elements and of their components."""
+    memory = getattr(argument.memory, "image", argument.memory)
+    array: np.ndarray[Any, Any] = memory.read()
+    return array
+
+
+def _tell(console: Console, argument: Argument, array: np.ndarray[Any, Any], fate: str) -> None:
+    from .elements import unit_text
+
+    facts = unit_text(array.shape, array.dtype)
+    if array.dtype.kind in "iuf":
+        values = array.astype(np.float64)
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            facts += f", {finite.min():.4g} to {finite.max():.4g}, mean {finite.mean():.4g}"
+        if finite.size < values.size:
+            facts += f", [yellow]{values.size - finite.size} not finite[/yellow]"
+    console.print(
+        f"[bold]{escape(argument.parameter.name)}[/bold]  {facts}  [dim]{escape(fate)}[/dim]", highlight=False
+    )
