@@ -120,8 +120,9 @@ class Context:
     def sampler(
         self, filter: str, address: Sequence[str], border: str, integer_border: bool, unnormalized: bool
     ) -> Sampler: ...
-    def shader(self, spirv: bytes) -> Shader:
-        """The module of these bytes: validated and checked against the device once, then found again by content."""
+    def shader(self, spirv: bytes, entry: str = "main") -> Shader:
+        """One entry point of the module of these bytes: validated and checked against the device once, then found again by
+        content. "main" also means the only compute entry point."""
     def check_pipeline(
         self, shader: Shader, spec_constants: bytes, spec_map: Sequence[tuple[int, int, int]]
     ) -> None:
@@ -312,7 +313,7 @@ class Shader:
     """A validated SPIR-V module."""
 
     reflection: dict[str, Any]
-    """version, entry, entry_points [str], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
+    """version, entry, entry_points [{"name", "model" ("GLCompute", "Vertex", ...)}], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
     bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "layout", "image": {...} | None}],
     push_constants {"offset", "size", "name", "block_name", "layout"} | None,
     spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value)}].
@@ -348,13 +349,28 @@ def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) 
 def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
 
 class BoundDispatch(Operation):
-    """A dispatch whose groups, push constants and algorithm can change; what holds it is built anew at its next submission."""
+    """A dispatch whose groups, push constants, references and algorithm can change; what holds it is built anew at its next
+    submission. `references` are the buffers whose addresses the push constants hold."""
 
-    def set(self, groups: tuple[int, int, int], push_constants: bytes) -> None: ...
-    def replace(self, algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> None: ...
+    def set(
+        self,
+        groups: tuple[int, int, int],
+        push_constants: bytes,
+        references: Sequence[Memory | BufferView],
+    ) -> None: ...
+    def replace(
+        self,
+        algorithm: Algorithm,
+        groups: tuple[int, int, int],
+        push_constants: bytes,
+        references: Sequence[Memory | BufferView],
+    ) -> None: ...
 
 def op_bound_dispatch(
-    algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes
+    algorithm: Algorithm,
+    groups: tuple[int, int, int],
+    push_constants: bytes,
+    references: Sequence[Memory | BufferView],
 ) -> BoundDispatch: ...
 def op_custom(
     context: Context,
@@ -449,8 +465,8 @@ def validate_spirv(
     relax_block_layout: bool = True,
     workgroup_scalar_block_layout: bool = False,
 ) -> str: ...
-def reflect_spirv(spirv: bytes) -> dict[str, Any]:
-    """`Shader.reflection` of a module, without a device."""
+def reflect_spirv(spirv: bytes, entry: str = "main") -> dict[str, Any]:
+    """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point."""
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
 def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...

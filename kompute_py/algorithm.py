@@ -89,7 +89,8 @@ class Algorithm:
     `kp.compile`, an array of uint32, or a path to a .spv file. `workgroup` counts groups in x, y, z; left out, it is
     one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
     as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
-    types that the shader declares; an array whose bytes equal the block's goes in bit by bit.
+    types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point;
+    "main" also means the only compute entry point that the module has.
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
     binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
@@ -127,6 +128,8 @@ class Algorithm:
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
+        *,
+        entry: str = "main",
     ) -> None:
         self._manager = manager
         if spirv is None:
@@ -136,7 +139,7 @@ class Algorithm:
             for memory in self._tensors:
                 _check_memory(memory, manager, 0)
             return
-        self._build(tensors, spirv, workgroup, spec_consts, push_consts)
+        self._build(tensors, spirv, workgroup, spec_consts, push_consts, entry)
 
     def _build(
         self,
@@ -145,12 +148,13 @@ class Algorithm:
         workgroup: Any,
         spec_consts: Any = (),
         push_consts: Any = (),
+        entry: str = "main",
     ) -> None:
         manager = self._manager
         if type(spirv) is core.Shader:
             shader = spirv
         else:
-            shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv))
+            shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv), entry)
         plan = shader.extra
         if type(plan) is not ShaderPlan:
             plan = plan_of(shader)

@@ -20,13 +20,13 @@ from .algorithm import made_by, to_groups
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .fence import Fence
-from .kernel_calls import Call, Forget, check_argument, fast_key, flat, several, upload
+from .kernel_calls import Call, Forget, check_argument, check_references, fast_key, flat, several, upload
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .memory import Memory
 from .reflection import plan_of
 from .reload import Reloader, not_in_a_file, reloader_for
 from .sampler import Bindable, Sampler
-from .shader_module import ShaderModule
+from .shader_module import ShaderModule, naming
 from .signature import MISSING, Parameter, Signature
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Kernel:
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name, else that of the
     block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
     ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
-    `bind` and `push`. Tensors, views of them and Images are used in place. NumPy arrays (and lists) are copied in; those that
+    `uses`, `bind` and `push`. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
+    addresses the shader finds in memory instead are named in ``uses=[...]``, to be uploaded and kept alive. Tensors, views of them and Images are used in place. NumPy arrays (and lists) are copied in; those that
     the shader writes are copied back, and returned.
 
     **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader checks its bounds;
@@ -112,8 +113,9 @@ class Kernel:
             stacklevel=stacklevel + 1,
             **options,
         )
-        native = manager._native.shader(module.to_spirv())
-        plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
+        with naming(module.name):
+            native = manager._native.shader(module.to_spirv(), module.entry)
+            plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
         reloader = reloader_for(manager, source, options, module, watch)
         look = reloader.look if reloader is not None and watch else None
         self._setup(manager, module, native, NO_SPECIALIZATION, {}, {}, reloader, look)
@@ -183,7 +185,7 @@ class Kernel:
             return self._run(args, keywords, key)
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
-        grid, groups, values, members = self._resolve(args, keywords)
+        grid, groups, values, members, uses = self._resolve(args, keywords)
         memories: list[Any] = []
         results: list[tuple[np.ndarray[Any, Any], Memory]] = []
         given = True
@@ -202,10 +204,12 @@ class Kernel:
                 results.append((array, memory))
         bound = self._checked(memories)
         _, count = self._extent(grid, groups, bound)
+        references = self._references(members, uses)
         push = self._pack(members)
-        call = self._recorded(bound, count, push)
+        call = self._recorded(bound, references, count, push)
         call.prepare(count, push)
         upload(bound)
+        upload(references)
         call.stream.eval()
         if self._watch is not None:
             self._watch()
@@ -228,6 +232,7 @@ class Kernel:
         with self._lock:
             operation = self.bind(*args, **keywords)
             upload(operation._memories)
+            upload(operation._references)
             fence = Fence(_native.submit_once(operation._native), (self._manager,))
         if self._watch is not None:
             self._watch()
@@ -241,7 +246,11 @@ class Kernel:
         """
         if self._look is not None:
             self._look()
-        grid, groups, values, members = self._resolve(args, keywords)
+        with self._lock:
+            return self._bind(args, keywords)
+
+    def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> OpKernel:
+        grid, groups, values, members, uses = self._resolve(args, keywords)
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
                 values[i] = several(self.name, parameter, value)
@@ -252,17 +261,17 @@ class Kernel:
                 )
         bound = self._checked(values)
         kind = OpKernel if self._look is None else OpWatchedKernel
-        with self._lock:
-            operation = kind(self, bound, *self._extent(grid, groups, bound), members)
-            if self._reloader is not None:
-                self._reloader.add_operation(operation)
+        operation = kind(self, bound, *self._extent(grid, groups, bound), members, uses)
+        if self._reloader is not None:
+            self._reloader.add_operation(operation)
         return operation
 
     def _resolve(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> tuple[Any, Any, list[Any], dict[str, Any]]:
+    ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
         rest = dict(keywords)
         grid, groups = rest.pop("grid", None), rest.pop("groups", None)
+        uses = tuple(rest.pop("uses", None) or ())
         bind, push = rest.pop("bind", None) or _EMPTY, rest.pop("push", None) or _EMPTY
         for name, mapping in (("bind", bind), ("push", push)):
             if not isinstance(mapping, Mapping):
@@ -270,7 +279,15 @@ class Kernel:
                     f"{self.name}: {name} is a {type(mapping).__name__}; give {{name: value}}"
                 )
         values, members = self._signature.resolve(self.name, args, rest, bind, push)
-        return grid, groups, values, members
+        return grid, groups, values, members, uses
+
+    def _references(self, members: Mapping[str, Any], uses: tuple[Memory, ...]) -> tuple[Memory, ...]:
+        """The tensors that the shader reaches by their addresses."""
+        push = self._signature.push
+        found = uses if push is None or not push.has_references else (*push.references(members), *uses)
+        if found:
+            check_references(self.name, self._manager, found)
+        return found
 
     def _checked(self, values: Iterable[Any]) -> tuple[Memory, ...]:
         """The memory of each parameter; what is not given, since the shader does not use it, repeats another."""
@@ -403,28 +420,39 @@ class Kernel:
         return algorithm
 
     def _dispatch(
-        self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes
+        self,
+        bound: tuple[Any, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+        references: Iterable[Memory],
     ) -> _native.BoundDispatch:
         """The native operation."""
         algorithm = self._algorithm(bound, groups, push, self._native, self._special)
-        return _native.op_bound_dispatch(algorithm, groups, push)
+        return _native.op_bound_dispatch(algorithm, groups, push, [each._native for each in references])
 
-    def _recorded(self, bound: tuple[Any, ...], groups: tuple[int, int, int], push: bytes) -> Call:
-        key = tuple(map(id, flat(bound)))
+    def _recorded(
+        self,
+        bound: tuple[Any, ...],
+        references: tuple[Memory, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+    ) -> Call:
+        used = (*flat(bound), *references)
+        key = tuple(map(id, used))
         calls = self._calls
         call = calls.get(key)
         if call is not None:
             calls.move_to_end(key)
             return call
-        native = self._dispatch(bound, groups, push)
+        native = self._dispatch(bound, groups, push, references)
         stream = self._manager._native.stream(0, 0)
         stream.name = self.name
         stream.record(native)
-        call = Call(native, stream, groups, push)
+        call = Call(native, stream, groups, push, [each._native for each in references])
         calls[key] = call
         # What is recorded keeps its memory: it must not outlive the tensors that it was recorded for.
         forget = Forget(weakref.ref(self), key)
-        call.watchers = [weakref.ref(memory, forget) for memory in flat(bound) if memory is not MISSING]
+        call.watchers = [weakref.ref(memory, forget) for memory in used if memory is not MISSING]
         while len(calls) > _MOST_CALLS:
             self._drop(next(iter(calls)))
         return call
@@ -538,6 +566,11 @@ class Kernel:
         for c in self._signature.spec_constants:
             constants[c["name"] or str(c["id"])] = self._values.get(c["name"], c["default"])
         return constants
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """All compute entry points of its module; ``mgr.kernel(k, entry=name)`` makes a kernel of another."""
+        return self._module.entry_points
 
     def disassembly(self) -> str:
         """The SPIR-V as text."""

@@ -21,19 +21,22 @@ if TYPE_CHECKING:
 class Call:
     """One dispatch, recorded for certain memory."""
 
-    __slots__ = ("__weakref__", "fresh", "groups", "native", "push", "stream", "watchers")
+    __slots__ = ("__weakref__", "groups", "native", "push", "references", "stream", "watchers")
 
-    def __init__(self, native: Any, stream: Any, groups: tuple[int, int, int], push: bytes) -> None:
+    def __init__(
+        self, native: Any, stream: Any, groups: tuple[int, int, int], push: bytes, references: list[Any]
+    ) -> None:
         self.native = native
         self.stream = stream
         self.groups = groups
         self.push = push
+        self.references = references  # native: Python's own would keep the tensors alive
         self.watchers: list[Any] = []
 
     def prepare(self, groups: tuple[int, int, int], push: bytes) -> None:
         """The next evaluation runs so many groups with these push constants."""
         if groups != self.groups or push != self.push:
-            self.native.set(groups, push)
+            self.native.set(groups, push, self.references)
             self.groups, self.push = groups, push
 
 
@@ -73,6 +76,21 @@ def upload(memories: Iterable[Any]) -> None:
         if not memory._native.host_copy_made:
             continue
         memory._native.write(memory.data())
+
+
+def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -> None:
+    """Raises what is wrong with tensors that a shader reaches by their addresses."""
+    for memory in references:
+        if not isinstance(memory, Memory) or memory._is_image:
+            raise ArgumentTypeError(
+                f"{kernel}: uses= lists the Tensors whose addresses the shader finds in memory, not {type(memory).__name__}"
+            )
+        if memory._manager is not manager:
+            raise InvalidArgumentError(
+                f"{kernel}: {memory._describe()} belongs to {memory._manager!r}, the kernel to {manager!r}"
+            )
+        if not memory._is_init():
+            memory._require_init(f"be referred to by {kernel}")
 
 
 def fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

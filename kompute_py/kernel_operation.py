@@ -34,7 +34,18 @@ class OpKernel(OpBase):
     `set` changes push constants and the grid; every recording that holds it runs the new values at its next evaluation.
     """
 
-    __slots__ = ("__weakref__", "_extent", "_groups", "_kernel", "_members", "_memories", "_native", "_push")
+    __slots__ = (
+        "__weakref__",
+        "_extent",
+        "_groups",
+        "_kernel",
+        "_members",
+        "_memories",
+        "_native",
+        "_push",
+        "_references",
+        "_uses",
+    )
 
     def __init__(
         self,
@@ -43,6 +54,7 @@ class OpKernel(OpBase):
         extent: tuple[int, int, int] | None,
         groups: tuple[int, int, int],
         members: dict[str, Any],
+        uses: tuple[Memory, ...],
     ) -> None:
         self._kernel = kernel
         self._memories = memories
@@ -50,8 +62,10 @@ class OpKernel(OpBase):
         self._members = members
         self._extent = extent  # invocations; None: workgroups were given
         self._groups = groups
+        self._uses = uses
+        self._references = kernel._references(members, uses)
         self._push = kernel._pack(members)
-        self._native: Any = kernel._dispatch(memories, groups, self._push)
+        self._native: Any = kernel._dispatch(memories, groups, self._push, self._references)
 
     @property
     def kernel(self) -> Kernel:
@@ -94,28 +108,40 @@ class OpKernel(OpBase):
             if name not in known:
                 raise kernel.signature._unknown(kernel.name, name, known, "push constant")
         values = {**self._members, **push, **members}
+        references = kernel._references(values, self._uses)
         packed = kernel._pack(values)
         extent, count = self._extent, self._groups
         if grid is not None or groups is not None:
             extent, count = kernel._extent(grid, groups, ())
-        self._native.set(count, packed)
+        self._native.set(count, packed, [each._native for each in references])
+        self._references = references
         self._members, self._extent, self._groups, self._push = values, extent, count, packed
         return self
 
     def _is_alive(self) -> bool:
-        return all(memory is MISSING or memory._is_init() for memory in flat(self._memories))
+        memories = (*flat(self._memories), *self._references)
+        return all(memory is MISSING or memory._is_init() for memory in memories)
 
-    def _prepare_version(self, version: Version) -> tuple[_native.Algorithm, tuple[int, int, int], bytes]:
+    def _prepare_version(
+        self, version: Version
+    ) -> tuple[_native.Algorithm, tuple[int, int, int], bytes, tuple[Memory, ...]]:
         """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
         kernel, push = self._kernel, version.module.signature.push
         packed = b"" if push is None else push.pack(self._members, f"what is recorded of {kernel.name}")
         groups = self._groups if self._extent is None else kernel._groups_of(self._extent, version.local_size)
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
-        return algorithm, groups, packed
+        references = self._uses if push is None else (*push.references(self._members), *self._uses)
+        return algorithm, groups, packed, references
 
-    def _take_version(self, algorithm: _native.Algorithm, groups: tuple[int, int, int], push: bytes) -> None:
-        self._native.replace(algorithm, groups, push)
-        self._groups, self._push = groups, push
+    def _take_version(
+        self,
+        algorithm: _native.Algorithm,
+        groups: tuple[int, int, int],
+        push: bytes,
+        references: tuple[Memory, ...],
+    ) -> None:
+        self._native.replace(algorithm, groups, push, [each._native for each in references])
+        self._groups, self._push, self._references = groups, push, references
 
     def __repr__(self) -> str:
         values = "".join(f" {name}={value!r}" for name, value in self.push_constants.items())

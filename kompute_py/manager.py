@@ -400,9 +400,11 @@ class Manager:
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
+        *,
+        entry: str = "main",
     ) -> Algorithm:
         """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for the arguments and what is raised."""
-        return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts)
+        return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts, entry=entry)
 
     def sequence(
         self, queue_index: int = 0, total_timestamps: int = 0, *, timestamps: bool = False

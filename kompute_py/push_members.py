@@ -10,6 +10,7 @@ import numpy as np
 
 from .constants import SCALARS, pack_scalar
 from .errors import ArgumentTypeError, InvalidArgumentError
+from .memory import Memory
 
 
 class PushMembers:
@@ -17,10 +18,10 @@ class PushMembers:
 
     A scalar takes a number; a vector a sequence of its length; a matrix of R rows and C columns a sequence of R rows (an
     array of shape (R, C)), whatever its order in memory; an array a sequence of its length; a struct a mapping of all its
-    members, or a sequence in their order. Numbers are converted to the declared type as `mgr.algorithm` does.
+    members, or a sequence in their order; a buffer reference a Tensor, or an address as an int. Numbers are converted to the declared type as `mgr.algorithm` does.
     """
 
-    __slots__ = ("_fast", "_start", "members", "name", "names", "size")
+    __slots__ = ("_fast", "_start", "has_references", "members", "name", "names", "size")
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.name: str = reflected["block_name"] or reflected["name"] or "push constants"
@@ -30,6 +31,7 @@ class PushMembers:
             _named(member, i) for i, member in enumerate(reflected["layout"]["members"])
         )
         self.names: tuple[str, ...] = tuple(member["name"] for member in self.members)
+        self.has_references: bool = any(map(_has_reference, self.members))
         self._fast = self._plan()
 
     def _plan(self) -> struct.Struct | None:
@@ -37,7 +39,7 @@ class PushMembers:
         codes, at = ["<"], 0
         for member in sorted(self.members, key=lambda m: m["offset"]):
             plain = not member["array"] and member["rows"] <= 1 and member["columns"] <= 1
-            if not plain or member["kind"] not in SCALARS or member["kind"] == "bool":
+            if not plain or member["kind"] not in SCALARS or member["kind"] in ("bool", "pointer"):
                 return None
             offset = member["offset"] - self._start
             if offset < at:
@@ -49,6 +51,14 @@ class PushMembers:
             return None
         codes.append(f"{self.size - at}x")
         return struct.Struct("".join(codes))
+
+    def references(self, values: Mapping[str, Any]) -> tuple[Memory, ...]:
+        """The tensors among the values: those whose addresses `pack` puts into the block."""
+        found: list[Memory] = []
+        if self.has_references:
+            for name in self.names:
+                _collect(values.get(name), found)
+        return tuple(found)
 
     def pack(self, values: Mapping[str, Any], kernel: str) -> bytes:
         """The block's bytes from a value for every member.
@@ -78,6 +88,38 @@ class PushMembers:
         return bytes(packed)
 
 
+def _has_reference(layout: Mapping[str, Any]) -> bool:
+    return layout["kind"] == "pointer" or any(map(_has_reference, layout["members"]))
+
+
+def _collect(value: Any, found: list[Memory]) -> None:
+    if isinstance(value, Memory):
+        found.append(value)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            _collect(each, found)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            _collect(each, found)
+
+
+def _address(value: Any, layout: Mapping[str, Any], what: str) -> Any:
+    """What a buffer reference is given, as its address."""
+    if isinstance(value, Memory):
+        if value._is_image:
+            raise ArgumentTypeError(
+                f"{what} is a buffer reference; {value._describe()} is an image: give a Tensor"
+            )
+        return value.device_address  # type: ignore[attr-defined]
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return value
+    hint = ": make one with mgr.tensor(array)" if isinstance(value, (np.ndarray, list, tuple)) else ""
+    raise ArgumentTypeError(
+        f"{what} is a buffer reference ({layout['type_name'] or 'buffer'}): give a Tensor, or an address as an int, "
+        f"not {type(value).__name__}{hint}"
+    )
+
+
 def _named(member: Mapping[str, Any], position: int) -> Mapping[str, Any]:
     return member if member["name"] else {**member, "name": f"member{position}"}
 
@@ -94,6 +136,8 @@ def _pack(
     if layout["kind"] == "struct":
         _pack_struct(into, layout, offset, value, what)
         return
+    if layout["kind"] == "pointer":
+        value = _address(value, layout, what)
     scalar = SCALARS[layout["kind"]]
     rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
     if columns > 1:

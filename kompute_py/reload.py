@@ -133,7 +133,7 @@ class Reloader:
         return fresh
 
     def _change_over(self, module: ShaderModule) -> None:
-        native = self._manager._native.shader(module.to_spirv())
+        native = self._manager._native.shader(module.to_spirv(), module.entry)
         plan_of(native)
         differences = changed_bindings(self._module.signature, module.signature)
         if differences:

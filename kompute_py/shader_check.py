@@ -71,7 +71,7 @@ def check(
         return [Finding("validation", "SPIR-V", None, None, sentence)]
     special = NO_SPECIALIZATION
     if is_given(spec_consts):
-        special = SpecConstants(_native.reflect_spirv(spirv)["spec_constants"]).pack(spec_consts)
+        special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
     limits = {name: value for name, value in _part(info, "limits").items() if _is_count(value)}
     size = info.get("max_work_group_size") or _part(info, "limits").get("maxComputeWorkGroupSize")
     if not isinstance(size, list | tuple) or len(size) != 3:

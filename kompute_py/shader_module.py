@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .shader import COMPILE_OPTIONS, _compile, _path_of
 from .signature import Signature
 
@@ -22,17 +23,20 @@ _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 class ShaderModule:
     """A compute shader: compiled from `source`, or the SPIR-V that it is.
 
-    `source` is GLSL or HLSL text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
+    `entry` is the entry point. Of source text it names the function to compile (in GLSL, whose function is always `main`,
+    the entry point that it becomes); of a module it chooses one, and may be left out where there is only one, or one that is
+    called main. `source` is GLSL or HLSL text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
     .comp, .glsl, .hlsl, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
     bytes. The other arguments and `options` are those of `kp.compile`.
     `name` is what errors call it; by default the path's stem, else the entry point.
 
-    Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V or for
-    compile options with a source that is SPIR-V already, NotFoundError for a path with no file, ArgumentTypeError for
+    Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V, for a module
+    without a compute entry point, or with several of which none was chosen, and for compile options with a source that is
+    SPIR-V already, NotFoundError for a path with no file, ArgumentTypeError for
     anything else.
     """
 
-    __slots__ = ("_reflection", "_signature", "_sought", "_spirv", "files", "language", "name")
+    __slots__ = ("_entry", "_reflection", "_signature", "_sought", "_spirv", "files", "language", "name")
 
     def __init__(
         self,
@@ -40,7 +44,7 @@ class ShaderModule:
         *,
         name: str | None = None,
         language: str | None = None,
-        entry: str = "main",
+        entry: str | None = None,
         defines: Mapping[str, object] | None = None,
         include_dirs: Iterable[str | os.PathLike[str]] = (),
         includes: Mapping[str, str] | None = None,
@@ -63,7 +67,7 @@ class ShaderModule:
             compiled = _compile(
                 source,
                 language=language,
-                entry=entry,
+                entry="main" if entry is None else entry,
                 defines=defines,
                 include_dirs=include_dirs,
                 includes=includes,
@@ -81,13 +85,23 @@ class ShaderModule:
                     "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
                 )
             spirv = _binary(source)
-            if isinstance(source, ShaderModule):
-                self.files, self.language, name = source.files, source.language, name or source.name
+            # A Kernel has a module, too.
+            module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
+            if isinstance(module, ShaderModule):
+                self.files, self.language = module.files, module.language
+                if entry is None:
+                    entry, name = module.entry, name or module.name
+        if entry is not None and not isinstance(entry, str):
+            raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
         self._spirv = spirv
+        # "main" also stands for the only compute entry point that there is.
+        self._entry = "main" if entry is None else entry
         self._reflection: dict[str, Any] | None = None
         self._signature: Signature | None = None
-        self.name: str = name or (path.stem if path is not None else "") or self.reflection["entry"]
+        self.name: str = name or (path.stem if path is not None else "")
         """What errors call it."""
+        entered = self.reflection["entry"]  # raises here, not later, for a module that has none to run
+        self.name = self.name or entered
 
     def to_spirv(self) -> bytes:
         """The SPIR-V."""
@@ -99,8 +113,20 @@ class ShaderModule:
         push constants, specialization constants, local size, entry points, capabilities.
         """
         if self._reflection is None:
-            self._reflection = _native.reflect_spirv(self._spirv)
+            with naming(self.name):
+                self._reflection = _native.reflect_spirv(self._spirv, self._entry)
         return self._reflection
+
+    @property
+    def entry(self) -> str:
+        """The entry point that it stands for: what the rest describes, and what runs."""
+        entry: str = self.reflection["entry"]
+        return entry
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """All compute entry points of the module; `entry` chooses another: ``kp.ShaderModule(module, entry="blur")``."""
+        return tuple(p["name"] for p in self.reflection["entry_points"] if p["model"] == "GLCompute")
 
     @property
     def signature(self) -> Signature:
@@ -119,6 +145,17 @@ class ShaderModule:
 
     def __repr__(self) -> str:
         return f"<kp.ShaderModule {self.signature.text(self.name)} {len(self._spirv)} bytes>"
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Puts the shader's name in front of what is wrong with it."""
+    try:
+        yield
+    except KomputeError as error:
+        if name and error.args and not str(error).startswith(f"{name}: "):
+            error.args = (f"{name}: {error}", *error.args[1:])
+        raise
 
 
 def is_assembly(text: str) -> bool:

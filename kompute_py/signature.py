@@ -36,6 +36,8 @@ def type_text(layout: Mapping[str, Any]) -> str:
     kind = layout["kind"]
     if kind == "struct":
         text = f"struct {layout['type_name']}" if layout["type_name"] else "struct"
+    elif kind == "pointer":
+        text = f"{layout['type_name'] or 'buffer'}*"
     elif kind not in _GLSL:
         text = kind
     else:
@@ -105,6 +107,8 @@ def _parameter(b: Mapping[str, Any]) -> Parameter:
         text = type_text(sole)
         if sole["kind"] in _GLSL:
             dtype = np.dtype(_GLSL[sole["kind"]][2])
+        elif sole["kind"] == "pointer":
+            dtype = np.dtype(np.uint64)  # addresses
     else:
         fields = "; ".join(f"{type_text(member)} {member['name']}" for member in members)
         text = f"{b['block_name'] or 'block'} {{ {fields} }}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native
 from .arrays import as_indices, as_typed, to_dtype
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, UnimplementedError
 from .interop import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
 from .memory import DEVICE, Memory, _operations, _submitted, to_memory_type
@@ -188,6 +188,22 @@ class Tensor(Memory, _native.BufferExporter):
         return memoryview_of(self)
 
     # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+
+    @property
+    def device_address(self) -> int:
+        """Where the contents lie in the device's memory, for buffer references of shaders: an integer.
+
+        A kernel takes the tensor itself for a reference in its push constants, and keeps it alive. Where addresses are put
+        into memory by hand, name the tensors in the call: ``k(table, uses=[t])``.
+        Raises UnimplementedError where the device lacks bufferDeviceAddress, FailedPreconditionError for a destroyed tensor.
+        """
+        address = self._alive().vk_device_address
+        if address == 0:
+            raise UnimplementedError(
+                f"{self._manager._device_name} lacks the feature bufferDeviceAddress: its memory has no addresses that "
+                "shaders could use. Bind the tensor instead, or use another device"
+            )
+        return address
 
     @property
     def vk_buffer(self) -> int:

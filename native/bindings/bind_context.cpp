@@ -236,14 +236,16 @@ void bind_context(py::module_& m) {
         .def("image", &make_image)
         .def("sampler", &make_sampler)
         .def("algorithm", &make_algorithm)
-        .def("shader",
-             [](const Context& c, const py::bytes& spirv) {
-                 c.device().require_open("make an algorithm");
-                 const std::string_view bytes(spirv);
-                 // Another thread may be compiling under the store's lock.
-                 const py::gil_scoped_release unlocked;
-                 return c.device().pipelines().shader(bytes);
-             })
+        .def(
+            "shader",
+            [](const Context& c, const py::bytes& spirv, const std::string& entry) {
+                c.device().require_open("make an algorithm");
+                const std::string_view bytes(spirv);
+                // Another thread may be compiling under the store's lock.
+                const py::gil_scoped_release unlocked;
+                return c.device().pipelines().shader(bytes, entry);
+            },
+            py::arg("spirv"), py::arg("entry") = "main")
         .def("check_pipeline",
              [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
                 const SpecializationMap& map) {

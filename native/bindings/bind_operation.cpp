@@ -75,15 +75,21 @@ void bind_operation(py::module_& m) {
         return own(make_dispatch(std::move(algorithm), groups_of(groups), std::string(push)));
     });
     py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
-        .def("set", [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups,
-                       const py::bytes& push) { dispatch.set(groups_of(groups), std::string(push)); })
+        .def("set",
+             [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups, const py::bytes& push,
+                std::vector<ResourceRange> references) {
+                 dispatch.set(groups_of(groups), std::string(push), std::move(references));
+             })
         .def("replace", [](BoundDispatch& dispatch, std::shared_ptr<Algorithm> algorithm,
-                           const std::array<int64_t, 3>& groups, const py::bytes& push) {
-            dispatch.replace(std::move(algorithm), groups_of(groups), std::string(push));
+                           const std::array<int64_t, 3>& groups, const py::bytes& push,
+                           std::vector<ResourceRange> references) {
+            dispatch.replace(std::move(algorithm), groups_of(groups), std::string(push),
+                             std::move(references));
         });
     m.def("op_bound_dispatch", [](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
-                                  const py::bytes& push) {
-        return make_bound_dispatch(std::move(algorithm), groups_of(groups), std::string(push));
+                                  const py::bytes& push, std::vector<ResourceRange> references) {
+        return make_bound_dispatch(std::move(algorithm), groups_of(groups), std::string(push),
+                                   std::move(references));
     });
     m.def("op_custom", [](const Context& context, std::string name, const py::object& record,
                           const std::optional<std::vector<ResourceRange>>& reads,

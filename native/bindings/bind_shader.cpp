@@ -181,7 +181,12 @@ py::dict reflection_to_python(const ShaderInfo& info) {
     result["version"] = py::make_tuple((info.version >> 16) & 0xff, (info.version >> 8) & 0xff);
     result["entry"] = info.entry;
     py::list entries;
-    for (const auto& entry : info.entry_points) entries.append(entry.name);
+    for (const auto& entry : info.entry_points) {
+        py::dict point;
+        point["name"] = entry.name;
+        point["model"] = execution_model_name(entry.execution_model);
+        entries.append(point);
+    }
     result["entry_points"] = entries;
     result["local_size"] = py::make_tuple(info.local_size[0], info.local_size[1], info.local_size[2]);
     py::list spec_ids;
@@ -246,10 +251,13 @@ std::vector<uint32_t> spirv_words(const py::bytes& spirv) {
 }
 
 void bind_shader(py::module_& m) {
-    m.def("reflect_spirv", [](const py::bytes& spirv) {
-        const std::vector<uint32_t> words = spirv_words(spirv);
-        return reflection_to_python(reflect(words));
-    });
+    m.def(
+        "reflect_spirv",
+        [](const py::bytes& spirv, const std::string& entry) {
+            const std::vector<uint32_t> words = spirv_words(spirv);
+            return reflection_to_python(reflect(words, entry));
+        },
+        py::arg("spirv"), py::arg("entry") = "main");
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
         .def_property(

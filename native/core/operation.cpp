@@ -35,15 +35,34 @@ std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& g
     return push_constants;
 }
 
+void check_references(const Device& device, const std::vector<ResourceRange>& references) {
+    for (const auto& range : references) {
+        if (&range.resource->device() != &device)
+            throw Error(ErrorKind::invalid_argument,
+                        "The " + range.label() + " that a shader refers to belongs to another Manager");
+        range.resource->require_init("refer to");
+    }
+}
+
 class Dispatch final : public BoundDispatch {
 public:
-    Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, std::string push_constants)
+    Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, std::string push_constants,
+             std::vector<ResourceRange> references)
         : BoundDispatch(algorithm->shared_device(), "OpAlgoDispatch"),
           algorithm_(std::move(algorithm)),
+          references_(std::move(references)),
           groups_(groups),
           push_constants_(std::move(push_constants)) {}
 
-    void check() const override { current()->check(); }
+    void check() const override {
+        std::shared_ptr<Algorithm> algorithm;
+        {
+            const std::lock_guard lock(changing_);
+            algorithm = algorithm_;
+            check_references(device(), references_);
+        }
+        algorithm->check();
+    }
 
     void declare(StreamPlan& plan) const override {
         plan.mention(*algorithm_);
@@ -52,8 +71,16 @@ public:
         for (const auto& argument : algorithm_->arguments())
             if (argument.range.resource) plan.mention(*argument.range.resource);
         for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use);
-        if (algorithm_->shader()->info().physical_storage_buffer)
-            plan.full_barrier();  // it reaches memory that no binding names
+        const ShaderInfo& info = algorithm_->shader()->info();
+        for (const auto& range : references_) {
+            plan.mention(*range.resource);
+            plan.keep(range.resource);
+            if (info.physical_storage_buffer)
+                plan.use(range,
+                         info.physical_storage_writes ? UseKind::shader_read_write : UseKind::shader_read);
+        }
+        // It reaches memory that no binding names: beyond what its references say, for all that is known.
+        if (info.physical_storage_buffer) plan.full_barrier();
     }
 
     void record(Recorder& to) const override {
@@ -66,37 +93,39 @@ public:
         to.vk.vkCmdDispatch(to.commands, groups_[0], groups_[1], groups_[2]);
     }
 
-    void set(std::array<uint32_t, 3> groups, std::string push_constants) override {
-        push_constants = checked(*current(), groups, std::move(push_constants));
+    void set(std::array<uint32_t, 3> groups, std::string push_constants,
+             std::vector<ResourceRange> references) override {
+        std::shared_ptr<Algorithm> algorithm;
+        {
+            const std::lock_guard lock(changing_);
+            algorithm = algorithm_;
+        }
+        replace(std::move(algorithm), groups, std::move(push_constants), std::move(references));
+    }
+
+    void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
+                 std::string push_constants, std::vector<ResourceRange> references) override {
+        if (&algorithm->device() != &device())
+            throw Error(ErrorKind::invalid_argument, "The algorithm belongs to another Manager");
+        push_constants = checked(*algorithm, groups, std::move(push_constants));
+        check_references(device(), references);
         // Commands are recorded under the same lock.
         const std::lock_guard lock(device().graph_mutex());
         groups_ = groups;
         push_constants_ = std::move(push_constants);
         algorithm_->outdate_recordings();
-    }
-
-    void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                 std::string push_constants) override {
-        push_constants = checked(*algorithm, groups, std::move(push_constants));
-        if (&algorithm->device() != &device())
-            throw Error(ErrorKind::invalid_argument, "The algorithm belongs to another Manager");
-        const std::lock_guard lock(device().graph_mutex());
-        groups_ = groups;
-        push_constants_ = std::move(push_constants);
-        algorithm_->outdate_recordings();
-        const std::lock_guard pointer(algorithm_mutex_);
-        algorithm_.swap(algorithm);  // the old one goes with the last recording of it, or after the locks
+        const std::lock_guard change(changing_);
+        // What was there before goes with the last recording of it, or with the arguments, after the locks.
+        algorithm_.swap(algorithm);
+        references_.swap(references);
     }
 
 private:
-    [[nodiscard]] std::shared_ptr<Algorithm> current() const {
-        const std::lock_guard lock(algorithm_mutex_);
-        return algorithm_;
-    }
-
-    // Written under this and the graph mutex, so that either serves to read it. check() is called with and without the other.
-    mutable std::mutex algorithm_mutex_;
+    // The algorithm and the references change under this and the graph mutex, so that either serves to read them: check() is
+    // called with and without the other.
+    mutable std::mutex changing_;
     std::shared_ptr<Algorithm> algorithm_;
+    std::vector<ResourceRange> references_;
     std::array<uint32_t, 3> groups_;
     std::string push_constants_;
 };
@@ -141,10 +170,12 @@ OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint
 }
 
 std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
-                                                   std::array<uint32_t, 3> groups,
-                                                   std::string push_constants) {
+                                                   std::array<uint32_t, 3> groups, std::string push_constants,
+                                                   std::vector<ResourceRange> references) {
     push_constants = checked(*algorithm, groups, std::move(push_constants));
-    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(push_constants));
+    check_references(algorithm->device(), references);
+    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(push_constants),
+                                      std::move(references));
 }
 
 OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,

@@ -58,19 +58,22 @@ struct Filling {
 [[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                                          std::string push_constants);
 
-// A dispatch whose groups, push constants and algorithm can change: recordings that hold it are built anew at their next
+// A dispatch whose groups, push constants, references and algorithm can change: recordings that hold it are built anew at their next
 // submission. What runs meanwhile runs what it was built with.
 class BoundDispatch : public Operation {
 public:
     using Operation::Operation;
     // Throws what make_dispatch throws; nothing has changed then.
-    virtual void set(std::array<uint32_t, 3> groups, std::string push_constants) = 0;
+    // `references`: buffers whose addresses the push constants, or what they lead to, hold.
+    virtual void set(std::array<uint32_t, 3> groups, std::string push_constants,
+                     std::vector<ResourceRange> references) = 0;
     virtual void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                         std::string push_constants) = 0;
+                         std::string push_constants, std::vector<ResourceRange> references) = 0;
 };
 [[nodiscard]] std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
                                                                  std::array<uint32_t, 3> groups,
-                                                                 std::string push_constants);
+                                                                 std::string push_constants,
+                                                                 std::vector<ResourceRange> references = {});
 
 struct CustomUses {
     bool declared = false;

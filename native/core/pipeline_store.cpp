@@ -64,16 +64,17 @@ PipelineStore::PipelineStore(Device& device, std::string cache_dir)
 
 PipelineStore::~PipelineStore() { close(); }
 
-std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes) {
+std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
     const std::lock_guard lock(mutex_);
     auto& bucket = shaders_[hash];
     for (const auto& known : bucket) {
         const auto words = known->words();
-        if (words.size_bytes() == bytes.size() && std::memcmp(words.data(), bytes.data(), bytes.size()) == 0)
+        if ((known->asked_entry() == entry || known->info().entry == entry) &&
+            words.size_bytes() == bytes.size() && std::memcmp(words.data(), bytes.data(), bytes.size()) == 0)
             return known;
     }
-    auto made = std::make_shared<Shader>(device_, std::string(bytes));
+    auto made = std::make_shared<Shader>(device_, std::string(bytes), entry);
     bucket.push_back(made);
     return made;
 }

@@ -13,7 +13,8 @@ constexpr uint32_t max_binding = 0xFFFF;  // what compilers of GLSL take
 
 }  // namespace
 
-Shader::Shader(Device& device, std::string bytes) : device_(&device) {
+Shader::Shader(Device& device, std::string bytes, const std::string& entry)
+    : device_(&device), asked_entry_(entry) {
     if (bytes.empty() || bytes.size() % 4 != 0)
         throw Error(ErrorKind::invalid_argument,
                     "Not SPIR-V: " + std::to_string(bytes.size()) +
@@ -21,7 +22,7 @@ Shader::Shader(Device& device, std::string bytes) : device_(&device) {
                         "shader source with kp.compile() first");
     words_.resize(bytes.size() / 4);
     std::memcpy(words_.data(), bytes.data(), bytes.size());
-    info_ = reflect(words_);
+    info_ = reflect(words_, entry);
 
     std::string missing;
     for (const Finding& finding : check_module(words_, info_, device.shader_host())) {

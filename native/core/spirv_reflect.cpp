@@ -37,19 +37,6 @@ struct Candidate {
     bool used = false;
 };
 
-std::string model_name(uint32_t model) {
-    switch (model) {
-    case spv::ExecutionModelVertex: return "Vertex";
-    case spv::ExecutionModelTessellationControl: return "TessellationControl";
-    case spv::ExecutionModelTessellationEvaluation: return "TessellationEvaluation";
-    case spv::ExecutionModelGeometry: return "Geometry";
-    case spv::ExecutionModelFragment: return "Fragment";
-    case spv::ExecutionModelGLCompute: return "GLCompute";
-    case spv::ExecutionModelKernel: return "Kernel (OpenCL)";
-    default: return "execution model " + std::to_string(model);
-    }
-}
-
 const spirv::EntryPoint& find_entry_point(const Module& module, const std::string& entry) {
     std::string compute;
     std::string others;
@@ -64,12 +51,15 @@ const spirv::EntryPoint& find_entry_point(const Module& module, const std::strin
         }
         std::string& list = is_compute ? compute : others;
         list += (list.empty() ? "'" : ", '") + point.name + "'";
-        if (!is_compute) list += " (" + model_name(point.model) + ")";
+        if (!is_compute) list += " (" + execution_model_name(point.model) + ")";
     }
     // "main" is what is asked for when nobody asked: a module with one compute shader, however named, leaves no doubt.
     if (entry == "main" && compute_count == 1) return *only;
     std::string message;
-    if (!compute.empty())
+    if (entry == "main" && compute_count > 1)
+        message = "the SPIR-V module has " + std::to_string(compute_count) +
+                  " compute entry points: " + compute + ": choose one with entry=";
+    else if (!compute.empty())
         message = "the SPIR-V module has no compute entry point '" + entry + "'; it has " + compute +
                   ": name one of these";
     else if (!others.empty())
@@ -451,6 +441,19 @@ uint64_t Reflector::shared_bytes() {
 }
 
 }  // namespace
+
+std::string execution_model_name(uint32_t model) {
+    switch (model) {
+    case spv::ExecutionModelVertex: return "Vertex";
+    case spv::ExecutionModelTessellationControl: return "TessellationControl";
+    case spv::ExecutionModelTessellationEvaluation: return "TessellationEvaluation";
+    case spv::ExecutionModelGeometry: return "Geometry";
+    case spv::ExecutionModelFragment: return "Fragment";
+    case spv::ExecutionModelGLCompute: return "GLCompute";
+    case spv::ExecutionModelKernel: return "Kernel (OpenCL)";
+    default: return "execution model " + std::to_string(model);
+    }
+}
 
 ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry,
                    std::span<const SpecValue> specialization) {

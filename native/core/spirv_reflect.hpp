@@ -109,8 +109,8 @@ struct ShaderInfo {
     std::vector<uint32_t> capabilities;                         // SpvCapability
     std::vector<std::string> extensions;
     std::vector<std::string> atomic_features;  // that its atomics need, of any function
-    uint64_t shared_bytes = 0;             // Workgroup storage used by the call tree
-    bool physical_storage_buffer = false;  // accesses memory through buffer references
+    uint64_t shared_bytes = 0;                 // Workgroup storage used by the call tree
+    bool physical_storage_buffer = false;      // accesses memory through buffer references
     bool physical_storage_writes = false;
 };
 
@@ -126,6 +126,8 @@ struct ShaderInfo {
 [[nodiscard]] ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry = "main",
                                  std::span<const SpecValue> specialization = {});
 
+// SPIR-V's name: "GLCompute", "Vertex".
+[[nodiscard]] std::string execution_model_name(uint32_t model);
 // Names for messages.
 [[nodiscard]] const char* to_string(DescriptorKind kind) noexcept;  // "storage buffer"
 [[nodiscard]] const char* to_string(Access access) noexcept;        // "read"
