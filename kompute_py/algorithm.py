@@ -210,7 +210,7 @@ class Algorithm:
         self._push = push
         self._special = special
         self._counted = counted
-        self._dispatch = core.op_bound_dispatch(native, groups, b"")
+        self._dispatch = core.op_bound_dispatch(native, groups, b"", ())
         watch = manager._watch
         if watch is not None:
             watch()
@@ -284,7 +284,7 @@ class Algorithm:
         if x == 0:
             raise InvalidArgumentError(f"workgroup is {value!r}; at least 1 group runs")
         self._manager._check_groups(groups, "workgroup")
-        self._dispatch.set(groups, self._push)
+        self._dispatch.set(groups, self._push, ())
         self._groups = groups
         self._counted = False
 
@@ -301,7 +301,7 @@ class Algorithm:
     @push_consts.setter
     def push_consts(self, values: Any) -> None:
         push = pack_push(self._planned(), values)
-        self._dispatch.set(self._groups, push)
+        self._dispatch.set(self._groups, push, ())
         self._push = push
 
     @property
@@ -316,8 +316,11 @@ class Algorithm:
         workgroup: Any = None,
         spec_consts: Any = None,
         push_consts: Any = None,
+        *,
+        entry: str = "main",
     ) -> None:
-        """Makes it anew with what is given, which the constructor describes; what is None stays as it was.
+        """Makes it anew with what is given, which the constructor describes; what is None stays as it was. `entry` is the entry
+        point of a new `spirv`.
 
         A new `spirv` begins with its default constants. Operations made from now on run the new one; recordings keep the one that
         they were recorded with, until they are recorded again. Raises what the constructor raises, and stays as it was then.
@@ -336,6 +339,7 @@ class Algorithm:
             (0, 0, 0) if workgroup is None else workgroup,
             () if spec_consts is None else spec_consts,
             () if push_consts is None else push_consts,
+            entry,
         )
 
     def is_init(self) -> bool:

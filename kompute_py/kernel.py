@@ -6,7 +6,6 @@ dispatch for the memory that it is given, and evaluates that; values of push con
 
 from __future__ import annotations
 
-import math
 import threading
 import weakref
 from collections import OrderedDict
@@ -21,6 +20,7 @@ from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .fence import Fence
 from .kernel_calls import Call, Forget, check_argument, check_references, fast_key, flat, several, upload
+from .kernel_grid import default_grid, local_size_of
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .memory import Memory
 from .reflection import plan_of
@@ -140,7 +140,7 @@ class Kernel:
         self._specialized = specialized
         self.name: str = module.name
         """What errors, validation messages and profiles call it."""
-        self._local_size = _local_size(module.signature, special)
+        self._local_size = local_size_of(module.signature, special)
         self._watch = manager._watch
         self._reloader = reloader
         self._look = look  # of watched kernels: takes the files' new version
@@ -347,7 +347,7 @@ class Kernel:
             self._manager._check_groups(count, f"{self.name}: groups {groups!r}")
             return None, count
         if grid is None:
-            x, y, z = self._default_grid(bound)
+            x, y, z = default_grid(self.name, self._signature, bound)
         else:
             x, y, z = to_groups(grid, f"{self.name}: grid")
             if x == 0:
@@ -365,27 +365,6 @@ class Kernel:
         count = (-(-x // i), -(-y // j), -(-z // k))
         self._manager._check_groups(count, f"{self.name}: grid {extent} with local size {local_size}")
         return count
-
-    def _default_grid(self, bound: tuple[Any, ...]) -> tuple[int, int, int]:
-        for parameter, memory in zip(self._signature.parameters, bound, strict=False):
-            if not parameter.written or memory is MISSING:
-                continue
-            if parameter.descriptors != 1:
-                memory = memory[0]
-            if memory._is_image:
-                shape: tuple[int, ...] = memory._size.axes
-            else:
-                shape = memory._shape
-            if len(shape) > 3:
-                raise InvalidArgumentError(
-                    f"{self.name}: {parameter.name!r} has shape {shape}, of more than three axes: say how many "
-                    f"invocations run, for example grid=({math.prod(shape)},)"
-                )
-            reversed_shape = (*reversed(shape), 1, 1, 1)
-            return reversed_shape[0], reversed_shape[1], reversed_shape[2]
-        raise InvalidArgumentError(
-            f"{self.name} writes no argument whose shape could be the grid: give grid= (invocations) or groups="
-        )
 
     def _pack(self, members: Mapping[str, Any]) -> bytes:
         push = self._signature.push
@@ -524,7 +503,7 @@ class Kernel:
         """This kernel with another module. Raises where it does not fit, and changes nothing."""
         special = module.signature.spec.pack(self._values) if self._values else NO_SPECIALIZATION
         self._manager._native.check_pipeline(native, special.data, special.entries)
-        return Version(module, native, special, _local_size(module.signature, special))
+        return Version(module, native, special, local_size_of(module.signature, special))
 
     def _take_version(self, version: Version) -> None:
         self._module, self._native, self._special, self._local_size = version
@@ -600,15 +579,3 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kp.Kernel {self._signature.text(self.name)}>"
-
-
-def _local_size(signature: Signature, special: Specialization) -> tuple[int, int, int]:
-    given: dict[int, int] = {
-        identity: int.from_bytes(special.data[offset : offset + size], "little")
-        for identity, offset, size in special.entries
-    }
-    x, y, z = (
-        given.get(identity, length) if identity is not None else length
-        for identity, length in zip(signature.local_size_ids, signature.local_size, strict=True)
-    )
-    return x, y, z

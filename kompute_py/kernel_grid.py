@@ -1,0 +1,46 @@
+"""How many invocations a kernel runs where a call does not say, and how many of them make a workgroup."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .constants import Specialization
+from .errors import InvalidArgumentError
+from .signature import MISSING, Signature
+
+
+def default_grid(kernel: str, signature: Signature, bound: tuple[Any, ...]) -> tuple[int, int, int]:
+    """The reversed shape of the first argument that is written. Raises InvalidArgumentError where there is none."""
+    for parameter, memory in zip(signature.parameters, bound, strict=False):
+        if not parameter.written or memory is MISSING:
+            continue
+        if parameter.descriptors != 1:
+            memory = memory[0]
+        if memory._is_image:
+            shape: tuple[int, ...] = memory._size.axes
+        else:
+            shape = memory._shape
+        if len(shape) > 3:
+            raise InvalidArgumentError(
+                f"{kernel}: {parameter.name!r} has shape {shape}, of more than three axes: say how many "
+                f"invocations run, for example grid=({math.prod(shape)},)"
+            )
+        reversed_shape = (*reversed(shape), 1, 1, 1)
+        return reversed_shape[0], reversed_shape[1], reversed_shape[2]
+    raise InvalidArgumentError(
+        f"{kernel} writes no argument whose shape could be the grid: give grid= (invocations) or groups="
+    )
+
+
+def local_size_of(signature: Signature, special: Specialization) -> tuple[int, int, int]:
+    """Invocations of one workgroup with these specialization constants."""
+    given: dict[int, int] = {
+        identity: int.from_bytes(special.data[offset : offset + size], "little")
+        for identity, offset, size in special.entries
+    }
+    x, y, z = (
+        given.get(identity, length) if identity is not None else length
+        for identity, length in zip(signature.local_size_ids, signature.local_size, strict=True)
+    )
+    return x, y, z
