@@ -350,6 +350,19 @@ std::vector<std::string> Device::take_notes() {
     return std::exchange(notes_, {});
 }
 
+void Device::flush(std::span<const VkMappedMemoryRange> ranges, const char* what) const {
+    if (ranges.empty()) return;
+    check_vk(table_.vkFlushMappedMemoryRanges(handle_, static_cast<uint32_t>(ranges.size()), ranges.data()),
+             "vkFlushMappedMemoryRanges", what);
+}
+
+void Device::invalidate(std::span<const VkMappedMemoryRange> ranges, const char* what) const {
+    if (ranges.empty()) return;
+    check_vk(
+        table_.vkInvalidateMappedMemoryRanges(handle_, static_cast<uint32_t>(ranges.size()), ranges.data()),
+        "vkInvalidateMappedMemoryRanges", what);
+}
+
 void Device::name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept {
     if (!set_name_ || handle == 0) return;
     VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT};

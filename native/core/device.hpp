@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,10 @@ public:
     [[nodiscard]] std::vector<std::string> take_notes();
     // Says a note only the first time.
     void note_once(const std::string& text);
+
+    // Before the device uses, and before the host reads, memory that is not coherent. `what` is for the error.
+    void flush(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
+    void invalidate(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
 
     void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
 

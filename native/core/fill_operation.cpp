@@ -55,8 +55,7 @@ public:
         std::memcpy(piece_.mapped(), piece.data(), piece.size());
         if (!piece_.coherent()) {
             const VkMappedMemoryRange range = piece_.mapped_range();
-            check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &range),
-                     "vkFlushMappedMemoryRanges", "the pattern of an OpFill");
+            device().flush({&range, 1}, "the pattern of an OpFill");
         }
         for (auto& part : parts_)
             for (auto& copy : part.copies) copy.srcOffset += piece_.offset();

@@ -154,15 +154,13 @@ void Resource::release(std::vector<Point> points) {
 void Resource::flush(const Allocation& memory) const {
     if (!memory.mapped() || memory.coherent()) return;
     const VkMappedMemoryRange range = memory.mapped_range();
-    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &range),
-             "vkFlushMappedMemoryRanges", label().c_str());
+    device().flush({&range, 1}, label().c_str());
 }
 
 void Resource::invalidate(const Allocation& memory) const {
     if (!memory.mapped() || memory.coherent()) return;
     const VkMappedMemoryRange range = memory.mapped_range();
-    check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(), 1, &range),
-             "vkInvalidateMappedMemoryRanges", label().c_str());
+    device().invalidate({&range, 1}, label().c_str());
 }
 
 void Resource::end_transfers() { const std::unique_lock lock(transfers_); }
@@ -236,8 +234,7 @@ void Resource::flush_range(uint64_t offset, uint64_t size) const {
     const Allocation& memory = device_memory();
     if (!memory.mapped() || memory.coherent()) return;
     const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
-    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), 1, &mapped),
-             "vkFlushMappedMemoryRanges", label().c_str());
+    device().flush({&mapped, 1}, label().c_str());
 }
 
 void Resource::invalidate_ends(uint64_t offset, uint64_t size) const {
@@ -250,8 +247,7 @@ void Resource::invalidate_range(uint64_t offset, uint64_t size) const {
     if (!memory.mapped() || memory.coherent()) return;
     flush_range(offset, size);
     const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
-    check_vk(device().vk().vkInvalidateMappedMemoryRanges(device().handle(), 1, &mapped),
-             "vkInvalidateMappedMemoryRanges", label().c_str());
+    device().invalidate({&mapped, 1}, label().c_str());
 }
 
 bool Resource::needs_refresh() const noexcept {

@@ -130,7 +130,6 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
 void Staging::upload(const void* data, uint64_t size, uint64_t step, const Record& record) {
     const std::lock_guard lock(mutex_);
     const SeeThrough guard{*this};
-    auto& vk = device_.vk();
     const auto* source = static_cast<const std::byte*>(data);
     size_t turn = 0;
     for (uint64_t done = 0; done < size; ++turn) {
@@ -140,8 +139,7 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
         std::memcpy(current.memory.mapped(), source + done, bytes);
         if (!current.memory.coherent()) {
             const VkMappedMemoryRange range = current.memory.mapped_range();
-            check_vk(vk.vkFlushMappedMemoryRanges(device_.handle(), 1, &range), "vkFlushMappedMemoryRanges",
-                     "staging");
+            device_.flush({&range, 1}, "staging");
         }
         submit(current, [&](VkCommandBuffer commands) {
             record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
@@ -154,7 +152,6 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
 void Staging::download(void* out, uint64_t size, uint64_t step, const Record& record) {
     const std::lock_guard lock(mutex_);
     const SeeThrough guard{*this};
-    auto& vk = device_.vk();
     auto* destination = static_cast<std::byte*>(out);
     struct Chunk {
         uint64_t begin = 0;
@@ -167,8 +164,7 @@ void Staging::download(void* out, uint64_t size, uint64_t step, const Record& re
         wait(landed);
         if (!landed.memory.coherent()) {
             const VkMappedMemoryRange range = landed.memory.mapped_range();
-            check_vk(vk.vkInvalidateMappedMemoryRanges(device_.handle(), 1, &range),
-                     "vkInvalidateMappedMemoryRanges", "staging");
+            device_.invalidate({&range, 1}, "staging");
         }
         std::memcpy(destination + flying[index].begin, landed.memory.mapped(), flying[index].bytes);
         flying[index].bytes = 0;

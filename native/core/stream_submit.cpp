@@ -79,11 +79,7 @@ void Stream::check_interference() {
 void Stream::flush() const {
     if (undeclared_) [[unlikely]]
         device().memory().flush_in_place();
-    const auto& ranges = plan_.flushes();
-    if (ranges.empty()) return;
-    check_vk(device().vk().vkFlushMappedMemoryRanges(device().handle(), static_cast<uint32_t>(ranges.size()),
-                                                     ranges.data()),
-             "vkFlushMappedMemoryRanges", label().c_str());
+    if (!plan_.flushes().empty()) device().flush(plan_.flushes(), label().c_str());
 }
 
 void Stream::note_submitted(uint64_t last) noexcept {
@@ -326,10 +322,7 @@ void Stream::finish() {
         // Under the lock nobody destroys what is brought in.
         const std::lock_guard lock(device().graph_mutex());
         if (!stale_.load(std::memory_order_relaxed)) {
-            check_vk(device().vk().vkInvalidateMappedMemoryRanges(
-                         device().handle(), static_cast<uint32_t>(plan_.invalidates().size()),
-                         plan_.invalidates().data()),
-                     "vkInvalidateMappedMemoryRanges", label().c_str());
+            device().invalidate(plan_.invalidates(), label().c_str());
             return;
         }
         // The memory of what was destroyed since may be gone: each object knows about its own.
