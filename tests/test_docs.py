@@ -20,14 +20,57 @@ def code_of(page, language="python"):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
+def run_script(number):
+    names: dict = {}
+    exec(compile(code_of("README.md")[number], "README.md", "exec"), names)
+    return names
+
+
+def lines_of(script):
+    return len([line for line in script.splitlines() if line.strip()])
+
+
 def test_first_script_of_the_readme(mgr, needs, capsys):
     needs(mgr, "dispatch")
-    script = code_of("README.md")[0]
-    assert len([line for line in script.splitlines() if line.strip()]) <= 20
-    names: dict = {}
-    exec(compile(script, "README.md", "exec"), names)
-    names["mgr"].destroy()
+    assert lines_of(code_of("README.md")[0]) < 10
+    kp.manager().destroy()  # of an earlier test
+    names = run_script(0)
+    del names
+    kp.manager().destroy()
     assert capsys.readouterr().out == code_of("README.md", "text")[0]
+
+
+def test_script_in_the_style_of_kompute(mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    assert lines_of(code_of("README.md")[1]) <= 20
+    run_script(1)["mgr"].destroy()
+    assert capsys.readouterr().out == code_of("README.md", "text")[1]
+
+
+def test_commands_of_the_readme(mgr, needs, capsys, tmp_path, monkeypatch):
+    from kompute_py.cli import main
+
+    needs(mgr, "dispatch")
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(np.full((8, 8, 3), 90, np.uint8)).save("photo.png")
+    Path("multiply.comp").write_text(
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a[]; };\n"
+        "layout(binding = 1) buffer B { float b[]; };\nlayout(binding = 2) buffer C { float c[]; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; c[i] = a[i] * b[i]; }"
+    )
+    Path("blur.comp").write_text(
+        "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\nlayout(binding = 0) uniform sampler2D src;\n"
+        "layout(binding = 1, rgba8) writeonly uniform image2D dst;\nlayout(push_constant) uniform P { float sigma; };\n"
+        "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy);\n"
+        "imageStore(dst, p, texture(src, (vec2(p) + sigma) / vec2(imageSize(dst)))); }"
+    )
+    lines = next(line for line in code_of("README.md", "sh") if "kompute-py run" in line).splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        command = line.partition("#")[0].split()
+        assert command[0] == "kompute-py"
+        assert main(command[1:]) == 0, (line, capsys.readouterr().err)
+    assert Path("blurred.png").is_file() and "[ 4. 10. 18.]" in capsys.readouterr().out
 
 
 SOURCE = """

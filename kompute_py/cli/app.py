@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..errors import KomputeError
-from . import caches, running, shaders
+from . import bench, caches, running, shaders
 from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
 
 _PROGRAM = "kompute-py"
@@ -102,6 +102,7 @@ app.command("reflect")(shaders.reflect_command)
 app.command("disasm")(shaders.disasm_command)
 app.command("check")(shaders.check_command)
 app.command("run", help=running.RUN_HELP)(running.run_command)
+app.command("bench", help=bench.BENCH_HELP)(bench.bench_command)
 app.command("cache")(caches.cache_command)
 
 
