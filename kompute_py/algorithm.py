@@ -34,7 +34,7 @@ _default_workgroup_warned = False
 
 
 def to_spirv(spirv: Any) -> bytes:
-    """SPIR-V as bytes from bytes, bytearray, memoryview, an array of uint32, or the path of a .spv file."""
+    """SPIR-V as bytes from bytes, bytearray, memoryview, an array of uint32, the path of a .spv file, or a ShaderModule."""
     if isinstance(spirv, (bytes, bytearray, memoryview)):
         return bytes(spirv)
     if isinstance(spirv, np.ndarray):
@@ -57,6 +57,9 @@ def to_spirv(spirv: Any) -> bytes:
         raise ArgumentTypeError(
             "The shader is a str; SPIR-V is bytes. Compile the source first: kp.compile(source)"
         )
+    convert = getattr(spirv, "to_spirv", None)
+    if callable(convert):
+        return to_spirv(convert())
     if isinstance(spirv, list) and all(isinstance(word, int) for word in spirv):
         return np.asarray(spirv, dtype=np.uint32).tobytes()
     raise ArgumentTypeError(
@@ -86,7 +89,7 @@ class Algorithm:
 
     `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0); ``image.sampled(...)`` goes to a
     ``sampler2D``, ``mgr.sampler(...)`` to a ``sampler``. (`mgr.kernel` binds by name, several sets and arrays of bindings.) `spirv` is bytes as from
-    `kp.compile`, an array of uint32, or a path to a .spv file. `workgroup` counts groups in x, y, z; left out, it is
+    `kp.compile`, an array of uint32, a path to a .spv file, or a `kp.ShaderModule`. `workgroup` counts groups in x, y, z; left out, it is
     one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
     as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
     types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point;

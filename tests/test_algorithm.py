@@ -488,3 +488,8 @@ def test_operations_that_bring_their_shader(mgr, needs):
     assert op.algorithm.get_tensors() == [t]
     with pytest.raises(kp.InvalidArgumentError, match="OpAlgoBase"):
         kp.OpAlgoBase([], kp.compile(CHANGING))
+
+
+def test_a_shader_module_is_a_shader(mgr):
+    module = kp.ShaderModule(CHANGING)
+    assert mgr.algorithm([mgr.zeros(2)], module).spec_consts == {2: 100, 5: False}
