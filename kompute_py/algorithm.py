@@ -78,7 +78,7 @@ def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
         given += (0,) * (3 - len(given))
     for n in given:
         if n < 0:
-            raise InvalidArgumentError(f"{what} is {workgroup!r}; group counts cannot be negative")
+            raise InvalidArgumentError(f"{what} is {workgroup!r}; counts cannot be negative")
     return given[0], given[1], given[2]
 
 

@@ -19,9 +19,20 @@ from .algorithm import made_by, to_groups
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .fence import Fence
-from .kernel_calls import Call, Forget, check_argument, check_references, fast_key, flat, several, upload
+from .kernel_calls import (
+    Call,
+    Forget,
+    check_argument,
+    check_references,
+    fast_key,
+    flat,
+    pack_block,
+    several,
+    upload,
+)
 from .kernel_grid import default_grid, local_size_of
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
+from .kernel_text import describe
 from .memory import Memory
 from .reflection import plan_of
 from .reload import Reloader, not_in_a_file, reloader_for
@@ -55,7 +66,7 @@ class Kernel:
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name, else that of the
     block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
     ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
-    `uses`, `bind` and `push`. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
+    `uses`, `bind` and `push`. A block of fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
     addresses the shader finds in memory instead are named in ``uses=[...]``, to be uploaded and kept alive. Tensors, views of them and Images are used in place. NumPy arrays (and lists) are copied in; those that
     the shader writes are copied back, and returned.
 
@@ -311,6 +322,8 @@ class Kernel:
             array = value
             if parameter.written and not array.flags.writeable:
                 raise InvalidArgumentError(f"{what} is written by the shader; the array is read-only")
+        elif isinstance(value, Mapping):
+            array = pack_block(parameter, value, what)
         elif isinstance(value, (list, tuple, int, float, np.generic)) or hasattr(value, "__array__"):
             array = np.array(value, dtype=parameter.dtype)
         else:
@@ -455,7 +468,8 @@ class Kernel:
         values.update(constants)
         if self._look is not None:
             self._look()
-        special = self._signature.spec.pack(values)
+        with naming(self.name):
+            special = self._signature.spec.pack(values)
         # Whatever the order in which they were given. By name: an edit may number them anew.
         names = {c["id"]: c["name"] for c in self._signature.spec_constants}
         key = repr(sorted((names[i], special.data[at : at + size]) for i, at, size in special.entries))
@@ -564,18 +578,7 @@ class Kernel:
         return self._module.to_spirv()
 
     def __str__(self) -> str:
-        signature = self._signature
-        lines = [signature.text(self.name), f"  local size  {' x '.join(map(str, self._local_size))}"]
-        for p in signature.parameters:
-            lines.append(f"  binding     {p.set}.{p.binding} {p.name}: {p.kind}, {p.type}, {p.access}")
-        if signature.push is not None:
-            lines.append(f"  push        {signature.push.name}: {signature.push.size} bytes")
-        for name, value in self.spec_constants.items():
-            lines.append(f"  constant    {name} = {value}")
-        needs = [c for c in signature.capabilities if c != "Shader"]
-        if needs:
-            lines.append(f"  needs       {', '.join(needs)}")
-        return "\n".join(lines)
+        return describe(self)
 
     def __repr__(self) -> str:
         return f"<kp.Kernel {self._signature.text(self.name)}>"

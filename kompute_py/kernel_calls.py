@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .algorithm import made_by
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .memory import DEVICE, Memory
+from .push_members import pack_struct
 from .sampler import Bindable, SampledImage, Sampler
 from .signature import Parameter
 from .struct_layout import check as check_layout
+from .struct_layout import tail_of
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -76,6 +80,32 @@ def upload(memories: Iterable[Any]) -> None:
         if not memory._native.host_copy_made:
             continue
         memory._native.write(memory.data())
+
+
+def _check_rows_of_three(what: str, parameter: Parameter, memory: Memory) -> None:
+    """A vec3 in an array takes the room of four by std140 and std430, which rows of three numbers do not have."""
+    members = parameter.layout["members"]
+    sole = members[0] if len(members) == 1 else None
+    if sole is None or not sole["array"] or sole["rows"] != 3 or sole["columns"] > 1:
+        return
+    if sole["array_strides"][-1] > 3 * memory._dtype.itemsize:
+        raise InvalidArgumentError(
+            f"{what} is {parameter.type}, whose elements are {sole['array_strides'][-1]} bytes apart; {memory._describe()} has rows of "
+            f"three without padding. Make it with dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of four, or "
+            "declare the block with scalar layout, or as an array of numbers"
+        )
+
+
+def pack_block(parameter: Parameter, value: Mapping[str, Any], what: str) -> np.ndarray[Any, Any]:
+    """The bytes of a block from its members by name."""
+    if parameter.written or tail_of(parameter.layout) is not None:
+        why = "is written by the shader" if parameter.written else "ends with an array of run-time length"
+        raise ArgumentTypeError(
+            f"{what} {why}: give an array, np.zeros(..., kp.struct_dtype(kernel, {parameter.name!r})), not a dict"
+        )
+    packed = bytearray(parameter.layout["size"])
+    pack_struct(packed, parameter.layout, 0, value, what)
+    return np.frombuffer(packed, np.uint8)
 
 
 def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -> None:
@@ -145,7 +175,8 @@ def check_argument(kernel: str, manager: Manager, parameter: Parameter, memory: 
     if parameter.is_image or is_sampler:
         return
     dtype = memory._dtype
-    if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None:
+    raw = parameter.is_record and dtype.itemsize == 1
+    if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None and not raw:
         raise ArgumentTypeError(
             f"{what} is {parameter.type}, which holds {parameter.dtype}; {memory._describe()} does not. Convert the "
             f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: tensor.view(np.{parameter.dtype})"
@@ -154,6 +185,8 @@ def check_argument(kernel: str, manager: Manager, parameter: Parameter, memory: 
         check_layout(
             parameter.layout, dtype, memory._count, f"{what} ({memory._describe()})", parameter.binding
         )
+    if dtype.names is None and memory._shape[-1:] == (3,) and len(memory._shape) > 1:
+        _check_rows_of_three(what, parameter, memory)
     if memory.nbytes < parameter.size:
         raise InvalidArgumentError(
             f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {memory._describe()} has {memory.nbytes}"

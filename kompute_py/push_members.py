@@ -134,7 +134,7 @@ def _pack(
             _pack(into, layout, offset + i * stride, each, f"{what}[{i}]", axis + 1)
         return
     if layout["kind"] == "struct":
-        _pack_struct(into, layout, offset, value, what)
+        pack_struct(into, layout, offset, value, what)
         return
     if layout["kind"] == "pointer":
         value = _address(value, layout, what)
@@ -158,7 +158,8 @@ def _pack(
         into[offset : offset + scalar.size] = pack_scalar(value, scalar, what)
 
 
-def _pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: Any, what: str) -> None:
+def pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: Any, what: str) -> None:
+    """Packs a struct's members, by name or in order, into the bytes from `offset` on. `what` names it in errors."""
     members = [_named(member, i) for i, member in enumerate(layout["members"])]
     if isinstance(value, np.void) and value.dtype.names:
         value = {name: value[name] for name in value.dtype.names}

@@ -67,11 +67,17 @@ class Parameter(NamedTuple):
     type: str
     """As in GLSL: ``float[]``, ``image2D``."""
     dtype: np.dtype[Any] | None
-    """The NumPy dtype of the scalars of a block with one member; None for blocks of several and for structs."""
+    """The NumPy dtype of a block's scalars; None where it has several kinds of them."""
     size: int
     """Bytes that the block has before its run-time array, if any."""
     layout: Mapping[str, Any]
     image: Mapping[str, Any] | None
+
+    @property
+    def is_record(self) -> bool:
+        """Whether its block has several members, or structs: raw bytes are as good as any array then."""
+        members = self.layout["members"]
+        return len(members) != 1 or members[0]["kind"] == "struct"
 
     @property
     def is_image(self) -> bool:
@@ -90,6 +96,17 @@ class Parameter(NamedTuple):
         return " ".join(part for part in (access, self.type, self.name) if part)
 
 
+def _scalars(layout: Mapping[str, Any]) -> set[str]:
+    """NumPy's names of all scalars in a layout. A buffer reference is an address."""
+    if layout["kind"] == "struct":
+        return set().union(*map(_scalars, layout["members"]))
+    return (
+        {"uint64" if layout["kind"] == "pointer" else _GLSL[layout["kind"]][2]}
+        if layout["kind"] in (*_GLSL, "pointer")
+        else set()
+    )
+
+
 def _parameter(b: Mapping[str, Any]) -> Parameter:
     layout = b["layout"]
     members = layout["members"]
@@ -105,13 +122,12 @@ def _parameter(b: Mapping[str, Any]) -> Parameter:
         text = "sampler"
     elif sole is not None:
         text = type_text(sole)
-        if sole["kind"] in _GLSL:
-            dtype = np.dtype(_GLSL[sole["kind"]][2])
-        elif sole["kind"] == "pointer":
-            dtype = np.dtype(np.uint64)  # addresses
     else:
         fields = "; ".join(f"{type_text(member)} {member['name']}" for member in members)
         text = f"{b['block_name'] or 'block'} {{ {fields} }}"
+    scalars = _scalars(layout) if b["image"] is None else set()
+    if len(scalars) == 1:
+        dtype = np.dtype(scalars.pop())
     if b["count"] != 1:
         text += f"[{b['count'] or ''}]"
     return Parameter(
@@ -228,6 +244,14 @@ class Signature:
             f"{kernel} has no {what} {name!r}{nearest(name, known)} It is {self.text(kernel)}"
         )
 
+    def structs(self) -> list[str]:
+        """The structs that its arguments are made of, with each member's offset: ``Light { vec3 pos @0; float power @12 }``."""
+        found: dict[str, None] = {}  # in order
+        blocks = [p.layout for p in self.parameters] + (list(self.push.members) if self.push else [])
+        for block in blocks:
+            _list_structs(block, found)
+        return list(found)
+
     def text(self, kernel: str) -> str:
         """The signature on one line."""
         parts = [str(parameter) for parameter in self.parameters]
@@ -235,6 +259,16 @@ class Signature:
             parts.append("*")
             parts += [f"{type_text(member)} {member['name']}" for member in self.push.members]
         return f"{kernel}({', '.join(parts)})"
+
+
+def _list_structs(layout: Mapping[str, Any], found: dict[str, None]) -> None:
+    if layout["kind"] != "struct":
+        return
+    if len(layout["members"]) > 1:
+        fields = "; ".join(f"{type_text(m)} {m['name']} @{m['offset']}" for m in layout["members"])
+        found[f"{layout['type_name'] or 'struct'} {{ {fields} }}"] = None
+    for member in layout["members"]:
+        _list_structs(member, found)
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

@@ -343,10 +343,13 @@ def _explain(
     )
 
 
-def struct_dtype(shader: Any, binding: int | str, *, length: int | None = None) -> np.dtype[Any]:
+def struct_dtype(
+    shader: Any, binding: int | str | tuple[int, int], *, length: int | None = None
+) -> np.dtype[Any]:
     """The NumPy dtype that has the layout of a shader's buffer: ``np.zeros(n, kp.struct_dtype(spirv, 0))``.
 
-    `shader` is what `kp.ShaderModule` takes; `binding` is the number or the name of a storage or uniform buffer (of set 0).
+    `shader` is what `kp.ShaderModule` takes; `binding` is the name of a storage or uniform buffer, as calls of kernels have
+    it, or its number (in set 0), or (set, number).
     Where the block is one array, it is the dtype of an element, as long as the array's stride; else it is that of the whole
     block. `length` gives the elements of an array of run-time length that follows other members.
 
@@ -360,16 +363,19 @@ def struct_dtype(shader: Any, binding: int | str, *, length: int | None = None) 
     from .shader_module import ShaderModule
 
     module = ShaderModule(shader)
-    buffers = [b for b in module.reflection["bindings"] if b["set"] == 0 and b["kind"] in BUFFERS]
-    for b in buffers:
-        if binding == b["binding"] or (isinstance(binding, str) and binding in (b["name"], b["block_name"])):
-            name = b["name"] or b["block_name"]
+    buffers = [p for p in module.signature.parameters if p.kind in BUFFERS]
+    place = (0, binding) if isinstance(binding, int) else binding
+    for p in buffers:
+        if place in ((p.set, p.binding), p.name) or (
+            isinstance(place, str) and place == p.layout["type_name"]
+        ):
             if length is not None:
                 length = as_index(length, "length")
                 if length < 1:
                     raise InvalidArgumentError(f"length is {length}; an array needs at least 1 element")
-            return block_dtype(b["layout"], length, f"The {b['kind']} {name!r} at binding {b['binding']}")
-    known = ", ".join(f"{b['binding']} ({b['name'] or b['block_name']!r})" for b in buffers) or "none"
+            where = f"{p.set}.{p.binding}" if p.set else p.binding
+            return block_dtype(p.layout, length, f"The {p.kind} {p.name!r} at binding {where}")
+    known = ", ".join(f"{(p.set, p.binding) if p.set else p.binding} ({p.name!r})" for p in buffers) or "none"
     raise NotFoundError(
         f"{module.name} has no buffer at binding {binding!r}; it has {known}. One that the shader does not use may be optimized "
         "away: compile with optimize=False"

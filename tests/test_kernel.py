@@ -565,3 +565,97 @@ def test_the_first_call_with_a_view_uploads_all_of_the_tensor(mgr, needs):
     kernel(a=t[64:])
     kernel(a=t)
     np.testing.assert_array_equal(t.read(), np.arange(128) + np.repeat([1, 2], 64))
+
+
+RECORD_BLOCKS = """
+#version 450
+layout(local_size_x = 8) in;
+struct Light { vec3 pos; float power; };
+layout(set = 1, binding = 0) uniform Config { float gain; int mode; Light lights[2]; } config;
+layout(set = 0, binding = 0) buffer Histogram { uint total; uint bins[]; } histogram;
+layout(set = 0, binding = 1) writeonly buffer Out { float y[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i >= y.length()) return;
+    y[i] = config.gain * config.mode + config.lights[1].power + config.lights[0].pos.y;
+    atomicAdd(histogram.total, 1);
+    atomicAdd(histogram.bins[i % 2], 1);
+}
+"""
+CONFIG = {"gain": 2.0, "mode": 3, "lights": [{"pos": (0, 7, 0), "power": 1.0}, ((0, 0, 0), 100.0)]}
+
+
+def test_a_block_takes_a_dict(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(RECORD_BLOCKS, name="blocks")
+    histogram, y = kernel(np.zeros(3, np.uint32), config=CONFIG, y=np.zeros(10, np.float32), grid=10)
+    assert np.array_equal(y, np.full(10, 113)) and list(histogram) == [10, 5, 5]
+    made = np.zeros((), kp.struct_dtype(kernel, "config"))
+    made["gain"], made["mode"] = 1.0, 1
+    _, y = kernel(np.zeros(3, np.uint32), config=made, y=y, grid=10)
+    assert np.array_equal(y, np.full(10, 1))
+    assert kp.struct_dtype(kernel, (1, 0)) == made.dtype
+    with pytest.raises(kp.InvalidArgumentError, match="'mode' is missing"):
+        kernel(np.zeros(3, np.uint32), config={"gain": 1.0, "lights": CONFIG["lights"]}, y=y, grid=10)
+    with pytest.raises(kp.ArgumentTypeError, match="'histogram' is written by the shader: give an array"):
+        kernel({"total": 0}, config=CONFIG, y=y, grid=10)
+    with pytest.raises(kp.ArgumentTypeError, match=r"takes|give a Tensor"):
+        kernel.bind(mgr.zeros(3), config=CONFIG, y=mgr.zeros(10), grid=10)
+
+
+def test_a_block_of_one_kind_of_scalars_has_its_dtype(mgr):
+    kernel = mgr.kernel(RECORD_BLOCKS, name="blocks")
+    assert {p.name: p.dtype for p in kernel.signature.parameters} == {
+        "histogram": np.uint32,
+        "y": np.float32,
+        "config": None,
+    }
+    with pytest.raises(kp.ArgumentTypeError, match=r"'histogram' .* holds uint32"):
+        kernel.bind(mgr.zeros(3), config=mgr.zeros(20), y=mgr.zeros(10))
+    kernel.bind(mgr.empty(12, np.uint8), config=mgr.zeros(20), y=mgr.zeros(10), grid=10)  # raw bytes
+
+
+def test_print_shows_structs_and_what_sets_the_local_size(mgr):
+    text = str(mgr.kernel(RECORD_BLOCKS, name="blocks"))
+    assert "Config { float gain @0; int mode @4; struct Light[2] lights @16 }" in text
+    assert "Light { vec3 pos @0; float power @12 }" in text
+    special = mgr.kernel(SPECIAL, name="special").specialize(TILE=8)
+    assert "local size  8 (TILE) x 1 x 1" in str(special)
+
+
+def test_operations_are_called_by_their_kernel(mgr):
+    scale = mgr.kernel(SCALE, name="scale")
+    x, y = mgr.zeros(4), mgr.zeros(4)
+    sequence = mgr.sequence().record(scale.bind(x, y, factor=1.0))
+    assert "[scale]" in repr(sequence)
+
+
+def test_rows_of_three_for_a_padded_vec3(mgr, needs):
+    source = """
+        #version 450
+        layout(set = 0, binding = 0) readonly buffer P { vec3 points[]; };
+        layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+        layout(local_size_x = 8) in;
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = points[i].z; }
+    """
+    kernel = mgr.kernel(source, name="z")
+    points = np.arange(12, dtype=np.float32).reshape(4, 3)
+    with pytest.raises(
+        kp.InvalidArgumentError,
+        match=r"z: 'points' is vec3\[\], whose elements are 16 bytes apart.*struct_dtype",
+    ):
+        kernel.bind(mgr.tensor_t(points), mgr.zeros(4))
+    kernel.bind(mgr.zeros(16), mgr.zeros(4))
+    needs(mgr, "dispatch")
+    made = np.zeros(4, kp.struct_dtype(kernel, "points"))
+    made[..., :3] = points
+    assert np.array_equal(kernel(made, np.zeros(4, np.float32)), points[:, 2])
+    padded = np.pad(points, ((0, 0), (0, 1)))
+    assert np.array_equal(kernel(padded, np.zeros(4, np.float32)), points[:, 2])
+
+
+def test_specialize_names_the_kernel(mgr):
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"^special: There is no specialization constant 'tile'"
+    ):
+        mgr.kernel(SPECIAL, name="special").specialize(tile=3)

@@ -48,7 +48,8 @@ class Dispatch final : public BoundDispatch {
 public:
     Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, std::string push_constants,
              std::vector<ResourceRange> references)
-        : BoundDispatch(algorithm->shared_device(), "OpAlgoDispatch"),
+        : BoundDispatch(algorithm->shared_device(),
+                        algorithm->name().empty() ? "OpAlgoDispatch" : algorithm->name()),
           algorithm_(std::move(algorithm)),
           references_(std::move(references)),
           groups_(groups),
