@@ -92,8 +92,8 @@ class Algorithm:
     `kp.compile`, an array of uint32, a path to a .spv file, or a `kp.ShaderModule`. `workgroup` counts groups in x, y, z; left out, it is
     one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
     as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
-    types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point;
-    "main" also means the only compute entry point that the module has.
+    types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may
+    be left out where the module has only one, or one called main, and for a ShaderModule, which has chosen.
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
     binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
@@ -132,7 +132,7 @@ class Algorithm:
         spec_consts: Any = (),
         push_consts: Any = (),
         *,
-        entry: str = "main",
+        entry: str | None = None,
     ) -> None:
         self._manager = manager
         if spirv is None:
@@ -151,12 +151,14 @@ class Algorithm:
         workgroup: Any,
         spec_consts: Any = (),
         push_consts: Any = (),
-        entry: str = "main",
+        entry: str | None = None,
     ) -> None:
         manager = self._manager
         if type(spirv) is core.Shader:
             shader = spirv
         else:
+            if entry is None:  # a ShaderModule, or a Kernel's, has chosen
+                entry = getattr(getattr(spirv, "module", spirv), "entry", "main")
             shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv), entry)
         plan = shader.extra
         if type(plan) is not ShaderPlan:
@@ -320,7 +322,7 @@ class Algorithm:
         spec_consts: Any = None,
         push_consts: Any = None,
         *,
-        entry: str = "main",
+        entry: str | None = None,
     ) -> None:
         """Makes it anew with what is given, which the constructor describes; what is None stays as it was. `entry` is the entry
         point of a new `spirv`.

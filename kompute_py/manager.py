@@ -401,7 +401,7 @@ class Manager:
         spec_consts: Any = (),
         push_consts: Any = (),
         *,
-        entry: str = "main",
+        entry: str | None = None,
     ) -> Algorithm:
         """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for the arguments and what is raised."""
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts, entry=entry)

@@ -126,6 +126,9 @@ def test_an_algorithm_takes_an_entry_point(mgr, needs):
         ).eval()
         results.append(data.data()[0])
     assert results == [1, 2, 1]
+    chosen = kp.ShaderModule(spirv, entry="sharpen")
+    assert mgr.algorithm([data, factor, factor], chosen, (1, 1, 1)).local_size == (8, 1, 1)
+    assert mgr.algorithm([data, factor, factor], chosen, (1, 1, 1), entry="blur").local_size == (4, 1, 1)
     with pytest.raises(kp.InvalidArgumentError, match="'blur', 'sharpen'"):
         mgr.algorithm([data], spirv)
 
