@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from .diagnostics import outside, warn
 from .errors import (
+    DeviceLostError,
     FailedPreconditionError,
     InvalidArgumentError,
     KomputeError,
     NotFoundError,
+    OutOfMemoryError,
     ShaderCompileError,
 )
 from .reflection import plan_of
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from .kernel_operation import OpKernel
     from .manager import Manager
     from .signature import Signature
+
+
+# Says nothing about the files: the next look tries again.
+_NOT_THE_EDIT = (OutOfMemoryError, DeviceLostError)
 
 
 class Reloader:
@@ -80,12 +86,17 @@ class Reloader:
         self._operations.add(operation)
 
     def look(self) -> None:
-        """Takes the files' new version if they have changed. An edit that does not work is a KomputeWarning, once."""
+        """Takes the files' new version if they have changed. An edit that does not work is a KomputeWarning, once.
+
+        Raises OutOfMemoryError and DeviceLostError, and tries again the next time.
+        """
         with self.lock:
             if not self._files.changed() or not self._manager.is_init():
                 return
             try:
                 self._take()
+            except _NOT_THE_EDIT:
+                raise
             except KomputeError as error:
                 where = "" if isinstance(error, ShaderCompileError) else f"{self._module.name}: "
                 # Its own words first: of a compile error they are a report of many lines.
@@ -117,6 +128,8 @@ class Reloader:
             fresh = module.to_spirv() != self._module.to_spirv()
             if fresh:
                 self._change_over(module)
+        except _NOT_THE_EDIT:
+            raise
         except KomputeError as error:
             if isinstance(error, ShaderCompileError) and error._sought:
                 sought = error._sought

@@ -210,6 +210,29 @@ def save_and_load_parameters():
                 assert tensor.read().tolist() == DATA.tolist()
 
 
+def reload_a_kernel():
+    with tempfile.TemporaryDirectory() as folder, kp.Manager() as mgr, warnings.catch_warnings():
+        warnings.simplefilter("ignore", kp.KomputeWarning)  # of a driver that fails to compile an edit
+        path = os.path.join(folder, "scale.comp")
+        with open(path, "w") as file:
+            file.write(SHADER)
+        kernel = mgr.kernel(path, watch=True)
+        a, b = mgr.tensor(DATA), mgr.zeros(1000)
+        op = kernel.bind(a, b, factor=2.0)
+        seq = mgr.sequence().record(op).eval()
+        kernel(a, b, factor=1.0)
+        with open(path, "w") as file:
+            file.write(SHADER.replace("local_size_x = 64", "local_size_x = 32"))
+        try:
+            seq.eval()
+            kernel(a, b, factor=1.0)
+        finally:
+            # All of it has the new version, or none.
+            assert (op.groups, kernel.local_size) in (((16, 1, 1), (64, 1, 1)), ((32, 1, 1), (32, 1, 1)))
+            assert kernel.error is None or kernel.local_size == (64, 1, 1)
+        seq.eval()
+
+
 FLOWS = (
     make_a_manager,
     make_a_manager_with_queues,
@@ -225,6 +248,7 @@ FLOWS = (
     drop_without_destroying,
     keep_pipelines_on_disk,
     save_and_load_parameters,
+    reload_a_kernel,
 )
 # VkResult: the classes of failure that ask for different care.
 OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, INITIALIZATION_FAILED, DEVICE_LOST = -1, -2, -3, -4
