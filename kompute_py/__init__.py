@@ -67,6 +67,7 @@ from .operations import (
     OpTensorSyncDevice,
     OpTensorSyncLocal,
 )
+from .options import ConfigReport, config_report
 from .sampler import SampledImage, Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence
@@ -97,6 +98,7 @@ __all__ = [
     "Algorithm",
     "ArgumentTypeError",
     "CommandRecorder",
+    "ConfigReport",
     "DataTypes",
     "DeviceInfo",
     "DeviceLostError",
@@ -160,6 +162,7 @@ __all__ = [
     "assemble",
     "check",
     "compile",
+    "config_report",
     "decompile",
     "disassemble",
     "from_dlpack",

@@ -19,10 +19,13 @@ def shutdown() -> None:
 def loader_info() -> dict[str, Any]:
     """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str], "extensions": [str]}. Never raises."""
 
-def enumerate_devices() -> list[dict[str, Any]]:
-    """One dict for each physical device (see `Context.info`). Raises UnavailableError with no loader or driver."""
+def enumerate_devices(visible: str | None) -> list[dict[str, Any]]:
+    """One dict for each physical device (see `Context.info`). Raises UnavailableError with no loader or driver.
 
-def select_device(index: int | None, preferences: str) -> dict[str, Any]:
+    `visible`: a list of those that count, separated by ";", in the order wanted; None for all. Raises NotFoundError for one that is
+    not there."""
+
+def select_device(index: int | None, preferences: str, visible: str | None) -> dict[str, Any]:
     """{"index": int | None, "request": str, "passed_over": [(index, name, reason)], "error": str}"""
 
 class Context:
@@ -33,6 +36,7 @@ class Context:
         *,
         index: int | None,
         preferences: str,
+        visible: str | None,
         family_queue_indices: Sequence[int],
         desired_extensions: Sequence[str],
         required_extensions: Sequence[str],
@@ -80,8 +84,10 @@ class Context:
     def abandon(self) -> None:
         """The finaliser's destroy: never waits; work in flight finishes later."""
     def wait_idle(self) -> None: ...
-    def drain_messages(self) -> list[tuple[str, str, str]]:
-        """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text)."""
+    def drain_messages(self) -> list[tuple[str, str, str, bool]]:
+        """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text, own).
+
+        Not `own`: nobody knows whose it is, or its device is gone."""
     def memory_statistics(self) -> list[dict[str, Any]]:
         """For each heap: "number", "size", "device_local", "reserved", "used", "peak", "imported", "budget" (None where the driver
         does not say), "largest_free", "blocks", "allocations"."""
@@ -265,6 +271,22 @@ class Waiter:
         """The numbers of what has passed; after a second at most. With the GIL released."""
     def close(self) -> None: ...
     def closed(self) -> bool: ...
+
+class PeerCopy:
+    """A copy of device contents to another Context, or within one. One thread at a time."""
+
+    def __init__(self, source: Memory | BufferView, target: Memory | BufferView) -> None:
+        """Raises InvalidArgumentError where the sizes, or the shapes of images, differ."""
+    def check(self) -> None:
+        """Raises FailedPreconditionError where one of the two was destroyed."""
+    def submit(self) -> None:
+        """Copies after pending work on both. Returns when the source was read; what is left runs on the destination's device."""
+    def poll(self) -> bool: ...
+    def is_running(self) -> bool: ...
+    def fence(self) -> Fence:
+        """The end of what runs, on both devices."""
+    route: str
+    """"undecided" before the first submit, "same device", "direct", "shared", "bounced"."""
 
 def submit_once(operation: Operation) -> Fence:
     """Records one operation, submits it on the first queue and returns."""

@@ -406,7 +406,7 @@ def _check_memory(memory: Any, manager: Manager, position: int) -> None:
     if memory._manager is not manager:
         raise InvalidArgumentError(
             f"tensors[{position}] ({memory._describe()}) belongs to {memory._manager!r}, the algorithm to {manager!r}; "
-            "make both with one Manager"
+            "make both with one Manager, or copy it over with .to(mgr)"
         )
 
 

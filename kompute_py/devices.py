@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from . import _native
 from .arrays import as_indices
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from .options import PREFIX, preferred_devices, settings
 
 
 class DeviceInfo(dict[str, Any]):
@@ -42,18 +42,47 @@ class DeviceInfo(dict[str, Any]):
         )
 
 
-def list_devices() -> list[DeviceInfo]:
-    """All of the machine's Vulkan devices, in Vulkan's order, with no Manager needed.
+def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
+    """The machine's Vulkan devices, in Vulkan's order, with no Manager needed.
 
-    Raises UnavailableError, saying what to install, where there is no Vulkan loader or driver.
+    `visible_devices`, else the environment variable KOMPUTE_PY_VISIBLE_DEVICES, names those that count, in the order wanted: a
+    list, or text with ";" between. Each is an index, a part of a name, a type ("gpu": all that are no CPU), a vendor or a
+    UUID, and stands for all devices that it fits; an empty list leaves none. `index`, here and in ``kp.Manager(device=index)``,
+    counts what is visible.
+
+    Raises UnavailableError, saying what to install, where there is no Vulkan loader or driver; NotFoundError where a visible
+    device is not there.
     """
-    return [DeviceInfo(info) for info in _native.enumerate_devices()]
+    return [DeviceInfo(info) for info in _native.enumerate_devices(visible_list(visible_devices))]
 
 
-def selection(device: Any) -> tuple[int | None, str]:
-    """(Vulkan's index, preferences) for the core's ranking."""
+def visible_list(visible_devices: Any = None) -> str | None:
+    """The visible devices as the core reads them; None for all."""
+    visible: str | None = settings({"visible_devices": visible_devices}).visible_devices.value
+    return visible
+
+
+def name_of(device: Any, source: str) -> str:
+    """A device as an entry of a list in text. Raises ArgumentTypeError, naming `source`, for what is none."""
+    from uuid import UUID
+
+    if isinstance(device, DeviceInfo):
+        return str(device["index"])
+    if isinstance(device, UUID):
+        return device.hex
+    if isinstance(device, str):
+        return device
+    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
+        return str(int(device))
+    raise ArgumentTypeError(
+        f"{source} has {device!r} of type {type(device).__name__}; give indices, names, UUIDs or DeviceInfo"
+    )
+
+
+def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:
+    """(index, preferences) for the core's ranking."""
     if device is None:
-        return None, os.environ.get("KOMPUTE_PY_DEVICE", "").strip()
+        return None, preferred_devices(prefix).value or ""
     if isinstance(device, DeviceInfo):
         return int(device["index"]), ""
     if isinstance(device, str):
@@ -72,8 +101,15 @@ def selection(device: Any) -> tuple[int | None, str]:
 
     if isinstance(device, UUID):
         return None, device.hex
+    if isinstance(device, Iterable) and not isinstance(device, (bytes, bytearray, Mapping)):
+        wanted = [name_of(each, "device") for each in device]
+        if not any(each.strip() for each in wanted):
+            raise InvalidArgumentError(
+                "device is an empty list; give preferences, or None for the best device"
+            )
+        return None, ",".join(wanted)
     raise ArgumentTypeError(
-        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, or None"
+        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, a list of these, or None"
     )
 
 

@@ -88,11 +88,12 @@ class Diagnostics:
         from logging import getLogger
 
         logger = getLogger(_LOGGER)
-        for severity, identity, text in messages:
+        for severity, identity, text, _ in messages:
             # The attribute lets a handler tell the layer's messages from notes of ours.
             extra = {"validation_id": identity}
             logger.log(_LEVELS.get(severity, 20), "%s: %s", identity, text, extra=extra)
-        errors = [message for message in messages if message[0] == "error"]
+        # What is not known to be about this Manager's device is not raised: a script must not fail for another one's.
+        errors = [message[:3] for message in messages if message[0] == "error" and message[3]]
         if errors and self._strict and can_raise:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise ValidationError(f"Vulkan validation: {errors[0][1]}: {errors[0][2]}{more}", errors)

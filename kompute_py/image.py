@@ -134,6 +134,11 @@ class Image(Memory):
         self._adopt(native, manager, shape, dtype, count, where)
         manager._after(where)
 
+    def _like(self, manager: Manager, where: MemoryTypes) -> Image:
+        made = Image._empty(manager, self._size, self._format, where)
+        made._shape = self._shape  # it may have been made from an array with an axis of one channel
+        return made
+
     # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property

@@ -30,7 +30,16 @@ from .host_memory import HostBufferSemantics, from_host
 from .image import Image
 from .image_shapes import parse_format, size_of
 from .memory import DEVICE, Memory, to_memory_type
-from .options import resolve_options, string_tuple
+from .options import (
+    PREFIX,
+    ConfigReport,
+    Setting,
+    preferred_devices,
+    resolve_options,
+    settings,
+    string_tuple,
+    to_prefix,
+)
 from .sampler import Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence, submit_together
@@ -59,9 +68,10 @@ _managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 class Manager:
     """Opens a device and makes tensors, images, algorithms and sequences on it.
 
-    `device`: Vulkan's enumeration index, a part of a device's name, a UUID, or a `DeviceInfo`; None takes the best device
-    (discrete, integrated, virtual, CPU), or what the environment variable KOMPUTE_PY_DEVICE prefers (a comma-separated
-    list). `family_queue_indices`: one queue for each entry, of that Vulkan queue family; without, one compute queue.
+    `device`: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete", "integrated",
+    "virtual", "cpu", or "gpu": no CPU), a UUID, or a `DeviceInfo`; a list of these, or text with commas ("nvidia,amd,cpu"), is
+    tried in order. None takes the best device (discrete, integrated, virtual, CPU), or what the environment variable
+    KOMPUTE_PY_DEVICE prefers. `family_queue_indices`: one queue for each entry, of that Vulkan queue family; without, one compute queue.
     `desired_extensions`: device extensions to enable where the device has them; those that are missing are logged.
 
     `validation` turns the validation layer on (messages go to ``logging.getLogger("kompute_py")``), and `strict` raises its
@@ -70,8 +80,10 @@ class Manager:
     the driver), `memory_block_size`, and for debugging `memory_debug` (guard bytes, see `memory`), `force_staging` and
     `force_non_coherent` (take the paths of other GPUs). `wait_mode`: "spin" looks at the device's counter for up to 0.1 ms before a
     wait sleeps, which is quicker to see the end of short work and keeps a core busy; "block" sleeps at once; "auto" (default)
-    measures which is faster here (see `waits`). Each is taken from the keyword, else from the environment variable
-    ``KOMPUTE_PY_<NAME>``, else from its default.
+    measures which is faster here (see `waits`). `visible_devices` hides and orders devices (see `kp.list_devices`). Each is taken
+    from the keyword, else from the environment variable ``KOMPUTE_PY_<NAME>``, else from its default. `env_prefix` is another
+    prefix of the variables, for programs that embed this package; None looks at none. `config` says what each is and where it
+    comes from.
 
     Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
     for is not there or does not fit (both say why each device was passed over), InvalidArgumentError for an unknown
@@ -83,30 +95,34 @@ class Manager:
     __slots__ = (
         "__weakref__",
         "_buffer",
+        "_config",
         "_device_name",
         "_diagnostics",
         "_info",
         "_max_groups",
         "_native",
-        "_options",
         "_watch",
     )
 
     def __init__(
         self,
-        device: int | str | UUID | DeviceInfo | None = None,
+        device: int | str | UUID | DeviceInfo | Iterable[int | str | UUID | DeviceInfo] | None = None,
         family_queue_indices: Iterable[int] = (),
         desired_extensions: Iterable[str] = (),
         *,
         validation: bool | None = None,
         strict: bool | None = None,
+        env_prefix: str | None = PREFIX,
         **options: Any,
     ) -> None:
-        resolved = resolve_options({"validation": validation, "strict": strict, **options})
-        index, preferences = selection(device)
+        prefix = to_prefix(env_prefix)
+        report = settings({"validation": validation, "strict": strict, **options}, prefix)
+        resolved = resolve_options(report)
+        index, preferences = selection(device, prefix)
         native = _native.Context(
             index=index,
             preferences=preferences,
+            visible=resolved.visible_devices,
             family_queue_indices=family_indices(family_queue_indices),
             desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
             required_extensions=resolved.required_extensions,
@@ -126,7 +142,8 @@ class Manager:
         _managers.add(self)
         _set_exit_hook()
         self._buffer = native.buffer
-        self._options = resolved
+        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+        self._config = ConfigReport((wanted, *report))
         self._info = info
         self._device_name: str = info["device_name"]
         self._max_groups: tuple[int, int, int] = tuple(info["max_work_group_count"])
@@ -473,8 +490,13 @@ class Manager:
         return DeviceInfo(self._info)
 
     def list_devices(self) -> list[DeviceInfo]:
-        """All of the machine's Vulkan devices, in Vulkan's order."""
-        return list_devices()
+        """The machine's Vulkan devices, as this Manager sees them: those that are visible to it, in the list's order."""
+        return list_devices(self._config.visible_devices.value)
+
+    @property
+    def config(self) -> ConfigReport:
+        """The options that it runs with, and where each value comes from (see `kp.config_report`)."""
+        return self._config
 
     @property
     def queues(self) -> list[dict[str, Any]]:

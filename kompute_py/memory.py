@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .errors import (
     not_copyable,
 )
 from .fence import Fence
+from .peer import PeerCopies
 from .types import DataTypes, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # By identity in the hot paths: an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device
+_Kind = TypeVar("_Kind", bound="Memory")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
 
@@ -199,6 +201,7 @@ class Memory:
     def copy_from(self, source: Memory | ArrayLike) -> Fence:
         """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not wait.
 
+        From another Manager's, it waits until the contents have left the source's device.
         The copy runs after earlier work on both and before later work, without being asked. An array is copied before this
         returns, as by `write`. Raises what OpCopy, or `write`, raises.
         """
@@ -216,6 +219,46 @@ class Memory:
             self.read(target)
             return Fence.join()
         return _submitted(_operations().OpCopy([self, target]), self._manager)
+
+    def to(
+        self: _Kind, manager: Manager, memory_type: MemoryTypes | str | None = None, *, copy: bool = False
+    ) -> _Kind:
+        """This object on another Manager: a new one of the same shape and dtype, with the device's contents.
+
+        Of this object's own Manager, and with the same memory type, it is this object itself, unless `copy` is True. The new one
+        has this one's memory type by default. Its host copy, if it has one, holds what this one's does; where this one has
+        none, it is undefined until an OpSyncLocal, as with ``mgr.empty``. Where nothing was ever brought to the device here, the
+        host copy's contents are what the new one gets. Waits for pending work on this object, and until the contents are there.
+
+        Raises ArgumentTypeError for what is no Manager, InvalidArgumentError for an unknown memory type, OutOfMemoryError,
+        FailedPreconditionError where this object or a Manager was destroyed, DeviceLostError where a device fails.
+        """
+        self._require_init("be copied to another Manager")
+        from .manager import Manager
+
+        if not isinstance(manager, Manager):
+            raise ArgumentTypeError(f"to() takes a kp.Manager, not {type(manager).__name__}")
+        where = self._memory_type if memory_type is None else to_memory_type(memory_type)
+        if manager is self._manager and where is self._memory_type and not copy:
+            return self
+        native = self._native
+        on_host = native.host_copy_made and self._memory_type is not MemoryTypes.storage
+        made = self._like(manager, where)
+        if native.on_device or not native.host_copy_made:
+            PeerCopies([self, made]).run().wait()
+        elif self._memory_type is not MemoryTypes.storage:
+            made.write(self.data())
+        if on_host and where is DEVICE:
+            np.copyto(made.data(), self.data())
+        elif where in SINGLE and not made._is_single():
+            np.copyto(made.data(), made.read().reshape(-1))
+        self._report()
+        made._report()
+        return made
+
+    def _like(self: _Kind, manager: Manager, where: MemoryTypes) -> _Kind:
+        """A new one of the same kind on another Manager, with undefined contents."""
+        raise UnimplementedError(f"{self._describe()} is not copied to other Managers")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For ``np.asarray(t)``: the device's contents after pending work, shaped.
@@ -367,6 +410,8 @@ def _operations() -> Any:
 
 
 def _submitted(operation: Any, manager: Manager) -> Fence:
+    if type(operation._native) is PeerCopies:
+        return operation._native.run()
     return Fence(_native.submit_once(operation._native), (manager,))
 
 

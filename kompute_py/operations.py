@@ -16,6 +16,7 @@ from .arrays import FLOAT32, as_index, element_bytes
 from .constants import is_given
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from .memory import Memory, natives, operate
+from .peer import PeerCopies
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -165,7 +166,9 @@ class OpSyncLocal(OpBase):
 class OpCopy(OpBase):
     """Copies the device's contents of the first tensor or image to all others; host copies stay as they are.
 
-    All need the same number of elements and the same dtype, in any mix of memory types.
+    All need the same number of elements and the same dtype, in any mix of memory types. They may belong to different Managers, on
+    one device or several; the sequence then belongs to one of these, and its evaluation stops at the copy: what comes before
+    is waited for as far as the copy needs, the contents go through host memory, and what comes after is submitted behind it.
     Raises InvalidArgumentError for fewer than two, or sizes that differ; ArgumentTypeError for dtypes that differ.
     """
 
@@ -178,7 +181,9 @@ class OpCopy(OpBase):
                 "OpCopy copies from the first to the rest: give at least two tensors or images"
             )
         source = tensors[0]
+        manager, alone = source._manager, True
         for target in tensors[1:]:
+            alone = alone and target._manager is manager
             if target._dtype != source._dtype:
                 raise ArgumentTypeError(
                     f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
@@ -188,7 +193,7 @@ class OpCopy(OpBase):
                     f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
                     f"{target._describe()} {target._count}"
                 )
-        self._native = _native.op_copy(made)
+        self._native = _native.op_copy(made) if alone else PeerCopies(list(tensors))
 
 
 class OpFill(OpBase):

@@ -1,4 +1,7 @@
-"""Options of a Manager: keyword, else environment variable ``KOMPUTE_PY_<NAME>``, else default."""
+"""Options of a Manager: keyword, else environment variable ``KOMPUTE_PY_<NAME>``, else default.
+
+`env_prefix` changes the variables' prefix for programs that embed this one; None looks at no variable at all.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .errors import ArgumentTypeError, InvalidArgumentError
 
-_PREFIX = "KOMPUTE_PY_"
+PREFIX = "KOMPUTE_PY_"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
@@ -42,6 +45,8 @@ class Options(NamedTuple):
     """Flush and invalidate mapped memory even where it is coherent."""
     wait_mode: str
     """How short waits are done: "spin", "block", or "auto" for what is measured to be faster."""
+    visible_devices: str | None
+    """The devices that count, in this order, separated by ";"; None for all."""
 
 
 def _to_bool(value: Any, source: str) -> bool:
@@ -130,6 +135,19 @@ def default_cache_dir() -> str:
     return os.path.join(root, "kompute_py") if os.path.isabs(root) else ""
 
 
+def _to_visible(value: Any, source: str) -> str:
+    """A list of devices as the core reads it. Text is one already."""
+    if isinstance(value, str):
+        return value
+    from .devices import name_of
+
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        raise ArgumentTypeError(
+            f"{source} is {value!r}; use a list of devices: indices, names, UUIDs, DeviceInfo"
+        )
+    return ";".join(name_of(device, source) for device in value)
+
+
 class _Option(NamedTuple):
     convert: Callable[[Any, str], Any]
     default: Callable[[], Any]
@@ -149,11 +167,47 @@ _OPTIONS: dict[str, _Option] = {
     "force_staging": _Option(_to_bool, lambda: False),
     "force_non_coherent": _Option(_to_bool, lambda: False),
     "wait_mode": _Option(_to_wait_mode, lambda: "auto"),
+    "visible_devices": _Option(_to_visible, lambda: None),
 }
 
 
-def resolve_options(keywords: Mapping[str, Any]) -> Options:
-    """The options from keywords and the environment.
+class Setting(NamedTuple):
+    """One option's value and where it comes from."""
+
+    name: str
+    value: Any
+    source: str
+    """"keyword", "default", or the name of the environment variable."""
+
+
+class ConfigReport(tuple[Setting, ...]):
+    """The settings of a Manager: a tuple of Setting; as text, a table."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        rows = [(each.name, repr(each.value), each.source) for each in self]
+        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+        return "\n".join(f"{name:{first}}  {value:{second}}  {source}" for name, value, source in rows)
+
+    def __getattr__(self, name: str) -> Setting:
+        for each in self:
+            if each.name == name:
+                return each
+        raise AttributeError(
+            f"There is no option {name!r}; there are: {', '.join(each.name for each in self)}"
+        )
+
+
+def to_prefix(value: Any) -> str | None:
+    """`env_prefix`, checked."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ArgumentTypeError(f"env_prefix is {value!r}; use a str, or None to look at no environment variable")
+
+
+def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> ConfigReport:
+    """Each option's value, from the keywords and the environment, and its source.
 
     A keyword that is None counts as not given. Raises InvalidArgumentError for an unknown keyword (it lists the known
     ones) or for a value that cannot be read, and ArgumentTypeError for a value of the wrong type.
@@ -161,22 +215,47 @@ def resolve_options(keywords: Mapping[str, Any]) -> Options:
     for name in keywords:
         if name not in _OPTIONS:
             raise InvalidArgumentError(
-                f"Manager has no option {name!r}; known options: {', '.join(sorted(_OPTIONS))}"
+                f"Manager has no option {name!r}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
             )
-    values = {}
+    found = []
     for name, option in _OPTIONS.items():
         value = keywords.get(name)
         if value is not None:
-            values[name] = option.convert(value, f"Manager({name}=...)")
+            found.append(Setting(name, option.convert(value, f"Manager({name}=...)"), "keyword"))
             continue
-        for variable in (_PREFIX + name.upper(), *option.other_variables):
+        variables = () if prefix is None else (prefix + name.upper(), *option.other_variables)
+        for variable in variables:
             text = os.environ.get(variable)
             if text is not None:
-                values[name] = option.convert(text, f"The environment variable {variable}")
+                value = option.convert(text, f"The environment variable {variable}")
+                found.append(Setting(name, value, variable))
                 break
         else:
-            values[name] = option.default()
-    return Options(**values)
+            found.append(Setting(name, option.default(), "default"))
+    return ConfigReport(found)
+
+
+def resolve_options(report: ConfigReport) -> Options:
+    """The values alone."""
+    return Options(**{each.name: each.value for each in report})
+
+
+def preferred_devices(prefix: str | None) -> Setting:
+    """What the environment prefers where no device is asked for."""
+    variable = None if prefix is None else f"{prefix}DEVICE"
+    value = None if variable is None else os.environ.get(variable, "").strip()
+    return Setting("device", value or None, cast(str, variable) if value else "default")
+
+
+def config_report(device: Any = None, *, env_prefix: str | None = PREFIX, **options: Any) -> ConfigReport:
+    """What a Manager made with these arguments runs with, and where each value comes from; makes no Manager.
+
+    ``print(kp.config_report())`` shows a table; ``report.validation.source`` is "keyword", "default" or the name of an environment
+    variable. Raises what `kp.Manager` raises for its options.
+    """
+    prefix = to_prefix(env_prefix)
+    first = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+    return ConfigReport((first, *settings(options, prefix)))
 
 
 def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:

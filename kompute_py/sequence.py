@@ -25,10 +25,11 @@ from .errors import (
 )
 from .fence import Fence
 from .operations import OpBase
+from .peer import PeerCopies, SplitStream, fence_of_streams, managers_of, submit_streams
 from .semaphore import to_signals, to_waits
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from .manager import Manager
     from .semaphore import Semaphore, Waitable
@@ -73,11 +74,11 @@ class Sequence:
                 f"queue_index is {index}; {manager!r} opened {queues} queue{'s' if queues != 1 else ''} "
                 f"(0 to {queues - 1}): give more family_queue_indices to kp.Manager for more"
             )
-        native = manager._native.stream(index, count)
         self._manager = manager
-        self._native: _native.Stream = native
-        self._eval = native.eval
-        self._record = native.record
+        self._native: _native.Stream | SplitStream
+        self._eval: Callable[[], None]
+        self._record: Callable[[Any], None]
+        self._use(manager._native.stream(index, count))
         self._timed = count != 0
         self._watch = manager._watch
         # (operation, the callable that its native part borrows) of each operation with Python code in it.
@@ -110,14 +111,30 @@ class Sequence:
             # A class of operations has the attributes, too, but no native operation in them.
             if isinstance(op, type):
                 _require_operation(op)
-            raise
+            # A copy between Managers is none that one stream can hold.
+            if type(op._native) is not PeerCopies or isinstance(self._native, SplitStream):
+                raise
+            self._split()
+            return self.record(op, *more)
         for other in more:
             self.record(other)
         return self
 
+    def _split(self) -> None:
+        """From here on the recording may stop for copies between Managers."""
+        if not isinstance(self._native, SplitStream):
+            self._use(SplitStream(self._manager, self._native, self._timed))
+
+    def _use(self, native: _native.Stream | SplitStream) -> None:
+        self._native = native
+        self._eval = native.eval
+        self._record = native.record
+
     def _record_slow(self, op: OpBase) -> None:
         _require_operation(op)
         native, borrowed = op._bind(self._manager)
+        if type(native) is PeerCopies:
+            self._split()
         fresh = not self._native.is_recording()
         self._record(native)
         if fresh:
@@ -132,7 +149,12 @@ class Sequence:
 
     def clear(self) -> None:
         """Drops all operations. Raises FailedPreconditionError while running."""
+        self._clear()
+
+    def _clear(self) -> None:
         self._native.clear()
+        if isinstance(self._native, SplitStream):
+            self._use(self._native.whole)
         self._hooked = []
         self._update_slow()
 
@@ -198,7 +220,7 @@ class Sequence:
         hooks = self._start()
         try:
             if ordered:
-                _native.submit(self._manager._native, [self._native], fences, waits, signals)
+                submit_streams(self._manager, [self._native], fences, waits, signals)
             else:
                 self._native.submit()
         except BaseException:
@@ -246,9 +268,7 @@ class Sequence:
 
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)
-        self._native.clear()
-        self._hooked = []
-        self._update_slow()
+        self._clear()
         self.record(op)
 
     def _start(self) -> tuple[OpBase, ...]:
@@ -409,9 +429,10 @@ class Sequence:
 
 def fence_of(sequences: list[Sequence], manager: Manager) -> Fence:
     """The end of the last submissions of a Manager's sequences."""
+    streams = [each._native for each in sequences]
     return Fence(
-        _native.Fence.of([each._native for each in sequences]),
-        (manager,),
+        fence_of_streams(streams),
+        managers_of(streams, manager),
         tuple(weakref.ref(each) for each in sequences if each._hooked),
     )
 
@@ -425,14 +446,15 @@ def submit_together(manager: Manager, sequences: list[Sequence], wait: Any, sign
             raise ArgumentTypeError(f"submit takes sequences, not {type(each).__name__}")
     hooks = [each._start() for each in sequences]
     try:
-        native = _native.submit(manager._native, [each._native for each in sequences], fences, waits, signals)
+        native = submit_streams(manager, [each._native for each in sequences], fences, waits, signals)
     finally:
         for each, due in zip(sequences, hooks, strict=True):
             if each._native.is_running():
                 each._pending = due
         if manager._watch is not None:
             manager._watch()
-    return Fence(native, (manager,), tuple(weakref.ref(each) for each in sequences if each._hooked))
+    ends = managers_of([each._native for each in sequences], manager)
+    return Fence(native, ends, tuple(weakref.ref(each) for each in sequences if each._hooked))
 
 
 def _require_operation(op: Any) -> None:

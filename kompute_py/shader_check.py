@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native
 from .algorithm import to_spirv
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
-from .devices import list_devices, selection
+from .devices import list_devices, selection, visible_list
 from .errors import InvalidArgumentError, NotFoundError
 from .shader import COMPILE_OPTIONS, _compile, _read
 from .shader_module import is_assembly
@@ -105,7 +105,7 @@ def _info_of(device: Any) -> Mapping[str, Any]:
     index, preferences = selection(device)
     devices = list_devices()
     if index is None:
-        choice = _native.select_device(None, preferences)
+        choice = _native.select_device(None, preferences, visible_list())
         if choice["index"] is None:
             raise NotFoundError(choice["error"])
         index = choice["index"]

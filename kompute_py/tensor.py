@@ -102,6 +102,12 @@ class Tensor(Memory, _native.BufferExporter):
         wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe())
         return self._part(0, wanted, self._dtype)
 
+    def _like(self, manager: Manager, where: MemoryTypes) -> Tensor:
+        native = manager._native.buffer(None, self.nbytes, where, None)
+        made = buffer_tensor(native, manager, self._shape, self._dtype, self._count, where)
+        manager._after(where)
+        return made
+
     def _region(self, region: Any) -> Tensor:
         return self[region]
 

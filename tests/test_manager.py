@@ -298,7 +298,11 @@ def test_messages_of_a_call_that_raises_are_logged_with_it(caplog):
 def test_levels_of_messages(caplog):
     class Context:
         def drain_messages(self):
-            return [("error", "VUID-a", "wrong"), ("warning", "b", "odd"), ("info", "c", "told")]
+            return [
+                ("error", "VUID-a", "wrong", True),
+                ("warning", "b", "odd", True),
+                ("info", "c", "told", True),
+            ]
 
         def take_notes(self):
             return ["a note"]

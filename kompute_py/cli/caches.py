@@ -19,7 +19,7 @@ def cache_command(
     show_traceback: Traceback = False,
 ) -> None:
     """Show or clear the caches on disk: compiled shaders, and the drivers' pipelines."""
-    from ..options import resolve_options
+    from ..options import settings
     from ..shader_cache import shader_cache, source_name
 
     shaders = shader_cache()
@@ -40,7 +40,7 @@ def cache_command(
         if clear:
             print(f"  deleted {shaders.clear()}")
 
-    directory = resolve_options({}).pipeline_cache_dir
+    directory = settings({}).pipeline_cache_dir.value
     if not directory:
         print("pipelines: off (KOMPUTE_PY_PIPELINE_CACHE_DIR)")
         return

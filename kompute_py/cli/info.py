@@ -6,7 +6,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, _native
-from ..devices import list_devices
+from ..devices import list_devices, visible_list
 from ..errors import KomputeError
 from ..units import binary_size
 from .capabilities import missing
@@ -35,7 +35,7 @@ def collect() -> dict[str, Any]:
     passed_over: list[Any] = []
     try:
         devices = [dict(info) for info in list_devices()]
-        choice = _native.select_device(None, "")
+        choice = _native.select_device(None, "", visible_list())
         default, passed_over = choice["index"], list(choice["passed_over"])
     except KomputeError as problem:
         error = str(problem)

@@ -83,14 +83,15 @@ py::dict alive() {
 }
 
 DeviceOptions options_of(const std::optional<uint32_t>& index, std::string preferences,
-                         std::vector<uint32_t> families, std::vector<std::string> desired,
-                         std::vector<std::string> required, bool validation, std::vector<std::string> layers,
-                         bool robust_access, std::string cache_dir, const MemoryOptions& memory,
-                         const std::string& wait) {
+                         std::optional<std::string> visible, std::vector<uint32_t> families,
+                         std::vector<std::string> desired, std::vector<std::string> required, bool validation,
+                         std::vector<std::string> layers, bool robust_access, std::string cache_dir,
+                         const MemoryOptions& memory, const std::string& wait) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
     options.request.preferences = std::move(preferences);
+    options.visible = std::move(visible);
     options.instance.validation = validation;
     options.instance.layers = std::move(layers);
     options.family_queue_indices = std::move(families);
@@ -134,15 +135,15 @@ void collect_orphans(bool wait) {
 void bind_context(py::module_& m) {
     py::class_<Context>(m, "Context")
         .def(py::init([](const std::optional<uint32_t>& index, std::string preferences,
-                         std::vector<uint32_t> families, std::vector<std::string> desired,
-                         std::vector<std::string> required, bool validation, std::vector<std::string> layers,
-                         bool robust_access, std::string cache_dir, uint64_t memory_block_size,
-                         uint64_t memory_limit, bool memory_debug, bool force_staging,
-                         bool force_non_coherent, const std::string& wait_mode) {
+                         std::optional<std::string> visible, std::vector<uint32_t> families,
+                         std::vector<std::string> desired, std::vector<std::string> required, bool validation,
+                         std::vector<std::string> layers, bool robust_access, std::string cache_dir,
+                         uint64_t memory_block_size, uint64_t memory_limit, bool memory_debug,
+                         bool force_staging, bool force_non_coherent, const std::string& wait_mode) {
                  collect_orphans(false);
-                 auto options = options_of(index, std::move(preferences), std::move(families),
-                                           std::move(desired), std::move(required), validation,
-                                           std::move(layers), robust_access, std::move(cache_dir),
+                 auto options = options_of(index, std::move(preferences), std::move(visible),
+                                           std::move(families), std::move(desired), std::move(required),
+                                           validation, std::move(layers), robust_access, std::move(cache_dir),
                                            {.largest_block = memory_block_size,
                                             .limit = memory_limit,
                                             .debug = memory_debug,
@@ -152,11 +153,12 @@ void bind_context(py::module_& m) {
                  const py::gil_scoped_release unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
-             py::kw_only(), py::arg("index"), py::arg("preferences"), py::arg("family_queue_indices"),
-             py::arg("desired_extensions"), py::arg("required_extensions"), py::arg("validation"),
-             py::arg("layers"), py::arg("robust_access"), py::arg("pipeline_cache_dir"),
-             py::arg("memory_block_size"), py::arg("memory_limit"), py::arg("memory_debug"),
-             py::arg("force_staging"), py::arg("force_non_coherent"), py::arg("wait_mode"))
+             py::kw_only(), py::arg("index"), py::arg("preferences"), py::arg("visible"),
+             py::arg("family_queue_indices"), py::arg("desired_extensions"), py::arg("required_extensions"),
+             py::arg("validation"), py::arg("layers"), py::arg("robust_access"),
+             py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
+             py::arg("memory_debug"), py::arg("force_staging"), py::arg("force_non_coherent"),
+             py::arg("wait_mode"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
         .def_property_readonly("passed_over",
@@ -214,8 +216,8 @@ void bind_context(py::module_& m) {
         .def("drain_messages",
              [](const Context& c) {
                  py::list result;
-                 for (auto& message : c.device().instance().messages().drain())
-                     result.append(py::make_tuple(message.severity, message.id, message.text));
+                 for (auto& message : c.device().messages().drain())
+                     result.append(py::make_tuple(message.severity, message.id, message.text, message.own));
                  return result;
              })
         .def("memory_statistics", &memory_statistics)

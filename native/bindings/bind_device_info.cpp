@@ -144,24 +144,12 @@ py::dict device_info(const PhysicalDevice& device) {
     return result;
 }
 
-namespace {
-
-std::vector<PhysicalDevice> query_all() {
-    const auto instance = Instance::get({});
-    std::vector<PhysicalDevice> devices;
-    uint32_t index = 0;
-    for (VkPhysicalDevice handle : instance->physical_devices())
-        devices.push_back(PhysicalDevice::query(handle, index++));
-    return devices;
-}
-
-}  // namespace
-
-py::list enumerate_devices() {
+py::list enumerate_devices(const std::optional<std::string>& visible) {
     std::vector<PhysicalDevice> devices;
     {
         const py::gil_scoped_release unlocked;
-        devices = query_all();
+        const auto instance = Instance::get({});
+        devices = query_devices(*instance, visible).devices;
     }
     py::list result;
     for (const auto& device : devices)
@@ -174,13 +162,17 @@ py::list enumerate_devices() {
     return result;
 }
 
-py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences) {
+py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences,
+                                  const std::optional<std::string>& visible) {
     std::vector<DeviceCandidate> candidates;
-    for (const auto& device : query_all()) candidates.push_back(device.candidate());
+    const auto instance = Instance::get({});
+    const DeviceList list = query_devices(*instance, visible);
+    for (const auto& device : list.devices) candidates.push_back(device.candidate());
     DeviceRequest request;
     request.index = index;
     request.preferences = preferences;
-    const Selection selection = select_device(candidates, request);
+    Selection selection = select_device(candidates, request);
+    selection.hidden = list.hidden;
     py::dict result;
     result["index"] = selection.position ? py::object(py::int_(candidates[*selection.position].index))
                                          : py::object(py::none());

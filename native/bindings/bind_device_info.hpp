@@ -6,9 +6,10 @@
 namespace kp {
 
 [[nodiscard]] py::dict device_info(const PhysicalDevice& device);
-[[nodiscard]] py::list enumerate_devices();
+[[nodiscard]] py::list enumerate_devices(const std::optional<std::string>& visible);
 [[nodiscard]] py::dict select_device_for_python(const std::optional<uint32_t>& index,
-                                                const std::string& preferences);
+                                                const std::string& preferences,
+                                                const std::optional<std::string>& visible);
 [[nodiscard]] py::dict loader_info_to_python();
 
 }  // namespace kp

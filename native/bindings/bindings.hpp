@@ -32,6 +32,7 @@ void bind_shader_compile(py::module_& m);
 void bind_shader_check(py::module_& m);
 void bind_mapping(py::module_& m);
 void bind_fence(py::module_& m);
+void bind_peer_copy(py::module_& m);
 void bind_waiter(py::module_& m);
 
 // How long one wait in the driver may take before we look whether Ctrl-C was pressed.

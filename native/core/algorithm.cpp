@@ -52,10 +52,12 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         const bool foreign = (argument.range.resource && &argument.range.resource->device() != &device()) ||
                              (argument.sampler && argument.sampler->device() != &device());
         if (foreign)
-            throw Error(ErrorKind::invalid_argument,
-                        "Memory object " + std::to_string(argument.binding) + " (" +
-                            (argument.range.resource ? argument.range.label() : "a sampler") +
-                            ") belongs to another Manager; an algorithm binds objects of its own");
+            throw Error(
+                ErrorKind::invalid_argument,
+                "Memory object " + std::to_string(argument.binding) + " (" +
+                    (argument.range.resource ? argument.range.label() : "a sampler") +
+                    ") belongs to another Manager; an algorithm binds objects of its own. Copy it over with "
+                    ".to(mgr)");
         if (argument.range.resource) argument.range.resource->require_init("bind");
     }
     const ShaderInfo& info = shader_->info();

@@ -30,24 +30,25 @@ std::shared_ptr<Device> Device::create(DeviceOptions options) {
     std::shared_ptr<Device> device(new Device());
     device->instance_ = Instance::get(options.instance);
 
-    std::vector<PhysicalDevice> devices;
+    device->mailbox_ = std::make_unique<Mailbox>(device->instance_->messages());
+    if (device->instance_->debug_utils()) device->watched_ = device->mailbox_->number();
+    acting_device = device->watched_;
+    DeviceList list = query_devices(*device->instance_, options.visible);
     std::vector<DeviceCandidate> candidates;
-    uint32_t index = 0;
-    for (VkPhysicalDevice handle : device->instance_->physical_devices()) {
-        devices.push_back(PhysicalDevice::query(handle, index++));
-        candidates.push_back(devices.back().candidate());
+    for (const auto& physical : list.devices) {
+        candidates.push_back(physical.candidate());
         for (const auto& name : options.required_extensions)
-            if (!devices.back().has_extension(name.c_str()))
-                candidates.back().missing_extensions.push_back(name);
+            if (!physical.has_extension(name.c_str())) candidates.back().missing_extensions.push_back(name);
     }
     device->selection_ = select_device(candidates, options.request);
+    device->selection_.hidden = list.hidden;
     if (!device->selection_.position) {
         const bool asked = options.request.index.has_value() || !options.request.preferences.empty();
-        throw Error(asked ? ErrorKind::not_found : ErrorKind::unavailable,
+        throw Error(asked && !candidates.empty() ? ErrorKind::not_found : ErrorKind::unavailable,
                     explain_failure(device->selection_));
     }
     device->waits_ = std::make_unique<WaitChoice>(options.wait);
-    device->physical_ = std::move(devices[*device->selection_.position]);
+    device->physical_ = std::move(list.devices[*device->selection_.position]);
     device->create_device(options);
     return device;
 }
@@ -141,6 +142,7 @@ void Device::create_device(const DeviceOptions& options) {
               joined(extensions))
                  .c_str());
     handle_ = made;
+    mailbox_->claim(handle_value(handle_));
     alive_count(ObjectKind::context).fetch_add(1, std::memory_order_relaxed);
     enabled_extensions_ = std::move(extensions);
     volkLoadDeviceTable(&table_, handle_);
@@ -156,6 +158,7 @@ void Device::create_device(const DeviceOptions& options) {
             queues_.push_back(std::make_unique<Queue>(*this, key.first, key.second,
                                                       physical_.families[key.first].timestampValidBits));
             queue = queues_.back().get();
+            mailbox_->claim(handle_value(queue->handle()));
         }
         logical_queues_.push_back({queue, shared});
     }

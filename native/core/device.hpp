@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ class Waiter;
 
 struct DeviceOptions {
     DeviceRequest request;
+    std::optional<std::string> visible;  // the list of devices that count; nullopt: all
     InstanceRequest instance;
     std::vector<uint32_t> family_queue_indices;    // one queue each; repeats take the family's next queue
     std::vector<std::string> desired_extensions;   // enabled where the device has them, noted where not
@@ -50,7 +52,11 @@ public:
     ~Device();
 
     [[nodiscard]] VkDevice handle() const noexcept { return handle_; }
-    [[nodiscard]] const VolkDeviceTable& vk() const noexcept { return table_; }
+    [[nodiscard]] const VolkDeviceTable& vk() const noexcept {
+        if (watched_ != 0) [[unlikely]]
+            acting_device = watched_;  // whose the messages of the call are
+        return table_;
+    }
     [[nodiscard]] const PhysicalDevice& physical() const noexcept { return physical_; }
     [[nodiscard]] const VkPhysicalDeviceLimits& limits() const noexcept {
         return physical_.properties.limits;
@@ -120,6 +126,10 @@ public:
     [[nodiscard]] std::string lost_work() const;
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
+    // Validation messages about this device, and our own of that kind.
+    [[nodiscard]] Mailbox& messages() noexcept { return *mailbox_; }
+    void report(Message message) { mailbox_->append(std::move(message)); }
+
     // Sentences for the log: extensions that are missing, fall-backs taken.
     void note(std::string text);
     [[nodiscard]] std::vector<std::string> take_notes();
@@ -152,6 +162,8 @@ private:
     plan_queues(const std::vector<uint32_t>& families);
 
     std::shared_ptr<Instance> instance_;
+    std::unique_ptr<Mailbox> mailbox_;
+    uint64_t watched_ = 0;  // the mailbox's number, where the instance has a messenger
     PhysicalDevice physical_;
     Selection selection_;
     VkDevice handle_ = VK_NULL_HANDLE;

@@ -1,5 +1,7 @@
 #include "device_select.hpp"
 
+#include "error.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -213,20 +215,20 @@ private:
     const VendorWord* vendor_ = nullptr;
 };
 
-std::vector<Wish> read_wishes(const DeviceRequest& request) {
+std::vector<Wish> read_list(std::string_view rest, const char* separators) {
     std::vector<Wish> wishes;
-    if (request.index) {
-        wishes.push_back(Wish::for_index(*request.index));
-        return wishes;
-    }
-    std::string_view rest = request.preferences;
     while (!rest.empty()) {
-        const size_t comma = rest.find(',');
-        const std::string_view entry = trim(rest.substr(0, comma));
+        const size_t end = rest.find_first_of(separators);
+        const std::string_view entry = trim(rest.substr(0, end));
         if (!entry.empty()) wishes.push_back(Wish::read(entry));
-        rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+        rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     }
     return wishes;
+}
+
+std::vector<Wish> read_wishes(const DeviceRequest& request) {
+    if (request.index) return {Wish::for_index(*request.index)};
+    return read_list(request.preferences, ",");
 }
 
 std::string request_text(const std::vector<Wish>& wishes) {
@@ -291,6 +293,28 @@ std::string passed_over_reason(const DeviceCandidate& device, std::span<const Wi
 
 }  // namespace
 
+std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates,
+                                        std::string_view list) {
+    std::vector<uint32_t> positions;
+    for (const Wish& wish : read_list(list, ";,")) {
+        bool fits = false;
+        for (uint32_t i = 0; i < candidates.size(); ++i) {
+            if (!wish.fits(candidates[i])) continue;
+            fits = true;
+            if (std::find(positions.begin(), positions.end(), i) == positions.end()) positions.push_back(i);
+        }
+        if (fits) continue;
+        std::string text =
+            "The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES: " + quoted(list) +
+            ") name one that is not there: " + wish.request() + ". Devices: ";
+        for (size_t i = 0; i < candidates.size(); ++i)
+            text += (i == 0 ? "[" : ", [") + std::to_string(candidates[i].index) + "] " + candidates[i].name +
+                    " (UUID " + uuid_text(candidates[i].uuid) + ")";
+        throw Error(ErrorKind::not_found, text);
+    }
+    return positions;
+}
+
 Selection select_device(const std::vector<DeviceCandidate>& candidates, const DeviceRequest& request) {
     const std::vector<Wish> wishes = read_wishes(request);
     Selection selection;
@@ -317,6 +341,12 @@ Selection select_device(const std::vector<DeviceCandidate>& candidates, const De
 
 std::string explain_failure(const Selection& selection) {
     const bool best = selection.request == kBestDevice;
+    if (selection.passed_over.empty() && selection.hidden != 0) {
+        return "No Vulkan device is visible: the list of visible devices (visible_devices=, "
+               "KOMPUTE_PY_VISIBLE_DEVICES) hides " +
+               (selection.hidden == 1 ? "the one there is" : "all " + std::to_string(selection.hidden)) +
+               ". Name some in it, or unset it.";
+    }
     if (selection.passed_over.empty()) {
         return "No Vulkan device was found" +
                (best ? std::string() : " (requested: " + selection.request + ")") +
@@ -331,6 +361,9 @@ std::string explain_failure(const Selection& selection) {
         text +=
             (i == 0 ? "[" : "; [") + std::to_string(device.index) + "] " + device.name + ": " + device.reason;
     }
+    if (selection.hidden != 0)
+        text += "; " + std::to_string(selection.hidden) +
+                " more hidden by the list of visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES)";
     text += best ? ". Update the driver of one of them, or install one that computes on the CPU (Debian and "
                    "Ubuntu: "
                    "apt-get install mesa-vulkan-drivers)."

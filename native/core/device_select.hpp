@@ -39,6 +39,7 @@ struct Selection {
     std::optional<uint32_t> position;    // into the candidates; nullopt: nothing fits
     std::vector<Rejection> passed_over;  // every other candidate, in order, with its reason
     std::string request;  // how the request was read: "name contains 'nvidia'", "best device", ...
+    size_t hidden = 0;    // devices that were not among the candidates since the user hides them
 };
 
 // What the user asked for. `index` is an enumeration index and wins over `preferences`, a comma-separated
@@ -54,6 +55,12 @@ struct DeviceRequest {
     std::optional<uint32_t> index;
     std::string preferences;
 };
+
+// The devices that a list of the user's leaves visible: positions in `candidates`, in the list's order. Entries are separated by
+// ';' or ',' and read as those of a DeviceRequest; each names all devices that it fits (so "gpu" hides those that are CPUs).
+// An empty list names none. Throws Error(not_found), saying what there is, for an entry that fits no device.
+[[nodiscard]] std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates,
+                                                      std::string_view list);
 
 // Of several devices that fit, takes the best: discrete, integrated, virtual, other, CPU; then the most
 // device-local memory, the newest Vulkan, the lowest index. Devices that kompute_py cannot use are never

@@ -1,6 +1,7 @@
 #include "instance.hpp"
 
 #include "error.hpp"
+#include "loader_library.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -17,20 +18,31 @@ std::mutex& loader_mutex() {
     return mutex;
 }
 
-bool open_loader() {
-    static std::mutex mutex;
-    static bool opened = false;
-    const std::lock_guard lock(mutex);
-    // A failed attempt is not remembered: the user may install a loader and try again in the same notebook.
-    if (!opened) opened = volkInitialize() == VK_SUCCESS;
-    return opened;
-}
-
 constexpr const char* no_loader =
     "The Vulkan loader library was not found. Install it: Debian/Ubuntu 'apt-get install libvulkan1 "
     "mesa-vulkan-drivers', Fedora 'dnf install vulkan-loader mesa-vulkan-drivers', Arch 'pacman -S "
     "vulkan-icd-loader', "
     "macOS 'brew install vulkan-loader molten-vk', Windows: the GPU vendor's driver";
+
+// Why there is no loader; empty once it is open.
+std::string open_loader() {
+    static std::mutex mutex;
+    static bool opened = false;
+    const std::lock_guard lock(mutex);
+    // A failed attempt is not remembered: the user may install a loader and try again in the same notebook.
+    if (opened) return {};
+    const NamedLoader named = open_named_loader();
+    if (named.get_proc) {
+        volkInitializeCustom(named.get_proc);
+    } else if (named.named) {
+        return std::string("The environment variable ") + loader_variable +
+               " names no Vulkan loader that opens: " + named.error;
+    } else if (volkInitialize() != VK_SUCCESS) {
+        return no_loader;
+    }
+    opened = true;
+    return {};
+}
 
 constexpr const char* no_driver = "The Vulkan loader found no driver. Install the GPU vendor's driver, or a "
                                   "CPU driver: Debian/Ubuntu 'apt-get install "
@@ -80,42 +92,21 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
         message.severity = "info";
     message.id = data->pMessageIdName ? data->pMessageIdName : "";
     message.text = data->pMessage ? data->pMessage : "";
-    static_cast<MessageRing*>(user)->append(std::move(message));
+    std::vector<uint64_t> handles;
+    for (uint32_t i = 0; i < data->objectCount; ++i)
+        if (data->pObjects[i].objectType == VK_OBJECT_TYPE_DEVICE ||
+            data->pObjects[i].objectType == VK_OBJECT_TYPE_QUEUE)
+            handles.push_back(data->pObjects[i].objectHandle);
+    static_cast<MessageRouter*>(user)->route(std::move(message), handles);
     return VK_FALSE;
 }
 
 }  // namespace
 
-void MessageRing::append(Message message) {
-    const std::lock_guard lock(mutex_);
-    if (messages_.size() == capacity) {
-        messages_.pop_front();
-        ++dropped_;
-    }
-    messages_.push_back(std::move(message));
-    any_.store(true, std::memory_order_release);
-}
-
-std::vector<Message> MessageRing::drain() {
-    if (!any_.load(std::memory_order_acquire)) return {};
-    const std::lock_guard lock(mutex_);
-    std::vector<Message> result(std::make_move_iterator(messages_.begin()),
-                                std::make_move_iterator(messages_.end()));
-    if (dropped_ != 0)
-        result.push_back(
-            {"warning", "kompute_py", std::to_string(dropped_) + " older validation messages were dropped"});
-    messages_.clear();
-    dropped_ = 0;
-    any_.store(false, std::memory_order_release);
-    return result;
-}
-
 LoaderInfo loader_info() {
     LoaderInfo info;
-    if (!open_loader()) {
-        info.error = no_loader;
-        return info;
-    }
+    info.error = open_loader();
+    if (!info.error.empty()) return info;
     info.available = true;
     info.version = volkGetInstanceVersion();
     info.layers = layer_names();
@@ -138,7 +129,7 @@ std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
 }
 
 Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
-    if (!open_loader()) throw Error(ErrorKind::unavailable, no_loader);
+    if (const std::string error = open_loader(); !error.empty()) throw Error(ErrorKind::unavailable, error);
     if (volkGetInstanceVersion() < VK_API_VERSION_1_1)
         throw Error(ErrorKind::unavailable,
                     "The Vulkan loader is older than 1.1; kompute_py needs 1.2. Update the loader");

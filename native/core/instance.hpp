@@ -1,38 +1,15 @@
-// The Vulkan loader, instances shared by what they were asked for, and the validation messages that arrive on them.
+// The Vulkan loader, and instances shared by what they were asked for.
 #pragma once
 
+#include "messages.hpp"
 #include "vulkan.hpp"
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 namespace kp {
-
-struct Message {
-    std::string severity;  // "error", "warning", "info"
-    std::string id;        // the layer's message id, "VUID-..." or "SYNC-HAZARD-..."
-    std::string text;
-};
-
-// Validation callbacks run on any thread, also inside a Vulkan call that holds our locks: they only append here. Whoever
-// drives the API drains the ring after the call has returned.
-class MessageRing {
-public:
-    void append(Message message);
-    [[nodiscard]] std::vector<Message> drain();
-
-private:
-    static constexpr size_t capacity = 4096;
-    std::mutex mutex_;
-    std::deque<Message> messages_;
-    size_t dropped_ = 0;
-    std::atomic<bool> any_{false};
-};
 
 struct InstanceRequest {
     bool validation = false;
@@ -65,7 +42,7 @@ public:
     [[nodiscard]] VkInstance handle() const noexcept { return handle_; }
     [[nodiscard]] bool validation() const noexcept { return request_.validation; }
     [[nodiscard]] bool debug_utils() const noexcept { return debug_utils_; }
-    [[nodiscard]] MessageRing& messages() noexcept { return messages_; }
+    [[nodiscard]] MessageRouter& messages() noexcept { return messages_; }
     [[nodiscard]] std::vector<VkPhysicalDevice> physical_devices() const;
 
 private:
@@ -75,7 +52,7 @@ private:
     VkInstance handle_ = VK_NULL_HANDLE;
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     bool debug_utils_ = false;
-    MessageRing messages_;
+    MessageRouter messages_;
 };
 
 }  // namespace kp

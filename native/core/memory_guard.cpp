@@ -48,7 +48,7 @@ void MemoryAllocator::unguard(MemoryBlock& block, uint32_t node) noexcept {
     if (found == block.guarded.end()) return;
     try {
         if (auto report = inspect(block, found->second); !report.empty())
-            device_.instance().messages().append({"error", "kompute-memory-guard", std::move(report)});
+            device_.report({"error", "kompute-memory-guard", std::move(report)});
     } catch (const std::bad_alloc&) {
         // The report is lost; the release must not be.
     }

@@ -184,8 +184,9 @@ OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,
     for (const auto* list : {&uses.reads, &uses.writes})
         for (const auto& range : *list)
             if (&range.resource->device() != device.get())
-                throw Error(ErrorKind::invalid_argument, "The " + range.label() + " that " + name +
-                                                             " declares belongs to another Manager");
+                throw Error(ErrorKind::invalid_argument,
+                            "The " + range.label() + " that " + name +
+                                " declares belongs to another Manager. Copy it over with .to(mgr)");
     return std::make_shared<Custom>(std::move(device), std::move(name), std::move(record), std::move(uses));
 }
 

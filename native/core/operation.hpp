@@ -47,6 +47,8 @@ using OperationPtr = std::shared_ptr<const Operation>;
 // Host copies to device memory. Nothing to move for `host` and `deviceAndHost`; `storage` has no host side.
 [[nodiscard]] OperationPtr make_sync_device(std::vector<ResourceRange> ranges);
 [[nodiscard]] OperationPtr make_sync_local(std::vector<ResourceRange> ranges);
+// Throws where the contents of one do not fit the other: other sizes, or images of other shapes.
+void require_fit(const ResourceRange& source, const ResourceRange& destination);
 // Device memory of the first to each other one.
 [[nodiscard]] OperationPtr make_copy(std::vector<ResourceRange> ranges);
 // A buffer's range and the bytes that are repeated over it, a whole number of times.

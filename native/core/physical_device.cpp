@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "host_import.hpp"
+#include "instance.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -231,6 +232,23 @@ void PhysicalDevice::ask() {
     FeatureChain chain(properties.apiVersion, extensions);
     chain.query(handle);
     features = chain.list();
+}
+
+DeviceList query_devices(const Instance& instance, const std::optional<std::string>& visible) {
+    DeviceList all;
+    uint32_t index = 0;
+    for (VkPhysicalDevice handle : instance.physical_devices())
+        all.devices.push_back(PhysicalDevice::query(handle, index++));
+    if (!visible) return all;
+    std::vector<DeviceCandidate> candidates;
+    for (const auto& device : all.devices) candidates.push_back(device.candidate());
+    DeviceList list;
+    for (const uint32_t position : visible_positions(candidates, *visible)) {
+        list.devices.push_back(std::move(all.devices[position]));
+        list.devices.back().index = static_cast<uint32_t>(list.devices.size() - 1);
+    }
+    list.hidden = all.devices.size() - list.devices.size();
+    return list;
 }
 
 std::string vendor_name(uint32_t vendor_id) {

@@ -5,11 +5,14 @@
 #include "shader_check.hpp"
 #include "vulkan.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kp {
+
+class Instance;
 
 // The feature structs of one device in one pNext chain. Structs that the device does not know stay out of the chain and
 // read as all false. Not copyable: the chain points into itself.
@@ -76,6 +79,14 @@ struct PhysicalDevice {
 private:
     void ask();
 };
+
+// The instance's devices, each asked what it is: all of them in Vulkan's order, or those that the list `visible` names, in its
+// order. Their indices count what is visible. Throws what visible_positions and Instance::physical_devices throw.
+struct DeviceList {
+    std::vector<PhysicalDevice> devices;
+    size_t hidden = 0;
+};
+[[nodiscard]] DeviceList query_devices(const Instance& instance, const std::optional<std::string>& visible);
 
 [[nodiscard]] std::string vendor_name(uint32_t vendor_id);
 [[nodiscard]] std::string version_text(uint32_t version);

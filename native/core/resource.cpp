@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
 namespace kp {
@@ -281,7 +282,10 @@ void Resource::transfer(const char* action, bool writes, const std::function<voi
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "read");
-    if (size == 0) return;
+    if (size != 0) read_now(out, offset, size);
+}
+
+void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
     wait_for_work(true);
     // The host reads the device's uncached memory a few bytes at a time across the bus; a copy by the device is far faster from
     // some pages on. (That is `device` memory on a GPU with a resizable BAR.)
@@ -300,7 +304,32 @@ void Resource::write(const void* data, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "write");
     require_writable();
+    if (size != 0) write_now(data, offset, size);
+}
+
+void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset, uint64_t size) {
+    // In one order whichever way the copy goes, so that two copies that cross do not wait for each other.
+    const bool before = std::less<const Resource*>()(this, &source);
+    const std::shared_lock first((before ? *this : source).transfers_);
+    const std::shared_lock second((before ? source : *this).transfers_);
+    source.check_range(source_offset, size, "copy");
+    check_range(offset, size, "copy to");
+    require_writable();
     if (size == 0) return;
+    if (!direct_) {
+        source.wait_for_work(true);
+        source.settle();
+        write_now(source.direct_ + source_offset, offset, size);
+        return;
+    }
+    wait_for_work();
+    note_on_device();
+    settle();
+    source.read_now(direct_ + offset, source_offset, size);
+    flush(device_memory());
+}
+
+void Resource::write_now(const void* data, uint64_t offset, uint64_t size) {
     wait_for_work();
     note_on_device();
     if (direct_) {

@@ -107,6 +107,9 @@ public:
     void read(void* out, uint64_t offset, uint64_t size);
     // Replaces the device's contents (not the host copy), after pending work. Blocks.
     void write(const void* data, uint64_t offset, uint64_t size);
+    // Copies device contents of a resource of another device here, after pending work on both, with the host. The host must
+    // address the memory of one of the two. Blocks.
+    void receive(Resource& source, uint64_t source_offset, uint64_t offset, uint64_t size);
     // Waits for pending work and brings both sides of memory that the host addresses together.
     void wait_pending();
 
@@ -154,6 +157,9 @@ protected:
 
 private:
     void wait_for_work(bool writers_only = false);
+    // read() and write() with the transfer lock held and everything checked.
+    void read_now(void* out, uint64_t offset, uint64_t size);
+    void write_now(const void* data, uint64_t offset, uint64_t size);
     // Brings both sides of memory that the host addresses together, once no work is pending: what the host wrote goes out
     // (a cache writes back only lines it changed), then what the device wrote comes in.
     void settle() const;

@@ -53,9 +53,9 @@ void Stream::require_idle(const char* action) const {
 void Stream::record(OperationPtr operation) {
     require_idle("record into");
     if (&operation->device() != &device())
-        throw Error(ErrorKind::invalid_argument, operation->name() +
-                                                     " uses objects of another Manager than the " + label() +
-                                                     "'s. Record objects of one Manager in one sequence");
+        throw Error(ErrorKind::invalid_argument,
+                    operation->name() + " uses objects of another Manager than the " + label() +
+                        "'s. Copy them over with .to(mgr), or record OpCopy between the two");
     operation->check();
     if (!recording_) {
         drop_operations();

@@ -20,7 +20,8 @@ std::shared_ptr<Device> common_device(const std::vector<ResourceRange>& ranges, 
         if (&range.resource->device() != &first.device())
             throw Error(ErrorKind::invalid_argument,
                         std::string(operation) + " got objects of different Managers: the " + range.label() +
-                            " belongs to another one than the " + ranges.front().label());
+                            " belongs to another one than the " + ranges.front().label() +
+                            ". Copy one of them over with .to(mgr)");
         range.resource->require_init("record");
     }
     return first.shared_device();
@@ -175,6 +176,22 @@ OperationPtr make_sync_local(std::vector<ResourceRange> ranges) {
     return std::make_shared<SyncLocal>(std::move(device), "OpSyncLocal", merged(std::move(ranges)));
 }
 
+void require_fit(const ResourceRange& source, const ResourceRange& destination) {
+    if (destination.size != source.size)
+        throw Error(ErrorKind::invalid_argument, "OpCopy needs equal sizes: the source " + source.label() +
+                                                     " has " + std::to_string(source.size) +
+                                                     " bytes, the destination " + destination.label() +
+                                                     " has " + std::to_string(destination.size));
+    const auto* from = dynamic_cast<const Image*>(source.resource.get());
+    const auto* to = dynamic_cast<const Image*>(destination.resource.get());
+    if (from && to &&
+        (from->whole_region() != to->whole_region() ||
+         from->shape().format->texel_bytes != to->shape().format->texel_bytes))
+        throw Error(ErrorKind::invalid_argument, "OpCopy between images needs equal sizes and texels: a " +
+                                                     describe(from->shape()) + " does not fit a " +
+                                                     describe(to->shape()));
+}
+
 OperationPtr make_copy(std::vector<ResourceRange> ranges) {
     auto device = common_device(ranges, "OpCopy");
     if (ranges.size() < 2)
@@ -188,19 +205,9 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
                 ErrorKind::invalid_argument,
                 "OpCopy cannot copy the " + source.label() + " onto " +
                     (destination == source ? "itself" : "the " + destination.label() + ": they overlap"));
-        if (destination.size != source.size)
-            throw Error(ErrorKind::invalid_argument,
-                        "OpCopy needs equal sizes: the source " + source.label() + " has " +
-                            std::to_string(source.size) + " bytes, destination " + std::to_string(i) + " (" +
-                            destination.label() + ") has " + std::to_string(destination.size));
+        require_fit(source, destination);
         const auto* from = dynamic_cast<const Image*>(source.resource.get());
         const auto* to = dynamic_cast<const Image*>(destination.resource.get());
-        if (from && to &&
-            (from->whole_region() != to->whole_region() ||
-             from->shape().format->texel_bytes != to->shape().format->texel_bytes))
-            throw Error(ErrorKind::invalid_argument,
-                        "OpCopy between images needs equal sizes and texels: a " + describe(from->shape()) +
-                            " does not fit a " + describe(to->shape()));
         if (from && !to) check_texel_offset(destination, *from);
         if (to && !from) check_texel_offset(source, *to);
         // Twice the same destination would be written twice at once; once is what was meant.

@@ -295,10 +295,10 @@ def drivers(explain: Callable[[str], None] | None = None) -> dict[str, Any]:
 
 
 def environment(driver: str, layer: str | None = None, config: str | None = None) -> dict[str, str]:
-    """Environment variables with which a process sees one driver only.
+    """Environment variables with which a process sees one driver only, or those that are named.
 
     Args:
-        driver: "lavapipe", "swiftshader" or "null".
+        driver: "lavapipe", "swiftshader" or "null"; several with "+" between (the loader orders devices).
         layer: "debian" or "newer" to offer that validation layer instead of what the loader finds, with
             synchronization validation switched on. The program still has to enable it (or VK_INSTANCE_LAYERS has).
         config: for the null driver, the value of KP_NULL_DRIVER, such as "memory=unified,devices=2".
@@ -306,11 +306,12 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
     Raises:
         DriverUnavailableError: the driver or layer is not here and can not be made.
     """
-    icd = str(manifest(driver))
+    names = driver.split("+")
+    icd = os.pathsep.join(str(manifest(name)) for name in names)
     # Loaders before 1.3.207 know the second name only. Mesa's implicit layer would reorder devices.
     variables = {"VK_DRIVER_FILES": icd, "VK_ICD_FILENAMES": icd, "NODEVICE_SELECT": "1"}
     if config is not None:
-        if driver != "null":
+        if "null" not in names:
             raise ValueError(f"config is for the null driver, not for {driver}")
         variables["KP_NULL_DRIVER"] = config
     if layer is not None:

@@ -1,4 +1,5 @@
 #include "core/device_select.hpp"
+#include "core/error.hpp"
 
 #include <doctest/doctest.h>
 
@@ -280,4 +281,51 @@ TEST_CASE("device select: a failure is explained with every device, its reason a
     CHECK(contains(explain_failure(ask("amd", {})),
                    "No Vulkan device was found (requested: vendor or name 'amd')."));
     CHECK(contains(explain_failure(ask("", {})), "mesa-vulkan-drivers"));
+}
+
+TEST_CASE("device select: the visible devices are those that the list names, in its order") {
+    const auto all = laptop();
+    const auto visible = [&](const char* list) { return visible_positions(all, list); };
+    using Positions = std::vector<uint32_t>;
+    CHECK(visible("0;2") == Positions{0, 2});
+    CHECK(visible("4, 1") == Positions{4, 1});
+    CHECK(visible("  2 ;\t0 ; ") == Positions{2, 0});
+    CHECK(visible("").empty());
+    CHECK(visible("  ;  ").empty());
+    CHECK(visible("gpu") == Positions{1, 2, 4, 5});
+    CHECK(visible("cpu") == Positions{0, 3});
+    CHECK(visible("discrete;integrated") == Positions{2, 4, 1});
+    CHECK(visible("amd;discrete;4") == Positions{4, 2});
+    CHECK(visible("swiftshader") == Positions{3});
+    CHECK(visible("a2000000") == Positions{2});
+}
+
+TEST_CASE("device select: a visible device that is not there is named, with what there is") {
+    auto two = laptop();
+    two.resize(2);
+    try {
+        (void)kp::visible_positions(two, "0;7");
+        FAIL("no error");
+    } catch (const kp::Error& error) {
+        CHECK(error.kind() == kp::ErrorKind::not_found);
+        const std::string text = error.what();
+        CHECK(contains(text, "'0;7'"));
+        CHECK(contains(text, "index 7"));
+        CHECK(contains(text, "[0] llvmpipe (LLVM 15.0.6, 256 bits) (UUID a0"));
+        CHECK(contains(text, "[1] Intel(R) Iris(R) Xe Graphics"));
+    }
+}
+
+TEST_CASE("device select: a failure tells of devices that are hidden") {
+    auto one = laptop();
+    one.resize(1);
+    Selection selection = ask("nvidia", one);
+    selection.hidden = 5;
+    CHECK(contains(explain_failure(selection), "5 more hidden by the list of visible devices"));
+    Selection none = ask("", {});
+    none.hidden = 1;
+    CHECK(contains(explain_failure(none), "No Vulkan device is visible"));
+    CHECK(contains(explain_failure(none), "hides the one there is"));
+    none.hidden = 3;
+    CHECK(contains(explain_failure(none), "hides all 3"));
 }
