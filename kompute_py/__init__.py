@@ -49,7 +49,7 @@ from .fence import Fence
 from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from .image import Image, OpCopyRegion
 from .interop import from_dlpack
-from .manager import Manager, alive, manager
+from .manager import Manager, alive
 from .mapping import Mapping
 from .memory import Memory
 from .operations import (
@@ -72,6 +72,7 @@ from .sampler import SampledImage, Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
+from .shared import manager
 from .struct_layout import struct_dtype
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes

@@ -84,6 +84,8 @@ class Context:
     def abandon(self) -> None:
         """The finaliser's destroy: never waits; work in flight finishes later."""
     def wait_idle(self) -> None: ...
+    def is_acting(self) -> bool:
+        """Whether this thread called this device last; True where nobody notes that."""
     def drain_messages(self) -> list[tuple[str, str, str, bool]]:
         """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text, own).
 

@@ -105,4 +105,6 @@ _watching: weakref.WeakSet[Diagnostics] = weakref.WeakSet()
 
 def _report_all() -> None:
     for diagnostics in list(_watching):
-        diagnostics.report(can_raise=False)
+        # Of the device that the error is from: others' messages are still to be raised where those are strict.
+        if diagnostics._context.is_acting():
+            diagnostics.report(can_raise=False)

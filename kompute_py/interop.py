@@ -164,7 +164,7 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
     """
     # These make Tensors, whose module needs this one.
     from .host_memory import HostBufferSemantics, from_host
-    from .manager import manager as default_manager
+    from .shared import manager as default_manager
 
     mgr = default_manager() if manager is None else manager
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):

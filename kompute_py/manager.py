@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import math
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -540,15 +539,14 @@ class Manager:
         Tensors, images, algorithms and sequences are not init after it and raise FailedPreconditionError; arrays that
         `data()` gave stay readable.
         """
-        global _default
         self._native.destroy()
         waiting = sys.modules.get(f"{__package__}.waiting")
         if waiting is not None:
             waiting.end(self)
         _native.release_arrays()
-        with _default_lock:
-            if _default is self:
-                _default = None  # what is destroyed must not stay alive for it
+        from .shared import forget
+
+        forget(self)
         self._diagnostics.log_notes()
         if self._watch is not None:
             self._watch()
@@ -632,22 +630,6 @@ def _at_exit() -> None:
     _native.release_arrays()
     if before is not None:
         signal.signal(signal.SIGINT, before)
-
-
-_default: Manager | None = None
-_default_lock = threading.RLock()
-
-
-def manager() -> Manager:
-    """The process's default Manager, made on first use; a new one where it was destroyed.
-
-    Raises what `kp.Manager()` raises.
-    """
-    global _default
-    with _default_lock:
-        if _default is None or not _default.is_init():
-            _default = Manager()
-        return _default
 
 
 @overload

@@ -123,7 +123,7 @@ def load_tensors(
     """
     path = _path(path)
     if manager is None:
-        from .manager import manager as default_manager
+        from .shared import manager as default_manager
 
         manager = default_manager()
     with _opened(path) as (file, header, start, _):

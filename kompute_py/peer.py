@@ -58,7 +58,7 @@ class PeerCopies:
 class SplitStream:
     """A stream that is split at copies between Managers: the same methods, over a list of parts."""
 
-    __slots__ = ("_manager", "_parts", "_peers", "_recording", "_timed", "whole")
+    __slots__ = ("_due", "_manager", "_parts", "_peers", "_recording", "_timed", "whole")
 
     def __init__(self, manager: Manager, whole: _native.Stream, timed: bool) -> None:
         self._manager = manager
@@ -68,6 +68,8 @@ class SplitStream:
         self._recording = whole.is_recording()
         self._parts: list[_native.Stream | _native.PeerCopy] = [whole]
         self._peers: list[Manager] = []
+        # Whether an evaluation was not waited for yet. Nothing of it may run any more: the host does much of the work itself.
+        self._due = False
 
     # -- recording -----------------------------------------------------------------------------------------------------
 
@@ -139,6 +141,7 @@ class SplitStream:
         try:
             for part in self._parts:
                 part.submit()
+            self._due = True
         except Exception:
             self._give_up()
             raise
@@ -158,7 +161,10 @@ class SplitStream:
     def wait(self, timeout: float) -> bool:
         """Waits up to `timeout` seconds, negative for no limit; whether all has finished."""
         end = math.inf if timeout < 0 else time.monotonic() + timeout
-        return all(self._wait_part(part, end) for part in self._parts)
+        if not all(self._wait_part(part, end) for part in self._parts):
+            return False
+        self._due = False
+        return True
 
     @staticmethod
     def _wait_part(part: _native.Stream | _native.PeerCopy, end: float) -> bool:
@@ -176,7 +182,8 @@ class SplitStream:
         _native.submit(context, [], fences, waits, []).wait(-1.0)
         self.submit()
         if signals:
-            self.wait(-1.0)
+            for part in self._parts:
+                self._wait_part(part, math.inf)
             _native.submit(context, [], [], [], signals)
 
     def fence(self) -> _native.Fence:
@@ -206,6 +213,10 @@ class SplitStream:
     def is_running(self) -> bool:
         """Whether a part was submitted and not collected."""
         return any(part.is_running() for part in self._parts)
+
+    def is_due(self) -> bool:
+        """Whether an evaluation was submitted and not waited for, though all of it may be done."""
+        return self._due
 
     def is_complete(self) -> bool:
         """Whether all parts have finished; does not wait."""

@@ -239,7 +239,7 @@ class Sequence:
         """
         seconds = _seconds(wait_for, timeout)
         native = self._native
-        if not native.is_running():
+        if not self._is_due():
             if not native.is_init():
                 raise FailedPreconditionError("The sequence is destroyed: there is nothing to wait for")
             warn("eval_await with nothing running: call eval_async before it")
@@ -259,12 +259,16 @@ class Sequence:
         Raises FailedPreconditionError where nothing is running, and what `eval_await` raises. A cancelled await leaves the
         sequence running.
         """
-        if not self._native.is_running():
+        if not self._is_due():
             raise FailedPreconditionError(
                 f"{self!r} is not running: await waits for what eval_async submitted, as in `await seq.eval_async()`"
             )
         yield from self.fence.__await__()
         return self
+
+    def _is_due(self) -> bool:
+        native = self._native
+        return native.is_running() or (isinstance(native, SplitStream) and native.is_due())
 
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)
@@ -406,7 +410,7 @@ class Sequence:
 
     # -- raw Vulkan: of a destroyed sequence they raise FailedPreconditionError ----------------------------------------
 
-    def _alive(self) -> _native.Stream:
+    def _alive(self) -> _native.Stream | SplitStream:
         if not self._native.is_init():
             raise FailedPreconditionError("The sequence is destroyed: it has no Vulkan handles to give")
         return self._native

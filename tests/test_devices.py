@@ -88,6 +88,31 @@ def test_preferences():
     run_child(check_preferences, driver=TWO)
 
 
+def check_shared():
+    first = kp.manager()
+    name = first.get_device_properties().device_name
+    assert kp.manager() is first is kp.manager(name) is kp.manager(["nvidia", name])
+    managers = [kp.manager(index) for index in (0, 1)]
+    assert first in managers and managers[0] is not managers[1]
+    _, swiftshader = both()
+    assert kp.manager("swiftshader") is managers[swiftshader]
+    os.environ["KOMPUTE_PY_VISIBLE_DEVICES"] = "swiftshader"
+    assert kp.manager(0) is managers[swiftshader]
+    with pytest.raises(kp.NotFoundError, match="lavapipe"):
+        kp.manager("lavapipe")
+    del os.environ["KOMPUTE_PY_VISIBLE_DEVICES"]
+    managers[1].destroy()
+    again = kp.manager(1)
+    assert again is not managers[1] and again.is_init() and kp.manager(1) is again
+    kp.manager(0).destroy()
+    again.destroy()
+    assert kp.alive() == 0
+
+
+def test_the_managers_of_the_process():
+    run_child(check_shared, driver=TWO)
+
+
 def check_visible():
     first, second = names()
     lavapipe, swiftshader = both()

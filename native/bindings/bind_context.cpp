@@ -213,6 +213,7 @@ void bind_context(py::module_& m) {
                  const py::gil_scoped_release unlocked;
                  c.device().wait_idle();
              })
+        .def("is_acting", [](const Context& c) { return c.device().is_acting(); })
         .def("drain_messages",
              [](const Context& c) {
                  py::list result;

@@ -128,6 +128,8 @@ public:
 
     // Validation messages about this device, and our own of that kind.
     [[nodiscard]] Mailbox& messages() noexcept { return *mailbox_; }
+    // Whether this thread called this device last, as far as is known.
+    [[nodiscard]] bool is_acting() const noexcept { return watched_ == 0 || acting_device == watched_; }
     void report(Message message) { mailbox_->append(std::move(message)); }
 
     // Sentences for the log: extensions that are missing, fall-backs taken.

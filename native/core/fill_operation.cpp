@@ -133,13 +133,15 @@ private:
 OperationPtr make_fill(std::vector<Filling> fillings) {
     if (fillings.empty()) throw Error(ErrorKind::invalid_argument, "OpFill needs at least one tensor");
     const std::shared_ptr<Device> device = fillings.front().range.resource->shared_device();
-    std::vector<Filling> distinct;
-    for (auto& filling : fillings) {
-        const ResourceRange& range = filling.range;
+    for (const auto& [range, pattern] : fillings)
         if (&range.resource->device() != device.get())
             throw Error(ErrorKind::invalid_argument, "OpFill got objects of different Managers: the " +
                                                          range.label() + " belongs to another one than the " +
-                                                         fillings.front().range.label());
+                                                         fillings.front().range.label() +
+                                                         ". Copy one of them over with .to(mgr)");
+    std::vector<Filling> distinct;
+    for (auto& filling : fillings) {
+        const ResourceRange& range = filling.range;
         range.resource->require_init("record");
         if (!dynamic_cast<const Buffer*>(range.resource.get()))
             throw Error(ErrorKind::argument_type, "OpFill fills tensors, not the " + range.label());

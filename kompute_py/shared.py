@@ -1,0 +1,72 @@
+"""The process's Managers: one for each device, made on first use, for code that has none handed to it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .devices import list_devices, selection, visible_list
+from .errors import NotFoundError
+from .manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from .devices import DeviceInfo
+
+_lock = threading.RLock()
+_default: Manager | None = None
+# By what a device is, which stays when the list of visible devices changes.
+_by_device: dict[tuple[str, str], Manager] = {}
+
+
+def manager(
+    device: int | str | UUID | DeviceInfo | Iterable[int | str | UUID | DeviceInfo] | None = None,
+) -> Manager:
+    """The process's Manager of a device, made on first use; a new one where it was destroyed.
+
+    `device` is what ``kp.Manager(device)`` takes; without, the default Manager, on the best device or what the environment
+    prefers. Whatever names the same device gives the same Manager. Raises what `kp.Manager` raises.
+    """
+    global _default
+    with _lock:
+        if device is None:
+            if _default is None or not _default.is_init():
+                _default = _of(Manager)
+            return _default
+        index, preferences = selection(device)
+        choice = _native.select_device(index, preferences, visible_list())
+        if choice["index"] is None:
+            raise NotFoundError(choice["error"])
+        info = next(each for each in list_devices() if each["index"] == choice["index"])
+        found = _by_device.get(_key(info))
+        if found is not None and found.is_init():
+            return found
+        return _of(lambda: Manager(info))
+
+
+def _of(make: Any) -> Manager:
+    made: Manager = make()
+    known = _by_device.setdefault(_key(made.get_device_properties()), made)
+    if known is made or not known.is_init():
+        _by_device[_key(made.get_device_properties())] = made
+        return made
+    made.destroy()
+    return known
+
+
+def _key(info: DeviceInfo) -> tuple[str, str]:
+    # Two drivers of one device give it the same UUID.
+    return info["uuid"], info["driver_uuid"]
+
+
+def forget(gone: Manager) -> None:
+    """What is destroyed must not stay alive for this."""
+    global _default
+    with _lock:
+        if _default is gone:
+            _default = None
+        for key in [key for key, known in _by_device.items() if known is gone]:
+            del _by_device[key]
