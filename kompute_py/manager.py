@@ -33,8 +33,8 @@ from .options import (
     PREFIX,
     ConfigReport,
     Setting,
+    options_of,
     preferred_devices,
-    resolve_options,
     settings,
     string_tuple,
     to_prefix,
@@ -116,7 +116,7 @@ class Manager:
     ) -> None:
         prefix = to_prefix(env_prefix)
         report = settings({"validation": validation, "strict": strict, **options}, prefix)
-        resolved = resolve_options(report)
+        resolved = options_of(report)
         index, preferences = selection(device, prefix)
         native = _native.Context(
             index=index,

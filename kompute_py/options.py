@@ -235,7 +235,12 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
     return ConfigReport(found)
 
 
-def resolve_options(report: ConfigReport) -> Options:
+def resolve_options(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Options:
+    """The values alone, from the keywords and the environment. Raises what `settings` raises."""
+    return options_of(settings(keywords, prefix))
+
+
+def options_of(report: ConfigReport) -> Options:
     """The values alone."""
     return Options(**{each.name: each.value for each in report})
 

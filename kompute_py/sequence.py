@@ -112,7 +112,7 @@ class Sequence:
             if isinstance(op, type):
                 _require_operation(op)
             # A copy between Managers is none that one stream can hold.
-            if type(op._native) is not PeerCopies or isinstance(self._native, SplitStream):
+            if type(getattr(op, "_native", None)) is not PeerCopies or isinstance(self._native, SplitStream):
                 raise
             self._split()
             return self.record(op, *more)

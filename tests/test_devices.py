@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import uuid
 
@@ -76,6 +77,9 @@ def check_preferences():
         "is a CPU, not 'discrete'",
     ):
         assert part in text, text
+    for empty in ([], [""], " "):
+        with pytest.raises(kp.InvalidArgumentError, match="empty"):
+            kp.Manager(empty)
     os.environ["KOMPUTE_PY_DEVICE"] = "nvidia,amd,swiftshader"
     assert taken(None) == swiftshader
     assert taken(lavapipe) == lavapipe
@@ -106,6 +110,8 @@ def check_shared():
     assert again is not managers[1] and again.is_init() and kp.manager(1) is again
     kp.manager(0).destroy()
     again.destroy()
+    del first, managers, again
+    gc.collect()
     assert kp.alive() == 0
 
 

@@ -54,7 +54,7 @@ def test_unknown_devices(device):
         kp.Manager(device)
 
 
-@pytest.mark.parametrize("device", [1.5, True, [], object()])
+@pytest.mark.parametrize("device", [1.5, True, [1.5], [[0]], {}, b"0", object()])
 def test_devices_of_wrong_types(device):
     with pytest.raises(kp.ArgumentTypeError, match="device"):
         kp.Manager(device)
