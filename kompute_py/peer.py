@@ -48,11 +48,18 @@ class PeerCopies:
         try:
             for copy in copies:
                 copy.submit()
-        finally:
-            for manager in self.managers:
-                if manager._watch is not None:
-                    manager._watch(False)
+        except BaseException:
+            _report(self.managers, can_raise=False)
+            raise
+        _report(self.managers)
         return Fence(_native.Fence.join([copy.fence() for copy in copies]), tuple(self.managers))
+
+
+def _report(managers: Seq[Manager], can_raise: bool = True) -> None:
+    """Logs the messages about the devices of `managers`; raises those of strict ones."""
+    for manager in managers:
+        if manager._watch is not None:
+            manager._watch(can_raise)
 
 
 class SplitStream:
@@ -142,13 +149,11 @@ class SplitStream:
             for part in self._parts:
                 part.submit()
             self._due = True
-        except Exception:
-            self._give_up()
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._give_up()
+            _report(self._peers, can_raise=False)
             raise
-        finally:
-            for manager in self._peers:
-                if manager is not self._manager and manager._watch is not None:
-                    manager._watch(False)
 
     def _give_up(self) -> None:
         # A sequence whose evaluation failed is not running: what was submitted ends first.
@@ -164,6 +169,7 @@ class SplitStream:
         if not all(self._wait_part(part, end) for part in self._parts):
             return False
         self._due = False
+        _report(self._peers)
         return True
 
     @staticmethod

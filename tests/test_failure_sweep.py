@@ -184,6 +184,18 @@ def drop_without_destroying():
     assert t.data()[1] == 1
 
 
+def copy_between_managers():
+    with kp.Manager(force_staging=True) as here, kp.Manager(force_staging=True) as there:
+        a = here.tensor(DATA)
+        a.write(DATA)
+        b, host = a.to(there), there.zeros(1000, memory_type="host")
+        seq = here.sequence().record(kp.OpCopy([a, b, host])).record(kp.OpFill([a], 2)).eval()
+        assert b.read().tolist() == DATA.tolist() == host.data().tolist()
+        seq.eval()
+        b.copy_to(a).wait()
+        assert set(a.read().tolist()) == {2.0} and not seq.is_running()
+
+
 def keep_pipelines_on_disk():
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2):
@@ -246,6 +258,7 @@ FLOWS = (
     take_timestamps,
     destroy_in_the_middle,
     drop_without_destroying,
+    copy_between_managers,
     keep_pipelines_on_disk,
     save_and_load_parameters,
     reload_a_kernel,
