@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .algorithm import made_by, to_groups
+from .algorithm import made_by
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .fence import Fence
@@ -30,7 +30,7 @@ from .kernel_calls import (
     several,
     upload,
 )
-from .kernel_grid import default_grid, local_size_of
+from .kernel_grid import counts_of, default_grid, local_size_of
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .kernel_text import describe
 from .memory import Memory
@@ -353,21 +353,14 @@ class Kernel:
                 f"{self.name}: give grid (invocations) or groups (workgroups), not both"
             )
         if groups is not None:
-            given = to_groups(groups, f"{self.name}: groups")
-            if given[0] == 0:
-                raise InvalidArgumentError(f"{self.name}: groups is {groups!r}; at least 1 workgroup runs")
-            count = (given[0], given[1] or 1, given[2] or 1)
+            count = counts_of(groups, f"{self.name}: groups", "workgroups")
             self._manager._check_groups(count, f"{self.name}: groups {groups!r}")
             return None, count
         if grid is None:
             x, y, z = default_grid(self.name, self._signature, bound)
+            extent = (x, max(y, 1), max(z, 1))
         else:
-            x, y, z = to_groups(grid, f"{self.name}: grid")
-            if x == 0:
-                raise InvalidArgumentError(
-                    f"{self.name}: grid is {grid!r}; it counts invocations, at least 1"
-                )
-        extent = (x, max(y, 1), max(z, 1))
+            extent = counts_of(grid, f"{self.name}: grid", "invocations")
         return extent, self._groups_of(extent, self._local_size)
 
     def _groups_of(

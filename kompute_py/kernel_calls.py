@@ -172,7 +172,15 @@ def check_argument(kernel: str, manager: Manager, parameter: Parameter, memory: 
             f"{what} is a {parameter.kind} ({parameter.type}); {memory._describe()} is none: give "
             f"{made_by(parameter.kind)}"
         )
-    if parameter.is_image or is_sampler:
+    if parameter.image is not None:
+        declared = parameter.image["format"]
+        if parameter.kind == "storage image" and declared and memory._format.name != declared:
+            raise InvalidArgumentError(
+                f"{what} ({parameter.type}) is declared layout({declared}); {memory._describe()} has the format "
+                f"{memory._format.name}: make it with format={declared!r}, or leave the format out of the shader"
+            )
+        return
+    if is_sampler:
         return
     dtype = memory._dtype
     raw = parameter.is_record and dtype.itemsize == 1

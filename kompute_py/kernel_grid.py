@@ -5,9 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .arrays import as_indices
 from .constants import Specialization
 from .errors import InvalidArgumentError
 from .signature import MISSING, Signature
+
+
+def counts_of(given: Any, what: str, counted: str) -> tuple[int, int, int]:
+    """Up to three counts of what is `counted`, as three: what is left out is 1.
+
+    Raises InvalidArgumentError for a count below 1, ArgumentTypeError for what is no int. `what` names them in errors.
+    """
+    counts = as_indices(given, what)
+    if not 1 <= len(counts) <= 3:
+        raise InvalidArgumentError(f"{what} has {len(counts)} numbers; give up to three: (x, y, z)")
+    if min(counts) < 1:
+        raise InvalidArgumentError(f"{what} is {given!r}; it counts {counted}, at least 1 on each axis")
+    x, y, z = (*counts, 1, 1)[:3]
+    return x, y, z
 
 
 def default_grid(kernel: str, signature: Signature, bound: tuple[Any, ...]) -> tuple[int, int, int]:

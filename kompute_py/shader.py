@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -152,6 +153,11 @@ def _compile(
     directories = [os.fsencode(directory) for directory in include_dirs]
 
     path = _path_of(source)
+    graphics = _stage_of(str(source if path is None else path))
+    if graphics is not None:
+        raise InvalidArgumentError(
+            f"{os.fspath(source)!r} is a {graphics} shader by its name; kompute_py runs compute shaders (.comp)"
+        )
     if path is None:
         text, name, files, sought = _encoded("the source", str(source)), b"<source>", [], []
     else:
@@ -187,6 +193,12 @@ def _compile(
         compiled = _cached(request) if cache else _run(request)[0]
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
+        if _GRAPHICS.search(text):
+            # The compiler complains about each line that only a graphics shader can have; this says what they have in common.
+            error.args = (
+                f"{error}\nIt looks like a graphics shader; kompute_py runs compute shaders: a main() with "
+                "layout(local_size_x = N) in (GLSL), or [numthreads(N, 1, 1)] (HLSL)",
+            )
         raise
     for file, line, column, _, message, _ in compiled.warnings:
         place = ":".join(str(part) for part in (file, line, column) if part)
@@ -293,6 +305,26 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
                 f"register_bases[{letter!r}] is {base}; give 0 to {_MAX_REGISTER_BASE}"
             )
     return dict(bases)
+
+
+# What only the stages of a graphics pipeline have: built-in variables, and inputs and outputs by location.
+_GRAPHICS = re.compile(
+    rb"\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
+    rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b",
+    re.IGNORECASE,
+)
+_STAGES = {
+    ".vert": "vertex", ".frag": "fragment", ".geom": "geometry", ".tesc": "tessellation control",
+    ".tese": "tessellation evaluation", ".mesh": "mesh", ".task": "task", ".rgen": "ray generation", ".rchit": "closest hit",
+    ".rahit": "any hit", ".rmiss": "miss", ".rint": "intersection", ".rcall": "callable",
+}  # fmt: skip
+
+
+def _stage_of(text: str) -> str | None:
+    """The stage that a file's suffix stands for, where it is not that of compute shaders; None for source text."""
+    if len(text) > 4096 or "\n" in text:
+        return None
+    return _STAGES.get(os.path.splitext(text)[1].lower())
 
 
 def _path_of(source: object) -> Path | None:

@@ -53,8 +53,10 @@ class ShaderModule:
     ) -> None:
         for option in options:
             if option not in COMPILE_OPTIONS:
+                from .signature import nearest
+
                 raise ArgumentTypeError(
-                    f"A shader has no option {option!r}; the options are name, {', '.join(COMPILE_OPTIONS)}"
+                    f"A shader has no option {option!r}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
                 )
         self.files: tuple[str, ...] = ()
         """The files that it was made from: the source's own and all that it includes."""

@@ -234,3 +234,33 @@ def test_caches_that_are_off(capsys):
     assert main(["cache"]) == 0
     text = capsys.readouterr().out
     assert "shaders: off" in text and "pipelines: off" in text
+
+
+# -- colour ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
+@pytest.mark.parametrize(
+    ("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_compile_errors_in_a_terminal(folder, variables, colored):
+    import pty
+
+    (folder / "value.glsl").write_text("float f() { return missing; }\n")
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    ours, theirs = pty.openpty()
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "kompute_py", "compile", "blur.comp"],
+        stderr=theirs, stdout=theirs, env=environment | {"TERM": "xterm"} | variables,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:
+        pass  # Linux's way of saying that the other end is closed
+    os.close(ours)
+    assert ran.wait(100) == 1
+    assert b"value.glsl:1:20: " in shown and (b"\x1b[1;31merror: \x1b[0m" in shown) is colored
+    assert (b"\x1b[" in shown) is colored

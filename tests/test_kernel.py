@@ -659,3 +659,59 @@ def test_specialize_names_the_kernel(mgr):
         kp.InvalidArgumentError, match=r"^special: There is no specialization constant 'tile'"
     ):
         mgr.kernel(SPECIAL, name="special").specialize(tile=3)
+
+
+@pytest.mark.parametrize("zero", [{"grid": (4, 0)}, {"grid": (4, 1, 0)}, {"groups": (1, 0, 1)}, {"grid": ()}])
+def test_no_axis_runs_zero(mgr, zero):
+    kernel = mgr.kernel(
+        "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }\n"
+    )
+    with pytest.raises(kp.InvalidArgumentError, match=r"main: gr(id|oups)"):
+        kernel(mgr.zeros(4), **zero)
+
+
+def test_an_image_has_the_format_that_the_shader_declares(mgr):
+    source = """
+layout(local_size_x = 1) in;
+layout(binding = 0, rgba8) uniform image2D picture;
+void main() { imageStore(picture, ivec2(0), vec4(1)); }
+"""
+    kernel = mgr.kernel(source, name="draw")
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"draw: 'picture' .*layout\(rgba8\).*rgba32f.*format='rgba8'"
+    ):
+        kernel(mgr.image(np.zeros((2, 2, 4), np.float32)))
+    kernel(mgr.image(np.zeros((2, 2, 4), np.uint8), format="rgba8"))
+
+
+def test_unknown_constants_name_the_kernel_and_what_is_near(mgr):
+    source = """
+layout(local_size_x = 1) in;
+layout(constant_id = 0) const int TILE = 1;
+layout(constant_id = 1) const int X = 1;
+layout(binding = 0) buffer A { int a[]; };
+void main() { a[0] = TILE; a[1] = X; }
+"""
+    kernel = mgr.kernel(source, name="tiled")
+    with pytest.raises(kp.InvalidArgumentError, match=r"tiled: .*'TILES', did you mean 'TILE'\?"):
+        kernel.specialize(TILES=2)
+    assert kernel.specialize(**{"0": 7}).local_size == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#version 450\nlayout(location = 0) in vec3 p;\nvoid main() { gl_Position = vec4(p, 1); }",
+        "#version 450\nlayout(location = 0) out vec4 c;\nvoid main() { c = vec4(gl_FragCoord.xy, 0, 1); }",
+    ],
+)
+def test_a_graphics_shader_is_called_one(mgr, source, tmp_path):
+    with pytest.raises(
+        kp.ShaderCompileError, match="looks like a graphics shader; kompute_py runs compute shaders"
+    ):
+        mgr.kernel(source)
+    path = tmp_path / "view.frag"
+    path.write_text(source)
+    for given in (path, str(path)):
+        with pytest.raises(kp.InvalidArgumentError, match=r"view.frag' is a fragment shader by its name"):
+            mgr.kernel(given)

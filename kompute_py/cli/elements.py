@@ -50,6 +50,8 @@ def buffer_element(parameter: Parameter, wanted: str | None) -> Element:
         if made != np.dtype(np.uint32):
             raise InvalidArgumentError(f"{what}: {PACKED} pixels are packed into uint elements")
         return Element(np.dtype(np.uint32), packed=True)
+    if sole is None and wanted is None and parameter.dtype is not None:
+        return Element(parameter.dtype)  # several members, of one kind of scalars
     if made is None or (made.names is not None and sole is None and wanted is not None):
         if wanted is None:
             raise InvalidArgumentError(
