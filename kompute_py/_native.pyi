@@ -65,6 +65,8 @@ class Context:
     passed_over: list[tuple[int, str, str]]
     enabled_extensions: list[str]
     enabled_features: list[str]
+    foreign: bool
+    """Whether it is a parent process's, before a fork()."""
     waits: str
     """How short waits are done: "spin", "block" or "measuring"."""
     def take_notes(self) -> list[str]:

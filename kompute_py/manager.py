@@ -641,7 +641,7 @@ def alive(detail: bool) -> int | dict[str, int]: ...
 def alive(detail: bool = False) -> int | dict[str, int]:
     """How many native objects are alive in the process; with `detail`, a dict of the counts by kind.
 
-    Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's recording).
+    Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's recording), "semaphore".
     """
     counts = _native.alive()
     return dict(counts) if detail else sum(counts.values())

@@ -416,6 +416,11 @@ def _submitted(operation: Any, manager: Manager) -> Fence:
 
 
 def _by_manager(manager: Manager) -> str:
+    if manager._native.foreign:
+        return (
+            ", for this process: it belongs to the parent process, whose device no other one can use "
+            "(make a new Manager here)"
+        )
     return "" if manager.is_init() else " with its Manager"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -146,8 +147,13 @@ def future(fence: Fence) -> concurrent.futures.Future[Fence]:
 
     def go_on() -> None:
         if managers and not result.cancelled():
-            service = _service(managers.pop(0))
-            number = service.watch(fence._native, go_on)
+            try:
+                service = _service(managers.pop(0))
+                number = service.watch(fence._native, go_on)
+            except Exception as error:
+                if result.set_running_or_notify_cancel():
+                    result.set_exception(error)
+                return
             result.add_done_callback(lambda done: service.forget(number) if done.cancelled() else None)
         elif result.set_running_or_notify_cancel():
             try:
@@ -157,6 +163,18 @@ def future(fence: Fence) -> concurrent.futures.Future[Fence]:
 
     go_on()
     return result
+
+
+def _forget() -> None:
+    # In a child process after fork(): the threads are the parent's.
+    global _lock
+    _lock = threading.Lock()
+    _services.clear()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 @atexit.register

@@ -312,3 +312,29 @@ def check_undeclared_work_is_ordered():
 @pytest.mark.own_driver
 def test_undeclared_work_is_ordered_with_other_queues():
     run_child(check_undeclared_work_is_ordered, driver="null", config="gpu_us=100000")
+
+
+def test_a_second_thread_is_refused_while_the_first_records(mgr):
+    """A sequence belongs to one thread at a time; the other one is told, and the first is not disturbed."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Waits(kp.OpBase):
+        reads, writes = (), ()
+
+        def record(self, cmd):
+            inside.set()
+            assert go_on.wait(30)
+
+    t = mgr.zeros(4)
+    seq = mgr.sequence().record(Waits(), kp.OpFill([t], 3))
+    first = threading.Thread(target=seq.eval)
+    first.start()
+    assert inside.wait(30)
+    for call in (seq.clear, seq.rerecord, seq.eval, seq.eval_async, lambda: mgr.submit([seq])):
+        with pytest.raises(kp.FailedPreconditionError, match="another thread"):
+            call()
+    with pytest.raises(kp.FailedPreconditionError, match="another thread"):
+        seq.record(kp.OpFill([t], 4))
+    go_on.set()
+    first.join()
+    assert t.read().tolist() == [3] * 4

@@ -192,6 +192,7 @@ void bind_context(py::module_& m) {
                                                               std::to_string(all.size()) + " queue(s)");
                  return handle_value(all[i].queue->handle());
              })
+        .def_property_readonly("foreign", [](const Context& c) { return c.device().foreign(); })
         .def("is_init", [](const Context& c) { return c.device().is_open(); })
         .def("destroy",
              [](const Context& c) {

@@ -5,7 +5,10 @@ namespace kp {
 
 void bind_waiter(py::module_& m) {
     py::class_<Waiter, std::shared_ptr<Waiter>>(m, "Waiter")
-        .def(py::init([](const Context& context) { return std::make_shared<Waiter>(context.shared()); }))
+        .def(py::init([](const Context& context) {
+            context.device().require_own();
+            return std::make_shared<Waiter>(context.shared());
+        }))
         .def("watch", &Waiter::watch, py::arg("fence"))
         .def("forget", &Waiter::forget, py::arg("number"))
         .def(

@@ -1,6 +1,7 @@
 #include "device.hpp"
 
 #include "error.hpp"
+#include "fork.hpp"
 #include "pipeline_store.hpp"
 #include "resource.hpp"
 #include "sampler.hpp"
@@ -50,6 +51,7 @@ std::shared_ptr<Device> Device::create(DeviceOptions options) {
     device->waits_ = std::make_unique<WaitChoice>(options.wait);
     device->physical_ = std::move(list.devices[*device->selection_.position]);
     device->create_device(options);
+    enlist_for_fork(*device);
     return device;
 }
 
@@ -169,6 +171,7 @@ void Device::create_device(const DeviceOptions& options) {
 }
 
 Device::~Device() {
+    delist_for_fork(*this);
     if (handle_ == VK_NULL_HANDLE) return;
     // Every object is gone, so what still runs is what the retire list holds.
     if (!lost()) table_.vkDeviceWaitIdle(handle_);
@@ -183,7 +186,19 @@ Device::~Device() {
     alive_count(ObjectKind::context).fetch_sub(1, std::memory_order_relaxed);
 }
 
+void Device::require_own() const {
+    if (foreign())
+        throw Error(
+            ErrorKind::failed_precondition,
+            "The device belongs to the parent process, and this one cannot use it. Make a new Manager "
+            "in this process");
+}
+
 void Device::require_open(const char* action) const {
+    if (foreign())
+        throw Error(ErrorKind::failed_precondition,
+                    std::string("Cannot ") + action +
+                        ": the Manager belongs to the parent process. Make a new Manager in this process");
     if (!is_open())
         throw Error(ErrorKind::failed_precondition,
                     std::string("Cannot ") + action + ": the Manager was destroyed. Make a new Manager");
@@ -200,6 +215,7 @@ std::string Device::lost_work() const {
 }
 
 bool Device::busy() {
+    if (foreign()) return false;
     if (lost()) return false;
     return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
         try {

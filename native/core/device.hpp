@@ -105,6 +105,10 @@ public:
         create.pQueueFamilyIndices = families_.size() > 1 ? families_.data() : nullptr;
     }
 
+    // Whether it is a parent process's (see fork.hpp).
+    [[nodiscard]] bool foreign() const noexcept { return foreign_.load(std::memory_order_relaxed); }
+    // Throws where it is.
+    void require_own() const;
     [[nodiscard]] bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
     void require_open(const char* action) const;
     // Waits for the device's work, destroys every object made from it. The VkDevice and host copies live until the last
@@ -156,6 +160,8 @@ public:
     void forget(Object& object) noexcept;
 
 private:
+    friend struct ForkHandlers;
+
     Device() = default;
     void create_device(const DeviceOptions& options);
     // Waits for all that was submitted, whatever the driver answers.
@@ -201,6 +207,7 @@ private:
     std::vector<std::string> notes_;
     std::vector<std::string> noted_;
     std::atomic<bool> closed_{false};
+    std::atomic<bool> foreign_{false};
     std::atomic<bool> lost_{false};
     mutable std::mutex lost_mutex_;
     std::string lost_work_;

@@ -114,10 +114,19 @@ LoaderInfo loader_info() {
     return info;
 }
 
+namespace {
+
+std::mutex instances_mutex;
+std::vector<std::weak_ptr<Instance>> instances;
+
+}  // namespace
+
+void Instance::before_fork() { instances_mutex.lock(); }
+void Instance::after_fork() { instances_mutex.unlock(); }
+void Instance::forget_all() { instances.clear(); }
+
 std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
-    static std::mutex mutex;
-    static std::vector<std::weak_ptr<Instance>> instances;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(instances_mutex);
     std::erase_if(instances, [](const auto& weak) { return weak.expired(); });
     for (const auto& weak : instances) {
         auto instance = weak.lock();

@@ -35,6 +35,11 @@ public:
     // with what to install when there is no loader, no driver or no such layer.
     [[nodiscard]] static std::shared_ptr<Instance> get(const InstanceRequest& request);
 
+    // Around fork(): the list of instances is whole in the child, which then forgets it.
+    static void before_fork();
+    static void after_fork();
+    static void forget_all();
+
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
     ~Instance();

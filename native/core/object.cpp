@@ -50,7 +50,10 @@ std::string Object::label() const {
 
 void Object::require_init(const char* action) const {
     if (is_init()) return;
-    const std::string why = device_->is_open() ? "it was destroyed" : "its Manager was destroyed";
+    const std::string why = device_->foreign()
+                                ? "it belongs to the parent process, whose device this one cannot use"
+                            : device_->is_open() ? "it was destroyed"
+                                                 : "its Manager was destroyed";
     throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
                                                     (name_.empty() ? detail() : "") + ": " + why +
                                                     ". Make a new one");

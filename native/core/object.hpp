@@ -74,6 +74,7 @@ private:
     friend class StreamPlan;
     friend class Device;
     friend class Gate;
+    friend struct ForkHandlers;
 
     struct User {
         Stream* stream = nullptr;

@@ -40,6 +40,18 @@ Stream::~Stream() {
     if (own_.timeline) device().give_timeline(own_);
 }
 
+void Stream::refuse_second_thread() const {
+    throw Error(
+        ErrorKind::failed_precondition,
+        building_.load(std::memory_order_relaxed)
+            ? "The " + label() +
+                  " is recording: neither an operation in it nor another thread can change or "
+                  "evaluate it meanwhile"
+            : "The " + label() +
+                  " is being changed or evaluated by another thread. Use a sequence in one thread at a "
+                  "time, or one for each");
+}
+
 void Stream::require_idle(const char* action) const {
     require_init(action);
     if (building_.load(std::memory_order_relaxed))
@@ -51,6 +63,7 @@ void Stream::require_idle(const char* action) const {
 }
 
 void Stream::record(OperationPtr operation) {
+    const Driving driving(*this);
     require_idle("record into");
     if (&operation->device() != &device())
         throw Error(ErrorKind::invalid_argument,
@@ -71,6 +84,7 @@ void Stream::record(OperationPtr operation) {
 }
 
 void Stream::clear() {
+    const Driving driving(*this);
     require_idle("clear");
     drop_operations();
     recording_ = false;
@@ -88,6 +102,7 @@ void Stream::drop_operations() {
 }
 
 void Stream::rerecord() {
+    const Driving driving(*this);
     require_idle("re-record");
     recording_ = true;
     built_ = false;

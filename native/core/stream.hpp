@@ -3,7 +3,7 @@
 // The list is turned into a command buffer at the first submission after a change. From then on eval() is: is the recording
 // still ready, patch the timeline value, vkQueueSubmit, wait. No allocation, no loop over resources.
 //
-// One thread at a time drives a stream. Other threads may destroy objects that it uses at any moment: they take the graph
+// One thread at a time drives a stream; a second one in record, clear, rerecord or a submission is refused. Other threads may destroy objects that it uses at any moment: they take the graph
 // mutex, mark the stream stale, and wait out a submission that is just being made, so that they know its last value.
 #pragma once
 
@@ -24,6 +24,21 @@ namespace kp {
 
 class Stream final : public Object {
 public:
+    // Held by the thread that changes or submits a stream. Throws where another one does.
+    class Driving {
+    public:
+        explicit Driving(Stream& stream) : stream_(stream) {
+            if (stream_.driven_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+                stream_.refuse_second_thread();
+        }
+        Driving(const Driving&) = delete;
+        Driving& operator=(const Driving&) = delete;
+        ~Driving() { stream_.driven_.store(false, std::memory_order_release); }
+
+    private:
+        Stream& stream_;
+    };
+
     // `timestamps`: most operations that can be timed; 0: none; -1: as many as are recorded.
     Stream(std::shared_ptr<Device> device, uint32_t queue_index, int64_t timestamps);
     ~Stream() override;
@@ -90,7 +105,11 @@ private:
     void record_commands();
     void write_barrier(const Barrier& barrier) const;
     void prepare_timestamps();
+    [[noreturn]] void refuse_second_thread() const;
     class Submitting;
+    bool submit_driven();
+    static void submit_driven(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                              const SubmitOrder& order);
     // Makes the recording ready for submission; false where there is none.
     [[nodiscard]] bool make_ready();
     void require_not_running() const;
@@ -121,6 +140,7 @@ private:
     std::atomic<bool> stale_{
         false};  // an object of the built recording was destroyed, or an operation changed
     std::atomic<uint32_t> held_back_{0};   // mappings of what the built recording uses
+    std::atomic<bool> driven_{false};      // a thread is changing or submitting it
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
     // build() works on the operations and the command buffer, and may run code that is not ours. What would pull them from

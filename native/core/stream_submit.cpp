@@ -89,10 +89,15 @@ void Stream::note_submitted(uint64_t last) noexcept {
 }
 
 bool Stream::submit() {
+    const Driving driving(*this);
+    return submit_driven();
+}
+
+bool Stream::submit_driven() {
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
         if (!make_ready()) return false;
         if (device().gate().holds()) [[unlikely]] {
-            submit_together(device(), *queue_, {this}, {});
+            submit_driven(device(), *queue_, {this}, {});
             return true;
         }
         const bool ordered = has_rivals_.load(std::memory_order_acquire) || has_waits_;
@@ -103,7 +108,7 @@ bool Stream::submit() {
                 const std::vector<Point> points = ends_on_other_queues();
                 if (!promised(points)) {
                     order.unlock();
-                    submit_together(device(), *queue_, {this}, {});
+                    submit_driven(device(), *queue_, {this}, {});
                     return true;
                 }
                 submission_.clear_waits();
@@ -144,6 +149,13 @@ void Stream::submit_together(Device& device, Queue& queue, const std::vector<Str
                 ErrorKind::invalid_argument,
                 "The " + streams[i]->label() +
                     " is given twice: one submission runs it once. Record its operations in a second one");
+    std::deque<Driving> driving;
+    for (Stream* stream : streams) driving.emplace_back(*stream);
+    submit_driven(device, queue, streams, order);
+}
+
+void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                           const SubmitOrder& order) {
     Gate& gate = device.gate();
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
         std::vector<Stream*> ready;

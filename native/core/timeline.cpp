@@ -88,6 +88,7 @@ bool Timeline::failed(uint64_t value) const noexcept {
 }
 
 uint64_t Timeline::query() {
+    device_.require_own();
     const auto used = use();
     if (semaphore_ == VK_NULL_HANDLE) return completed_.load(std::memory_order_acquire);
     uint64_t now = 0;
@@ -122,6 +123,7 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
         require_sound(value);
         return false;
     }
+    device_.require_own();
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     const bool spins = device_.waits().next();
@@ -160,6 +162,7 @@ bool Timeline::passed(uint64_t value) noexcept {
 }
 
 void Timeline::raise(uint64_t value) {
+    device_.require_own();
     const auto used = use();
     if (semaphore_ == VK_NULL_HANDLE) require_sound(value);
     VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};

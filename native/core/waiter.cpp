@@ -26,6 +26,7 @@ bool Waiter::settle_down(uint64_t number, Watched& watched) {
 }
 
 uint64_t Waiter::watch(std::shared_ptr<Fence> fence) {
+    device_->require_own();
     const std::lock_guard lock(mutex_);
     const uint64_t number = next_++;
     Watched& watched = watched_[number];
