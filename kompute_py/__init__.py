@@ -195,6 +195,20 @@ _LATER = {
 _module_of = {name: module for module, names in _LATER.items() for name in names}
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl`` and ``%kp``; each takes ``--help``."""
+    from .notebook.magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext kompute_py``."""
+    from .notebook.magics import unload
+
+    unload(shell)
+
+
 def __dir__() -> list[str]:
     # What users use: completion would otherwise offer the modules, and with them what only looks like Kompute's names.
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

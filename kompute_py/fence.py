@@ -111,6 +111,12 @@ class Fence:
             state = f"failed: {error}"
         return f"<kp.Fence {state}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: whether the work is done."""
+        from .notebook.cards import fence_card
+
+        return fence_card(self)
+
 
 def to_seconds(timeout: Any) -> float:
     """`timeout` in seconds for the core: negative for none. Raises what is wrong with it."""

@@ -575,3 +575,9 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kp.Kernel {self._signature.text(self.name)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the signature."""
+        from .notebook.cards import kernel_card
+
+        return kernel_card(self)

@@ -568,6 +568,12 @@ class Manager:
         if native is not None:
             native.abandon()
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the device."""
+        from .notebook.cards import manager_card
+
+        return manager_card(self)
+
     def __reduce_ex__(self, protocol: object) -> Any:
         """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
         raise not_copyable(self, "make a new kp.Manager where it is needed, in each process")

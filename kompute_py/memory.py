@@ -379,6 +379,12 @@ class Memory:
             first = f"{first[:-1]}, ...]"
         return f"{text} {first}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, with numbers and a picture of the host copy; nothing is read from the device."""
+        from .notebook.cards import memory_card
+
+        return memory_card(self)
+
     def __reduce_ex__(self, protocol: object) -> Any:
         """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
         raise not_copyable(

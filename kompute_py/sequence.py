@@ -383,6 +383,21 @@ class Sequence:
     def name(self, value: str) -> None:
         self._native.name = as_name(value)
 
+    def mermaid(self) -> str:
+        """The operations and the barriers that order them, as a flowchart in Mermaid's language.
+
+        Barriers are known once the recording was evaluated. Builds and submits nothing.
+        """
+        from .notebook.graph import graph_of, mermaid
+
+        return mermaid(graph_of(self))
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """For notebooks: the operations and what orders them."""
+        from .notebook.cards import sequence_bundle
+
+        return sequence_bundle(self)
+
     def __reduce_ex__(self, protocol: object) -> Any:
         """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
         raise not_copyable(self, "record the operations into a new mgr.sequence()")
