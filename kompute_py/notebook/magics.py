@@ -12,7 +12,8 @@ from IPython.display import display
 
 from ..compile_report import colored
 from ..errors import KomputeError, ShaderCompileError
-from ..manager import Manager, manager
+from ..manager import Manager
+from ..shared import manager
 
 
 class CellCompileError(ShaderCompileError):
