@@ -328,19 +328,20 @@ def _stage_of(text: str) -> str | None:
 
 
 def _path_of(source: object) -> Path | None:
-    # pathlib is a tenth of what importing the package costs, and most programs never name a file.
-    from pathlib import Path
-
-    if isinstance(source, os.PathLike):
-        return Path(os.fsdecode(source))
-    if not isinstance(source, str):
+    if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(
             f"A shader's source is a str or a path, not {type(source).__name__}"
             + ("; bytes of SPIR-V need no compiling" if isinstance(source, bytes | bytearray) else "")
         )
-    if "\n" in source or "\r" in source or not source.lower().endswith(tuple(_SUFFIXES)):
+    if isinstance(source, str) and (
+        "\n" in source or "\r" in source or not source.lower().endswith(tuple(_SUFFIXES))
+    ):
         return None
-    return Path(source)
+    # pathlib is a tenth of what importing the package costs, and most programs never name a file: source text that is found
+    # on disk would wait ten times as long for it as for the rest.
+    from pathlib import Path
+
+    return Path(os.fsdecode(source))
 
 
 def _read(path: Path) -> bytes:

@@ -97,6 +97,23 @@ def test_another_process_compiles_nothing_and_takes_less_than_a_millisecond(fold
     assert fresh == []
 
 
+def test_the_first_hit_of_a_plain_script_imports_nothing(folder):
+    # In a process with none of the tests' modules: these have imported whatever could be missed.
+    source = shader("data[0] = 3.5;")
+    kp.compile(source)
+    script = (
+        "import sys, kompute_py as kp; before = set(sys.modules); kp.compile(sys.argv[1]);"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    where = os.path.dirname(os.path.dirname(kp.__file__))
+    path = os.pathsep.join([where, *filter(None, [os.environ.get("PYTHONPATH")])])
+    ran = subprocess.run(
+        [sys.executable, "-c", script, source],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=100,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")
+
+
 def test_everything_that_decides_the_result_is_part_of_the_key(folder, runs, tmp_path):
     source = shader("data[0] = VALUE;", "#ifndef VALUE\n#define VALUE 1.0\n#endif")
     changes = [
