@@ -80,6 +80,7 @@ from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 if TYPE_CHECKING:
     from .kernel import Kernel
     from .kernel_operation import OpKernel
+    from .notebook.plots import plot
     from .parameters import (
         TensorDict,
         TensorFileEntry,
@@ -170,6 +171,7 @@ __all__ = [
     "list_devices",
     "load_tensors",
     "manager",
+    "plot",
     "save_tensors",
     "struct_dtype",
     "tensor_file_info",
@@ -180,6 +182,7 @@ __all__ = [
 _LATER = {
     "kernel": ("Kernel",),
     "kernel_operation": ("OpKernel",),
+    "notebook.plots": ("plot",),
     "parameters": (
         "TensorDict",
         "TensorFileEntry",
@@ -220,6 +223,10 @@ def __getattr__(name: str) -> Any:
 
         value = globals()[name] = getattr(import_module(f".{_module_of[name]}", __name__), name)
         return value
+    if name == "notebook":
+        from importlib import import_module
+
+        return import_module(".notebook", __name__)
     # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and `int` would
     # shadow the built-ins for whoever imports *.
     for enumeration in (MemoryTypes, DataTypes):

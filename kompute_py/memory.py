@@ -379,6 +379,15 @@ class Memory:
             first = f"{first[:-1]}, ...]"
         return f"{text} {first}>"
 
+    def show(self, **options: Any) -> Any:
+        """Draws the contents with matplotlib, as ``kp.plot(t, **options)``, and returns the Axes.
+
+        Raises what `kp.plot` raises: FailedPreconditionError, naming the extra ``plot``, where matplotlib is missing.
+        """
+        from .notebook.plots import plot
+
+        return plot(self, **options)
+
     def _repr_html_(self) -> str:
         """For notebooks: what it is, with numbers and a picture of the host copy; nothing is read from the device."""
         from .notebook.cards import memory_card

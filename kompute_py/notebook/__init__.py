@@ -1,4 +1,22 @@
-"""For notebooks: rich representations and the magics of ``%load_ext kompute_py``.
+"""For notebooks: rich representations, the magics of ``%load_ext kompute_py``, `kp.plot`, and sliders for push constants.
 
-Nothing here is imported before it is used. Representations need NumPy alone, the magics IPython (the extra ``notebook``).
+Nothing here is imported before it is used. Representations need NumPy alone, `kp.plot` matplotlib (the extra ``plot``), the
+magics IPython and `sliders` ipywidgets (both in the extra ``notebook``).
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .live import Sliders, sliders
+
+__all__ = ["Sliders", "sliders"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from . import live
+
+        return getattr(live, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
