@@ -408,6 +408,18 @@ def op_custom(
     """`record(vk_command_buffer)`; it is borrowed: the caller keeps the callable alive while a stream holds the operation.
     Both None: nothing declared, a full barrier stands before and after."""
 
+def frame_uses(
+    stream: Stream, inputs: Sequence[Memory | BufferView], streamed: Sequence[Memory]
+) -> list[dict[str, Any]]:
+    """What one pass over a stream's recording does with each memory, in order of first use: "memory", "read", "written", "carried"
+    (read before it is written, and written), "fixed" (its address is held), "uploaded", "downloaded" (by sync operations).
+    `inputs` count as written before it; sync operations of `streamed` move nothing. Raises while the stream runs."""
+
+def substituted(
+    stream: Stream, replaced: Sequence[tuple[Memory, Memory]], streamed: Sequence[Memory]
+) -> list[Operation]:
+    """The recording with other memory of equal sizes, without sync operations of `streamed`."""
+
 class Stream:
     """A recorded list of operations and its prebuilt submission."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from .manager import Manager
     from .semaphore import Semaphore, Waitable
+    from .streaming import FrameStream
 
 _AS_MANY_AS_NEEDED = -1
 _NO_LIMIT = -1.0
@@ -269,6 +270,44 @@ class Sequence:
     def _is_due(self) -> bool:
         native = self._native
         return native.is_running() or (isinstance(native, SplitStream) and native.is_due())
+
+    def stream(
+        self,
+        items: Any,
+        *,
+        inputs: Any,
+        outputs: Any,
+        depth: int = 3,
+        shared: Any = (),
+        transfer_queue: int | None = None,
+    ) -> FrameStream:
+        """Runs the recording once for each of `items`, several frames at a time; iterate over the results, with for or async for.
+
+        ::
+
+            for out in seq.stream(frames, inputs=[src], outputs=[dst], depth=3):
+                ...
+
+        Each item is an array of the input's shape and dtype; for several inputs a tuple, list or dict (by tensor or its name) of
+        them. A result is an array, or a tuple of them for several outputs; results come in order, and each stays as it is
+        for the next `depth` yields. A last item that is shorter along its first axis is padded with zeros; results of the inputs' length are
+        cut to its length. Up to `depth` items are taken before the first result.
+
+        The recording is taken as it is when `stream` is called. Sync operations of `inputs` and `outputs` in it are left out. Tensors
+        that a frame writes before it reads them are copied for each frame in flight, so those the sequence was recorded with,
+        `inputs` and `outputs` among them, are not written. Tensors that a frame reads before it writes them carry state: there
+        is one, and frames use it in order. So it is with images, `host` and `deviceAndHost` memory, what sync operations name, and what
+        `shared` lists. Uploads and downloads run on `transfer_queue`, by default another queue that the Manager opened, best one of
+        another family; else on the sequence's.
+
+        Where an item is wrong or `items` raises, the results before it come first, then the error. Leaving the loop ends the
+        stream. Raises InvalidArgumentError for tensors that the recording does not use so or an item that does not fit,
+        ArgumentTypeError for what is no whole tensor or an item of another dtype, UnimplementedError for operations that record their
+        own commands, FailedPreconditionError while running or with nothing recorded, OutOfRangeError for a queue that is not open.
+        """
+        from .streaming import stream_frames
+
+        return stream_frames(self, items, inputs, outputs, depth, shared, transfer_queue)
 
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)

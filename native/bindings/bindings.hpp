@@ -34,6 +34,7 @@ void bind_mapping(py::module_& m);
 void bind_fence(py::module_& m);
 void bind_peer_copy(py::module_& m);
 void bind_waiter(py::module_& m);
+void bind_substitution(py::module_& m);
 
 // How long one wait in the driver may take before we look whether Ctrl-C was pressed.
 inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;

@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "image.hpp"
+#include "substitution.hpp"
 
 #include <algorithm>
 
@@ -43,6 +44,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
                      const Specialization& constants, std::string push_constants)
     : Object(std::move(owner), ObjectKind::algorithm),
       shader_(std::move(shader)),
+      constants_(constants),
       arguments_(std::move(arguments)),
       workgroup_(workgroup),
       push_constants_(std::move(push_constants)) {
@@ -95,6 +97,21 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
 }
 
 Algorithm::~Algorithm() { finalize(); }
+
+std::shared_ptr<Algorithm> Algorithm::substituted(const Substitution& by) {
+    auto arguments = arguments_;
+    bool changed = false;
+    for (auto& argument : arguments) {
+        if (!by.replaced.contains(argument.range.resource.get())) continue;
+        argument.range = by.range(argument.range);
+        changed = true;
+    }
+    if (!changed) return std::static_pointer_cast<Algorithm>(shared_from_this());
+    auto other = std::make_shared<Algorithm>(shared_device(), shader_, std::move(arguments), workgroup_,
+                                             constants_, push_constants_);
+    if (!name().empty()) other->set_name(name());
+    return other;
+}
 
 const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element) const noexcept {
     // Nearly always argument i is binding i of set 0.

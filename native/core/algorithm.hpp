@@ -9,6 +9,8 @@
 
 namespace kp {
 
+struct Substitution;
+
 // What one descriptor of a shader is given: memory, a sampler, or both.
 struct Argument {
     uint32_t set = 0;
@@ -31,6 +33,8 @@ public:
         UseKind use = UseKind::shader_read_write;
     };
 
+    // The same with other memory bound; itself where none of it is replaced.
+    [[nodiscard]] std::shared_ptr<Algorithm> substituted(const Substitution& by);
     [[nodiscard]] const std::shared_ptr<Shader>& shader() const noexcept { return shader_; }
     [[nodiscard]] const Pipeline& pipeline() const noexcept { return *pipeline_; }
     [[nodiscard]] std::array<uint32_t, 3> workgroup() const noexcept { return workgroup_; }
@@ -54,6 +58,7 @@ private:
 
     std::shared_ptr<Shader> shader_;
     std::shared_ptr<Pipeline> pipeline_;
+    Specialization constants_;
     std::vector<Argument> arguments_;
     std::vector<Binding> uses_;
     std::vector<DescriptorSet> sets_;

@@ -9,6 +9,7 @@
 #include "error.hpp"
 #include "operation.hpp"
 #include "stream_plan.hpp"
+#include "substitution.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -47,7 +48,7 @@ struct Part {
 class Fill final : public Operation {
 public:
     Fill(std::shared_ptr<Device> owner, std::vector<Filling> fillings)
-        : Operation(std::move(owner), "OpFill") {
+        : Operation(std::move(owner), "OpFill"), fillings_(fillings) {
         std::string piece;
         for (auto& filling : fillings) add(std::move(filling), piece);
         if (piece.empty()) return;
@@ -67,6 +68,12 @@ public:
 
     void declare(StreamPlan& plan) const override {
         for (const auto& part : parts_) plan.use(part.range, UseKind::transfer_write);
+    }
+
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        auto fillings = fillings_;
+        for (auto& filling : fillings) filling.range = by.range(filling.range);
+        return make_fill(std::move(fillings));
     }
 
     void record(Recorder& to) const override {
@@ -124,6 +131,7 @@ private:
             part.copies.push_back({source, at, std::min(step, to - at)});
     }
 
+    std::vector<Filling> fillings_;  // as it was told
     std::vector<Part> parts_;
     Allocation piece_;
 };

@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "stream_plan.hpp"
+#include "substitution.hpp"
 
 #include <numeric>
 
@@ -61,6 +62,17 @@ public:
     void check() const override {
         source_.range.resource->require_init("use");
         target_.range.resource->require_init("use");
+    }
+
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        const auto other = [&](Side side) {
+            side.range = by.range(side.range);
+            side.image = dynamic_cast<const Image*>(side.range.resource.get());
+            side.buffer = dynamic_cast<const Buffer*>(side.range.resource.get());
+            return side;
+        };
+        return std::make_shared<CopyRegion>(source_.range.resource->shared_device(), other(source_),
+                                            other(target_));
     }
 
     void declare(StreamPlan& plan) const override {

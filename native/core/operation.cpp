@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "stream_plan.hpp"
+#include "substitution.hpp"
 
 #include <mutex>
 
@@ -94,6 +95,24 @@ public:
         to.vk.vkCmdDispatch(to.commands, groups_[0], groups_[1], groups_[2]);
     }
 
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        std::shared_ptr<Algorithm> algorithm;
+        std::array<uint32_t, 3> groups{};
+        std::string push_constants;
+        std::vector<ResourceRange> references;
+        {
+            const std::lock_guard lock(device().graph_mutex());
+            algorithm = algorithm_;
+            groups = groups_;
+            push_constants = push_constants_;
+            references = references_;
+        }
+        return make_bound_dispatch(algorithm->substituted(by), groups, std::move(push_constants),
+                                   std::move(references));
+    }
+
+    [[nodiscard]] std::vector<ResourceRange> fixed() const override { return references_; }
+
     void set(std::array<uint32_t, 3> groups, std::string push_constants,
              std::vector<ResourceRange> references) override {
         std::shared_ptr<Algorithm> algorithm;
@@ -164,6 +183,14 @@ private:
 };
 
 }  // namespace
+
+OperationPtr Operation::substituted(const Substitution&) const {
+    throw Error(
+        ErrorKind::unimplemented,
+        name_ +
+            " holds the memory that it was made for and cannot run on copies of it, which streaming needs. "
+            "Evaluate the sequence for each frame instead");
+}
 
 OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                            std::string push_constants) {

@@ -16,6 +16,10 @@ namespace kp {
 class Algorithm;
 class Recorder;
 class StreamPlan;
+struct Substitution;
+
+// Which way a sync operation moves data.
+enum class SyncDirection : uint8_t { none, to_device, to_host };
 
 class Operation {
 public:
@@ -36,6 +40,13 @@ public:
     virtual void record(Recorder& recorder) const = 0;
     // Runs code that is not ours (and may take other locks) while recording.
     [[nodiscard]] virtual bool calls_out() const noexcept { return false; }
+
+    // The same operation for other memory (see substitution.hpp); null where nothing is left of it. Throws
+    // Error(unimplemented) where that cannot be. Not under the graph mutex.
+    [[nodiscard]] virtual std::shared_ptr<const Operation> substituted(const Substitution& by) const;
+    [[nodiscard]] virtual SyncDirection syncs() const noexcept { return SyncDirection::none; }
+    // Memory whose address it holds, so that nothing can stand for it. Under the graph mutex.
+    [[nodiscard]] virtual std::vector<ResourceRange> fixed() const { return {}; }
 
 private:
     std::shared_ptr<Device> device_;

@@ -73,6 +73,11 @@ public:
     [[nodiscard]] Point last_point() const noexcept;
     [[nodiscard]] VkCommandBuffer command_buffer() const noexcept { return commands_; }
     [[nodiscard]] std::vector<std::string> operation_names() const;
+    // Throws where it cannot be worked with: `action` says what for.
+    [[nodiscard]] const std::vector<OperationPtr>& operations(const char* action) const {
+        require_idle(action);
+        return operations_;
+    }
     void set_name(const std::string& name) override;
     // Raw ticks: one before the first operation, one after each.
     [[nodiscard]] std::vector<uint64_t> timestamps();

@@ -97,6 +97,13 @@ void StreamPlan::bring_to_host(const ResourceRange& range) {
     add_range(invalidates_, range.resource->device_memory(), range);
 }
 
+Object* StreamPlan::object_of(uint32_t resource) const noexcept {
+    const auto found = std::find(device_numbers_.begin(), device_numbers_.end(), resource + 1);
+    return found == device_numbers_.end()
+               ? nullptr
+               : objects_[static_cast<size_t>(found - device_numbers_.begin())].object;
+}
+
 void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }
 
 }  // namespace kp

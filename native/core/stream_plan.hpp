@@ -39,6 +39,8 @@ public:
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
     void bring_to_host(const ResourceRange& range);    // the host will read it
     void full_barrier();
+    // Whose device memory a number of uses() means; null for a host copy.
+    [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
     [[nodiscard]] const std::vector<CommandUses>& commands() const noexcept { return commands_; }

@@ -5,6 +5,7 @@
 #include "image.hpp"
 #include "operation.hpp"
 #include "stream_plan.hpp"
+#include "substitution.hpp"
 
 #include <numeric>
 
@@ -48,6 +49,12 @@ class SyncDevice final : public RangeOperation {
 public:
     using RangeOperation::RangeOperation;
 
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        auto ranges = by.synced(ranges_);
+        return ranges.empty() ? nullptr : make_sync_device(std::move(ranges));
+    }
+    [[nodiscard]] SyncDirection syncs() const noexcept override { return SyncDirection::to_device; }
+
     void declare(StreamPlan& plan) const override {
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
@@ -82,6 +89,12 @@ class SyncLocal final : public RangeOperation {
 public:
     using RangeOperation::RangeOperation;
 
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        auto ranges = by.synced(ranges_);
+        return ranges.empty() ? nullptr : make_sync_local(std::move(ranges));
+    }
+    [[nodiscard]] SyncDirection syncs() const noexcept override { return SyncDirection::to_host; }
+
     void declare(StreamPlan& plan) const override {
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
@@ -115,6 +128,10 @@ public:
 class Copy final : public RangeOperation {
 public:
     using RangeOperation::RangeOperation;
+
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        return make_copy(by.ranges(ranges_));
+    }
 
     void declare(StreamPlan& plan) const override {
         plan.use(ranges_.front(), UseKind::transfer_read);

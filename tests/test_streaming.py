@@ -1,0 +1,330 @@
+"""Sequence.stream: frames in flight, against NumPy and against the same frames one by one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+N = 1000
+
+HEAD = "#version 450\nlayout(local_size_x = 64) in;\n"
+DOUBLE = (
+    HEAD
+    + """layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) writeonly buffer B { float b[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) b[i] = a[i] * 2.0; }
+"""
+)
+ADD = (
+    HEAD
+    + """layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) buffer S { float s[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) s[i] += a[i]; }
+"""
+)
+SUM = (
+    HEAD
+    + """layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) readonly buffer B { float b[]; };
+layout(set = 0, binding = 2) writeonly buffer C { float c[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) c[i] = a[i] + b[i]; }
+"""
+)
+
+
+def frames(count, length=N):
+    return [np.full(length, i, np.float32) + np.arange(length, dtype=np.float32) for i in range(count)]
+
+
+@pytest.fixture(params=["one queue", "two queues"])
+def device(request, make_manager, needs):
+    first = make_manager()
+    if request.param == "one queue":
+        needs(first, "dispatch")
+        return first
+    manager = make_manager(family_queue_indices=[first.queues[0]["family"]] * 2)
+    needs(manager, "dispatch")
+    return manager
+
+
+def doubling(mgr, sync=True):
+    src, dst = mgr.zeros(N), mgr.zeros(N)
+    seq = mgr.sequence()
+    if sync:
+        seq.record(kp.OpSyncDevice([src]))
+    seq.record(mgr.kernel(DOUBLE).bind(src, dst))
+    if sync:
+        seq.record(kp.OpSyncLocal([dst]))
+    return seq, src, dst
+
+
+@pytest.mark.parametrize("sync", [True, False])
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_results_in_order(device, depth, sync):
+    seq, src, dst = doubling(device, sync)
+    data = frames(11)
+    results = [out.copy() for out in seq.stream(data, inputs=[src], outputs=[dst], depth=depth)]
+    assert len(results) == 11
+    for out, item in zip(results, data, strict=True):
+        np.testing.assert_array_equal(out, item * 2)
+    assert not src.data().any() and not dst.data().any()  # the slots have their own
+    seq.eval()
+
+
+def test_results_stay_for_depth_yields(device):
+    seq, src, dst = doubling(device)
+    data = frames(20)
+    kept = []
+    for n, out in enumerate(seq.stream(data, inputs=[src], outputs=[dst], depth=3)):
+        kept.append(out)
+        for back in range(min(n, 3) + 1):
+            np.testing.assert_array_equal(kept[n - back], data[n - back] * 2)
+    np.testing.assert_array_equal(kept[-1], data[-1] * 2)
+
+
+def test_several_inputs_and_outputs_and_an_intermediate(device):
+    mgr = device
+    a, b, middle, c = (mgr.zeros(N) for _ in range(4))
+    a.name, b.name = "a", "b"
+    seq = mgr.sequence()
+    seq.record(mgr.kernel(DOUBLE).bind(a, middle))
+    seq.record(mgr.kernel(SUM).bind(middle, b, c))
+    x, y = frames(8), [f[::-1].copy() for f in frames(8)]
+    items = [
+        (x[i], y[i]) if i % 3 == 0 else {"a": x[i], "b": y[i]} if i % 3 == 1 else {a: x[i], b: y[i]}
+        for i in range(8)
+    ]
+    for i, (m, out) in enumerate(seq.stream(items, inputs=[a, b], outputs=[middle, c])):
+        np.testing.assert_array_equal(m, x[i] * 2)
+        np.testing.assert_array_equal(out, x[i] * 2 + y[i])
+
+
+def test_state_is_carried_in_order(device):
+    """What is read before it is written stays one, as when frames are evaluated one by one."""
+    mgr = device
+    src, total, out = mgr.zeros(N), mgr.full(N, 5.0), mgr.zeros(N)
+    seq = mgr.sequence()
+    seq.record(mgr.kernel(ADD).bind(src, total)).record(mgr.kernel(DOUBLE).bind(total, out))
+    data = frames(9)
+    expected = np.full(N, 5.0, np.float32)
+    results = seq.stream(data, inputs=[src], outputs=[total, out])
+    for item, (t, o) in zip(data, results, strict=True):
+        expected = expected + item
+        np.testing.assert_array_equal(t, expected)
+        np.testing.assert_array_equal(o, expected * 2)
+    np.testing.assert_array_equal(total.read(), expected)
+
+
+def test_shared_stays_the_users(device):
+    seq, src, dst = doubling(device)
+    data = frames(7)
+    for item, out in zip(data, seq.stream(data, inputs=src, outputs=dst, shared=[src, dst]), strict=True):
+        np.testing.assert_array_equal(out, item * 2)
+    np.testing.assert_array_equal(src.read(), data[-1])
+    np.testing.assert_array_equal(dst.read(), data[-1] * 2)
+
+
+def test_views_copies_and_fills_keep_their_places(device):
+    mgr = device
+    src, middle, dst = mgr.zeros(1024), mgr.zeros(1024), mgr.zeros(1024)
+    seq = mgr.sequence()
+    seq.record(kp.OpFill([middle], 7.0)).record(kp.OpCopy([src[:256], middle[512:768]]))
+    seq.record(mgr.kernel(DOUBLE).bind(middle[512:], dst[:512]))
+    data = frames(5, 1024)
+    for item, out in zip(data, seq.stream(data, inputs=[src], outputs=[dst]), strict=True):
+        np.testing.assert_array_equal(out[:256], item[:256] * 2)
+        np.testing.assert_array_equal(out[256:512], np.full(256, 14.0))
+        np.testing.assert_array_equal(out[512:], np.zeros(512))
+
+
+def test_host_memory_and_in_place(device):
+    mgr = device
+    src, dst = mgr.zeros(N, memory_type="host"), mgr.zeros(N, memory_type="deviceAndHost")
+    seq = mgr.sequence().record(mgr.kernel(DOUBLE).bind(src, dst)).record(mgr.kernel(ADD).bind(dst, src))
+    data = frames(5)
+    for item, (d, s) in zip(data, seq.stream(data, inputs=[src], outputs=[dst, src]), strict=True):
+        np.testing.assert_array_equal(d, item * 2)
+        np.testing.assert_array_equal(s, item * 3)
+
+
+def test_short_last_item(device):
+    mgr = device
+    src, dst, total = mgr.zeros((10, 3)), mgr.zeros((10, 3)), mgr.zeros(30)
+    seq = mgr.sequence().record(mgr.kernel(DOUBLE).bind(src, dst)).record(mgr.kernel(DOUBLE).bind(src, total))
+    whole, short = np.ones((10, 3), np.float32), np.full((4, 3), 2.0, np.float32)
+    outs = [(a.copy(), b.copy()) for a, b in seq.stream([whole, short], inputs=[src], outputs=[dst, total])]
+    assert outs[0][0].shape == (10, 3) and outs[1][0].shape == (4, 3)
+    np.testing.assert_array_equal(outs[1][0], short * 2)
+    np.testing.assert_array_equal(outs[1][1], np.r_[np.full(12, 4.0), np.zeros(18)])
+    got = []
+    with pytest.raises(kp.InvalidArgumentError, match=r"items\[1\] is shorter .*items\[2\]"):
+        got.extend(seq.stream([whole, short, whole], inputs=[src], outputs=[total]))
+    assert len(got) == 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "text"),
+    [
+        (np.zeros(N + 1, np.float32), kp.InvalidArgumentError, r"items\[2\] has shape \(1001,\)"),
+        (np.zeros((N, 1), np.float32), kp.InvalidArgumentError, r"items\[2\]"),
+        (np.zeros(0, np.float32), kp.InvalidArgumentError, r"items\[2\]"),
+        (np.zeros(N), kp.ArgumentTypeError, r"items\[2\] has dtype float64"),
+        ("text", kp.ArgumentTypeError, r"items\[2\]"),
+        (None, kp.KomputeError, r"items\[2\]"),
+        ({"unknown": 1}, kp.InvalidArgumentError, r"items\[2\] has nothing for"),
+    ],
+)
+def test_wrong_items_come_after_the_results_before_them(device, bad, error, text):
+    seq, src, dst = doubling(device)
+    data = frames(2)
+    got = []
+    with pytest.raises(error, match=text):
+        for out in seq.stream([*data, bad, *data], inputs=[src], outputs=[dst]):
+            got.append(out.copy())
+    assert len(got) == 2
+    np.testing.assert_array_equal(got[1], data[1] * 2)
+
+
+def test_an_error_of_the_items_comes_after_the_results_before_it(device):
+    seq, src, dst = doubling(device)
+
+    def items():
+        yield from frames(4)
+        raise RuntimeError("camera gone")
+
+    got = []
+    with pytest.raises(RuntimeError, match="camera gone"):
+        got.extend(seq.stream(items(), inputs=[src], outputs=[dst]))
+    assert len(got) == 4
+    assert list(seq.stream([], inputs=[src], outputs=[dst])) == []
+
+
+def test_leaving_early(device):
+    seq, src, dst = doubling(device)
+    before = kp.alive()
+    taken = []
+
+    def items():
+        for frame in frames(100):
+            taken.append(1)
+            yield frame
+
+    for out in seq.stream(items(), inputs=[src], outputs=[dst], depth=3):
+        np.testing.assert_array_equal(out, frames(1)[0] * 2)
+        break
+    assert len(taken) == 3
+    unused = seq.stream(items(), inputs=[src], outputs=[dst])
+    del unused, out
+    device.synchronize()
+    assert kp.alive() <= before
+    seq.eval()
+
+
+def test_the_sequence_may_be_used_meanwhile(device):
+    seq, src, dst = doubling(device)
+    data = frames(6)
+    src.data()[:] = 100.0
+    for item, out in zip(data, seq.stream(data, inputs=[src], outputs=[dst]), strict=True):
+        np.testing.assert_array_equal(out, item * 2)
+        seq.eval()
+        np.testing.assert_array_equal(dst.data(), np.full(N, 200.0))
+        if item is data[3]:
+            seq.clear()
+            seq.record(kp.OpSyncDevice([src, dst]))
+
+
+def test_async_for(device):
+    seq, src, dst = doubling(device)
+    data = frames(9)
+
+    async def camera():
+        for frame in data:
+            await asyncio.sleep(0)
+            yield frame
+
+    async def main(items):
+        return [out.copy() async for out in seq.stream(items, inputs=[src], outputs=[dst])]
+
+    for items in (data, camera()):
+        for out, item in zip(asyncio.run(main(items)), data, strict=True):
+            np.testing.assert_array_equal(out, item * 2)
+
+
+def test_cancelled_async_for(device):
+    seq, src, dst = doubling(device)
+    sem = device.semaphore()
+    count = 0
+
+    async def loop():
+        nonlocal count
+        async for _ in seq.stream(frames(50), inputs=[src], outputs=[dst], shared=[dst]):
+            count += 1
+
+    async def main():
+        # Holds what uses dst back, so that the stream waits when it is cancelled.
+        hold = device.sequence().record(kp.OpSyncDevice([dst])).eval_async(wait=(sem, 1))
+        task = asyncio.create_task(loop())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        sem.signal(1)
+        await hold
+
+    asyncio.run(main())
+    assert count == 0
+    device.synchronize()
+    np.testing.assert_array_equal(
+        next(iter(seq.stream(frames(1), inputs=[src], outputs=[dst]))), frames(1)[0] * 2
+    )
+
+
+class Own(kp.OpBase):
+    def record(self, cmd):
+        pass
+
+
+def test_misuse(device):
+    mgr = device
+    seq, src, dst = doubling(mgr)
+    data = frames(2)
+
+    def stream(sequence=seq, items=data, **options):
+        return sequence.stream(items, **{"inputs": [src], "outputs": [dst], **options})
+
+    with pytest.raises(kp.FailedPreconditionError, match="nothing recorded"):
+        stream(mgr.sequence())
+    with pytest.raises(kp.InvalidArgumentError, match="no recorded operation writes"):
+        stream(outputs=[mgr.zeros(3)])
+    with pytest.raises(kp.InvalidArgumentError, match="no recorded operation reads"):
+        stream(inputs=[dst])
+    with pytest.raises(kp.InvalidArgumentError, match="is a view"):
+        stream(inputs=[src[:10]])
+    with pytest.raises(kp.InvalidArgumentError, match="twice"):
+        stream(inputs=[src, src])
+    with pytest.raises(kp.InvalidArgumentError, match="empty"):
+        stream(outputs=[])
+    with pytest.raises(kp.ArgumentTypeError, match="takes Tensors"):
+        stream(inputs=[3])
+    with pytest.raises(kp.InvalidArgumentError, match="depth"):
+        stream(depth=0)
+    with pytest.raises(kp.OutOfRangeError, match="transfer_queue"):
+        stream(transfer_queue=9)
+    with pytest.raises(kp.UnimplementedError, match="Own"):
+        stream(mgr.sequence().record(Own()))
+    with pytest.raises(kp.ArgumentTypeError, match="items"):
+        iter(stream(items=3))
+    once = stream()
+    assert len(list(once)) == 2
+    with pytest.raises(kp.FailedPreconditionError, match="once"):
+        iter(once)
+    sem = mgr.semaphore()
+    seq.eval_async(wait=(sem, 1))
+    with pytest.raises(kp.FailedPreconditionError, match="running"):
+        stream()
+    sem.signal(1)
+    seq.eval_await()
