@@ -91,5 +91,4 @@ def stream(bench: Bench) -> Measured:
     try:
         return bench.compare(ours, theirs, times=1, submits=True, scale=0.01)
     finally:
-        del source, target, sequence
         other.close()

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from .shader_check import Finding, check
     from .shader_module import ShaderModule
     from .shader_tools import assemble, decompile, disassemble
+    from .streaming import FrameStream
 
 __version__ = "0.1.0"
 
@@ -111,6 +112,7 @@ __all__ = [
     "FailedPreconditionError",
     "Fence",
     "Finding",
+    "FrameStream",
     "HostBufferSemantics",
     "Image",
     "InternalError",
@@ -194,6 +196,7 @@ _LATER = {
     "shader_check": ("Finding", "check"),
     "shader_module": ("ShaderModule",),
     "shader_tools": ("assemble", "decompile", "disassemble"),
+    "streaming": ("FrameStream",),
 }
 _module_of = {name: module for module, names in _LATER.items() for name in names}
 

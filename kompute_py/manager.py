@@ -70,7 +70,8 @@ class Manager:
     `device`: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete", "integrated",
     "virtual", "cpu", or "gpu": no CPU), a UUID, or a `DeviceInfo`; a list of these, or text with commas ("nvidia,amd,cpu"), is
     tried in order. None takes the best device (discrete, integrated, virtual, CPU), or what the environment variable
-    KOMPUTE_PY_DEVICE prefers. `family_queue_indices`: one queue for each entry, of that Vulkan queue family; without, one compute queue.
+    KOMPUTE_PY_DEVICE prefers. `family_queue_indices`: one queue for each entry, of that Vulkan queue family; without, one compute queue. The
+    first computes; others may be for transfers alone, where sequences move tensors and do not dispatch (see `Sequence.stream`).
     `desired_extensions`: device extensions to enable where the device has them; those that are missing are logged.
 
     `validation` turns the validation layer on (messages go to ``logging.getLogger("kompute_py")``), and `strict` raises its
@@ -86,7 +87,7 @@ class Manager:
 
     Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
     for is not there or does not fit (both say why each device was passed over), InvalidArgumentError for an unknown
-    option or a queue family that does not compute, OutOfRangeError for one that the device lacks.
+    option or a first queue family that does not compute, OutOfRangeError for one that the device lacks.
 
     Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end.
     """

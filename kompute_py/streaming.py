@@ -14,6 +14,8 @@ n - 1 is downloaded. What a tensor is to a frame is read off the recorded operat
 Ordering takes nothing here: streams that share memory order each other (native/core/stream.hpp). An input or output that is shared is
 copied from or to the slot's own within the frame, so that transfers touch the slots' memory alone.
 
+Where the host sees the device's memory as its own (CPUs, integrated GPUs), nothing is moved: the host writes inputs where shaders read
+them, and outputs lie where the host reads them.
 With a queue for transfers, a frame is three submissions: upload and download there, compute on the sequence's queue. The download of
 frame n is submitted after the upload of n + 1, which would wait behind it otherwise. Without one, a frame is one submission, and
 what overlaps is the host's part: reading items, copying them in, looking at results.
@@ -51,6 +53,7 @@ from .memory import SINGLE, Memory
 from .tensor import Tensor
 
 if TYPE_CHECKING:
+    from .manager import Manager
     from .operations import OpBase
     from .sequence import Sequence
 
@@ -181,6 +184,8 @@ class _Pipeline:
                 f"{sequence!r} copies between devices, which cannot be streamed: stream a sequence of one Manager"
             )
         streamed: list[Any] = [each._native for each in dict.fromkeys((*self._inputs, *self._outputs))]
+        # A queue that was asked for is used, whatever the memory.
+        self._in_place = transfer_queue is None and _host_is_near(manager, streamed)
         uses = _native.frame_uses(native, [each._native for each in self._inputs], streamed)
         if not uses or not native.operation_names():
             raise FailedPreconditionError(f"{sequence!r} has nothing recorded to stream")
@@ -230,10 +235,14 @@ class _Pipeline:
         self, native: Any, uses: list[dict[str, Any]], streamed: list[Any], kept: set[int]
     ) -> None:
         manager, depth = self._manager, self._depth
+        # Inputs in place are as good as uploaded; `host` memory is the same memory for shaders.
+        near = "host" if self._in_place else "device"
         names = {id(each._native): each for each in (*self._inputs, *self._outputs)}
-        self._in_slots = [[_like(each, "device") for each in self._inputs] for _ in range(depth)]
+        self._in_slots = [[_like(each, near) for each in self._inputs] for _ in range(depth)]
         self._out_slots: list[list[Any]] = [[] for _ in range(depth)]
-        self._pairs: list[list[tuple[Any, Any]]] = [[] for _ in range(depth)]
+        self._results = [[_like(each, "host") for each in self._outputs] for _ in range(2 * depth)]
+        # By number of the frame in the ring of results, of which outputs in place are a part.
+        self._pairs: list[list[tuple[Any, Any]]] = [[] for _ in range(2 * depth)]
         owned: dict[int, list[Any]] = {}
         by_memory = {id(use["memory"]): use for use in uses}
         for use in uses:
@@ -248,23 +257,27 @@ class _Pipeline:
                 known is not None
                 or not (use["uploaded"] or use["downloaded"] or memory.memory_type in _SEEN_IN_PLACE)
             ):
-                copies = [
-                    manager._allocate((memory.nbytes,), np.uint8, "storage", None)._native
-                    for _ in range(depth)
-                ]
+                if known is not None and self._in_place:
+                    position = self._outputs.index(known)
+                    copies = [results[position]._native for results in self._results]
+                else:
+                    copies = [
+                        manager._allocate((memory.nbytes,), np.uint8, "storage", None)._native
+                        for _ in range(depth)
+                    ]
                 owned[id(memory)] = copies
                 self._begin_with(memory, known, use, copies)
             else:
                 continue
-            for pairs, copy in zip(self._pairs, owned[id(memory)], strict=True):
-                pairs.append((memory, copy))
+            copies = owned[id(memory)]
+            for number, pairs in enumerate(self._pairs):
+                pairs.append((memory, copies[number % len(copies)]))
         for tensor in self._outputs:
             touched = by_memory.get(id(tensor._native))
             if id(tensor._native) not in owned and touched is not None and touched["uploaded"]:
                 # Its upload is left out of the frames: what it would have brought comes once.
                 tensor._native.write(tensor.data())
         self._owned = owned
-        self._results = [[_like(each, "host") for each in self._outputs] for _ in range(2 * depth)]
 
     def _begin_with(self, memory: Any, tensor: Tensor | None, use: dict[str, Any], copies: list[Any]) -> None:
         if tensor is not None and use["uploaded"]:
@@ -277,9 +290,12 @@ class _Pipeline:
         self._uploads: list[Any] = []
         self._frames: list[Any] = []
         self._downloads: list[Any] = []
-        apart = transfers != queue
-        bodies = [_native.substituted(native, pairs, streamed) for pairs in self._pairs]
-        for number in range(depth if apart else 2 * depth):
+        apart = transfers != queue and not self._in_place
+        bodies = [
+            _native.substituted(native, pairs, streamed)
+            for pairs in (self._pairs[:depth] if apart else self._pairs)
+        ]
+        for number, body in enumerate(bodies):
             slot = number % depth
             frame = context.stream(queue, 0)
             loads = [_native.op_sync_device([each._native for each in self._in_slots[slot]])]
@@ -291,9 +307,9 @@ class _Pipeline:
             for tensor, own in zip(self._inputs, self._in_slots[slot], strict=True):
                 if id(tensor._native) not in self._owned:
                     frame.record(_native.op_copy([own._native, tensor._native]))
-            for op in bodies[slot]:
+            for op in body:
                 frame.record(op)
-            sources = [self._source(tensor, slot) for tensor in self._outputs]
+            sources = [self._source(tensor, number) for tensor in self._outputs]
             if apart:
                 for position, tensor in enumerate(self._outputs):
                     if id(tensor._native) not in self._owned:
@@ -309,14 +325,15 @@ class _Pipeline:
             self._record_download(down, self._out_slots[number % depth], number)
             self._downloads.append(down)
 
-    def _source(self, tensor: Tensor, slot: int) -> Any:
+    def _source(self, tensor: Tensor, number: int) -> Any:
         copies = self._owned.get(id(tensor._native))
-        return tensor._native if copies is None else copies[slot]
+        return tensor._native if copies is None else copies[number % len(copies)]
 
     def _record_download(self, stream: Any, sources: list[Any], number: int) -> None:
         results = [each._native for each in self._results[number]]
         for source, result in zip(sources, results, strict=True):
-            stream.record(_native.op_copy([source, result]))
+            if source is not result:  # in place
+                stream.record(_native.op_copy([source, result]))
         stream.record(_native.op_sync_local(results))
 
     # -- running ---------------------------------------------------------------------------------------------------------
@@ -481,6 +498,12 @@ class _Pipeline:
         if len(item) != len(inputs):
             raise InvalidArgumentError(f"items[{number}] has {len(item)} arrays for {len(inputs)} inputs")
         return item
+
+
+def _host_is_near(manager: Manager, memories: Iterable[Any]) -> bool:
+    """Whether memory that the host sees is no farther from shaders than other memory, and cached for the host."""
+    near = manager.get_device_properties()["type"] in ("cpu", "integrated")
+    return near and all(memory.host_visible for memory in memories)
 
 
 _SEEN_IN_PLACE = tuple(each.value for each in SINGLE)

@@ -40,15 +40,22 @@ def frames(count, length=N):
     return [np.full(length, i, np.float32) + np.arange(length, dtype=np.float32) for i in range(count)]
 
 
-@pytest.fixture(params=["one queue", "two queues"])
+@pytest.fixture(params=["in place", "one queue", "two queues"])
 def device(request, make_manager, needs):
-    first = make_manager()
-    if request.param == "one queue":
-        needs(first, "dispatch")
-        return first
-    manager = make_manager(family_queue_indices=[first.queues[0]["family"]] * 2)
+    """CPU drivers share their memory with the host; told otherwise, they move frames as other devices do."""
+    options = {} if request.param == "in place" else {"force_staging": True}
+    if request.param == "two queues":  # where there is one, they share it
+        family = make_manager(**options).queues[0]["family"]
+        options["family_queue_indices"] = [family, family]
+    manager = make_manager(**options)
     needs(manager, "dispatch")
     return manager
+
+
+def stream(seq, items, **options):
+    if len(seq.manager.queues) > 1:
+        options.setdefault("transfer_queue", 1)
+    return seq.stream(items, **options)
 
 
 def doubling(mgr, sync=True):
@@ -67,7 +74,7 @@ def doubling(mgr, sync=True):
 def test_results_in_order(device, depth, sync):
     seq, src, dst = doubling(device, sync)
     data = frames(11)
-    results = [out.copy() for out in seq.stream(data, inputs=[src], outputs=[dst], depth=depth)]
+    results = [out.copy() for out in stream(seq, data, inputs=[src], outputs=[dst], depth=depth)]
     assert len(results) == 11
     for out, item in zip(results, data, strict=True):
         np.testing.assert_array_equal(out, item * 2)
@@ -79,7 +86,7 @@ def test_results_stay_for_depth_yields(device):
     seq, src, dst = doubling(device)
     data = frames(20)
     kept = []
-    for n, out in enumerate(seq.stream(data, inputs=[src], outputs=[dst], depth=3)):
+    for n, out in enumerate(stream(seq, data, inputs=[src], outputs=[dst], depth=3)):
         kept.append(out)
         for back in range(min(n, 3) + 1):
             np.testing.assert_array_equal(kept[n - back], data[n - back] * 2)
@@ -98,7 +105,7 @@ def test_several_inputs_and_outputs_and_an_intermediate(device):
         (x[i], y[i]) if i % 3 == 0 else {"a": x[i], "b": y[i]} if i % 3 == 1 else {a: x[i], b: y[i]}
         for i in range(8)
     ]
-    for i, (m, out) in enumerate(seq.stream(items, inputs=[a, b], outputs=[middle, c])):
+    for i, (m, out) in enumerate(stream(seq, items, inputs=[a, b], outputs=[middle, c])):
         np.testing.assert_array_equal(m, x[i] * 2)
         np.testing.assert_array_equal(out, x[i] * 2 + y[i])
 
@@ -111,7 +118,7 @@ def test_state_is_carried_in_order(device):
     seq.record(mgr.kernel(ADD).bind(src, total)).record(mgr.kernel(DOUBLE).bind(total, out))
     data = frames(9)
     expected = np.full(N, 5.0, np.float32)
-    results = seq.stream(data, inputs=[src], outputs=[total, out])
+    results = stream(seq, data, inputs=[src], outputs=[total, out])
     for item, (t, o) in zip(data, results, strict=True):
         expected = expected + item
         np.testing.assert_array_equal(t, expected)
@@ -122,7 +129,7 @@ def test_state_is_carried_in_order(device):
 def test_shared_stays_the_users(device):
     seq, src, dst = doubling(device)
     data = frames(7)
-    for item, out in zip(data, seq.stream(data, inputs=src, outputs=dst, shared=[src, dst]), strict=True):
+    for item, out in zip(data, stream(seq, data, inputs=src, outputs=dst, shared=[src, dst]), strict=True):
         np.testing.assert_array_equal(out, item * 2)
     np.testing.assert_array_equal(src.read(), data[-1])
     np.testing.assert_array_equal(dst.read(), data[-1] * 2)
@@ -135,7 +142,7 @@ def test_views_copies_and_fills_keep_their_places(device):
     seq.record(kp.OpFill([middle], 7.0)).record(kp.OpCopy([src[:256], middle[512:768]]))
     seq.record(mgr.kernel(DOUBLE).bind(middle[512:], dst[:512]))
     data = frames(5, 1024)
-    for item, out in zip(data, seq.stream(data, inputs=[src], outputs=[dst]), strict=True):
+    for item, out in zip(data, stream(seq, data, inputs=[src], outputs=[dst]), strict=True):
         np.testing.assert_array_equal(out[:256], item[:256] * 2)
         np.testing.assert_array_equal(out[256:512], np.full(256, 14.0))
         np.testing.assert_array_equal(out[512:], np.zeros(512))
@@ -146,7 +153,7 @@ def test_host_memory_and_in_place(device):
     src, dst = mgr.zeros(N, memory_type="host"), mgr.zeros(N, memory_type="deviceAndHost")
     seq = mgr.sequence().record(mgr.kernel(DOUBLE).bind(src, dst)).record(mgr.kernel(ADD).bind(dst, src))
     data = frames(5)
-    for item, (d, s) in zip(data, seq.stream(data, inputs=[src], outputs=[dst, src]), strict=True):
+    for item, (d, s) in zip(data, stream(seq, data, inputs=[src], outputs=[dst, src]), strict=True):
         np.testing.assert_array_equal(d, item * 2)
         np.testing.assert_array_equal(s, item * 3)
 
@@ -156,13 +163,13 @@ def test_short_last_item(device):
     src, dst, total = mgr.zeros((10, 3)), mgr.zeros((10, 3)), mgr.zeros(30)
     seq = mgr.sequence().record(mgr.kernel(DOUBLE).bind(src, dst)).record(mgr.kernel(DOUBLE).bind(src, total))
     whole, short = np.ones((10, 3), np.float32), np.full((4, 3), 2.0, np.float32)
-    outs = [(a.copy(), b.copy()) for a, b in seq.stream([whole, short], inputs=[src], outputs=[dst, total])]
+    outs = [(a.copy(), b.copy()) for a, b in stream(seq, [whole, short], inputs=[src], outputs=[dst, total])]
     assert outs[0][0].shape == (10, 3) and outs[1][0].shape == (4, 3)
     np.testing.assert_array_equal(outs[1][0], short * 2)
     np.testing.assert_array_equal(outs[1][1], np.r_[np.full(12, 4.0), np.zeros(18)])
     got = []
     with pytest.raises(kp.InvalidArgumentError, match=r"items\[1\] is shorter .*items\[2\]"):
-        got.extend(seq.stream([whole, short, whole], inputs=[src], outputs=[total]))
+        got.extend(stream(seq, [whole, short, whole], inputs=[src], outputs=[total]))
     assert len(got) == 2
 
 
@@ -183,7 +190,7 @@ def test_wrong_items_come_after_the_results_before_them(device, bad, error, text
     data = frames(2)
     got = []
     with pytest.raises(error, match=text):
-        for out in seq.stream([*data, bad, *data], inputs=[src], outputs=[dst]):
+        for out in stream(seq, [*data, bad, *data], inputs=[src], outputs=[dst]):
             got.append(out.copy())
     assert len(got) == 2
     np.testing.assert_array_equal(got[1], data[1] * 2)
@@ -198,9 +205,9 @@ def test_an_error_of_the_items_comes_after_the_results_before_it(device):
 
     got = []
     with pytest.raises(RuntimeError, match="camera gone"):
-        got.extend(seq.stream(items(), inputs=[src], outputs=[dst]))
+        got.extend(stream(seq, items(), inputs=[src], outputs=[dst]))
     assert len(got) == 4
-    assert list(seq.stream([], inputs=[src], outputs=[dst])) == []
+    assert list(stream(seq, [], inputs=[src], outputs=[dst])) == []
 
 
 def test_leaving_early(device):
@@ -213,11 +220,11 @@ def test_leaving_early(device):
             taken.append(1)
             yield frame
 
-    for out in seq.stream(items(), inputs=[src], outputs=[dst], depth=3):
+    for out in stream(seq, items(), inputs=[src], outputs=[dst], depth=3):
         np.testing.assert_array_equal(out, frames(1)[0] * 2)
         break
     assert len(taken) == 3
-    unused = seq.stream(items(), inputs=[src], outputs=[dst])
+    unused = stream(seq, items(), inputs=[src], outputs=[dst])
     del unused, out
     device.synchronize()
     assert kp.alive() <= before
@@ -228,7 +235,7 @@ def test_the_sequence_may_be_used_meanwhile(device):
     seq, src, dst = doubling(device)
     data = frames(6)
     src.data()[:] = 100.0
-    for item, out in zip(data, seq.stream(data, inputs=[src], outputs=[dst]), strict=True):
+    for item, out in zip(data, stream(seq, data, inputs=[src], outputs=[dst]), strict=True):
         np.testing.assert_array_equal(out, item * 2)
         seq.eval()
         np.testing.assert_array_equal(dst.data(), np.full(N, 200.0))
@@ -247,7 +254,7 @@ def test_async_for(device):
             yield frame
 
     async def main(items):
-        return [out.copy() async for out in seq.stream(items, inputs=[src], outputs=[dst])]
+        return [out.copy() async for out in stream(seq, items, inputs=[src], outputs=[dst])]
 
     for items in (data, camera()):
         for out, item in zip(asyncio.run(main(items)), data, strict=True):
@@ -261,7 +268,7 @@ def test_cancelled_async_for(device):
 
     async def loop():
         nonlocal count
-        async for _ in seq.stream(frames(50), inputs=[src], outputs=[dst], shared=[dst]):
+        async for _ in stream(seq, frames(50), inputs=[src], outputs=[dst], shared=[dst]):
             count += 1
 
     async def main():
@@ -279,7 +286,7 @@ def test_cancelled_async_for(device):
     assert count == 0
     device.synchronize()
     np.testing.assert_array_equal(
-        next(iter(seq.stream(frames(1), inputs=[src], outputs=[dst]))), frames(1)[0] * 2
+        next(iter(stream(seq, frames(1), inputs=[src], outputs=[dst]))), frames(1)[0] * 2
     )
 
 
@@ -293,38 +300,79 @@ def test_misuse(device):
     seq, src, dst = doubling(mgr)
     data = frames(2)
 
-    def stream(sequence=seq, items=data, **options):
-        return sequence.stream(items, **{"inputs": [src], "outputs": [dst], **options})
+    def attempt(sequence=seq, items=data, **options):
+        return stream(sequence, items, **{"inputs": [src], "outputs": [dst], **options})
 
     with pytest.raises(kp.FailedPreconditionError, match="nothing recorded"):
-        stream(mgr.sequence())
+        attempt(mgr.sequence())
     with pytest.raises(kp.InvalidArgumentError, match="no recorded operation writes"):
-        stream(outputs=[mgr.zeros(3)])
+        attempt(outputs=[mgr.zeros(3)])
     with pytest.raises(kp.InvalidArgumentError, match="no recorded operation reads"):
-        stream(inputs=[dst])
+        attempt(inputs=[dst])
     with pytest.raises(kp.InvalidArgumentError, match="is a view"):
-        stream(inputs=[src[:10]])
+        attempt(inputs=[src[:10]])
     with pytest.raises(kp.InvalidArgumentError, match="twice"):
-        stream(inputs=[src, src])
+        attempt(inputs=[src, src])
     with pytest.raises(kp.InvalidArgumentError, match="empty"):
-        stream(outputs=[])
+        attempt(outputs=[])
     with pytest.raises(kp.ArgumentTypeError, match="takes Tensors"):
-        stream(inputs=[3])
+        attempt(inputs=[3])
     with pytest.raises(kp.InvalidArgumentError, match="depth"):
-        stream(depth=0)
+        attempt(depth=0)
     with pytest.raises(kp.OutOfRangeError, match="transfer_queue"):
-        stream(transfer_queue=9)
+        attempt(transfer_queue=9)
     with pytest.raises(kp.UnimplementedError, match="Own"):
-        stream(mgr.sequence().record(Own()))
+        attempt(mgr.sequence().record(Own()))
     with pytest.raises(kp.ArgumentTypeError, match="items"):
-        iter(stream(items=3))
-    once = stream()
+        iter(attempt(items=3))
+    once = attempt()
     assert len(list(once)) == 2
     with pytest.raises(kp.FailedPreconditionError, match="once"):
         iter(once)
     sem = mgr.semaphore()
     seq.eval_async(wait=(sem, 1))
     with pytest.raises(kp.FailedPreconditionError, match="running"):
-        stream()
+        attempt()
     sem.signal(1)
     seq.eval_await()
+
+
+def several_queues(make_manager):
+    """A Manager with a queue that computes and the most dedicated other one for transfers that there is."""
+    families = make_manager().get_device_properties().queue_families
+    compute = next(f["index"] for f in families if f["compute"])
+    dedicated = [f["index"] for f in families if f["transfer"] and not f["compute"]]
+    others = [*dedicated, *(f["index"] for f in families if f["compute"] and f["index"] != compute), compute]
+    return make_manager(family_queue_indices=[compute, others[0]]), bool(dedicated)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_copies_on_a_queue_for_transfers(make_manager, shared):
+    """No shader, so that drivers without them show their queue families."""
+    mgr, _ = several_queues(make_manager)
+    src, middle, dst = mgr.zeros(N), mgr.zeros(2 * N), mgr.zeros(N)
+    seq = mgr.sequence()
+    seq.record(kp.OpFill([middle], 3.0)).record(kp.OpCopy([src[: N // 2], middle[N : N + N // 2]]))
+    seq.record(kp.OpCopy([middle[N:], dst]))
+    data = frames(12)
+    kept = [src, dst] if shared else []
+    results = seq.stream(data, inputs=[src], outputs=[dst], shared=kept, transfer_queue=1)
+    for item, out in zip(data, results, strict=True):
+        np.testing.assert_array_equal(out[: N // 2], item[: N // 2])
+        np.testing.assert_array_equal(out[N // 2 :], np.full(N // 2, 3.0))
+
+
+def test_a_queue_for_transfers_moves_and_does_not_compute(make_manager):
+    mgr, dedicated = several_queues(make_manager)
+    if not dedicated:
+        pytest.skip("all queues of the driver compute")
+    a, b = mgr.full(N, 2.0), mgr.zeros(N)
+    seq = mgr.sequence(1).record(kp.OpCopy([a, b])).record(kp.OpSyncLocal([b]))
+    seq.eval()
+    np.testing.assert_array_equal(b.data(), np.full(N, 2.0))
+    dispatch = kp.OpAlgoDispatch(mgr.algorithm([a, b], kp.compile(DOUBLE), (16, 1, 1)))
+    with pytest.raises(kp.FailedPreconditionError, match="only moves memory"):
+        seq.record(dispatch)
+    family = mgr.queues[1]["family"]
+    with pytest.raises(kp.InvalidArgumentError, match="no compute queues, which the first must be"):
+        make_manager(family_queue_indices=[family])

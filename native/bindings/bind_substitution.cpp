@@ -10,7 +10,7 @@ Substitution unsynced(const std::vector<std::shared_ptr<Resource>>& memories) {
     return substitution;
 }
 
-py::list uses(const Stream& stream, const std::vector<ResourceRange>& inputs,
+py::list uses(Stream& stream, const std::vector<ResourceRange>& inputs,
               const std::vector<std::shared_ptr<Resource>>& streamed) {
     py::list result;
     for (const auto& use : frame_uses(stream, inputs, unsynced(streamed))) {
@@ -32,7 +32,7 @@ py::list uses(const Stream& stream, const std::vector<ResourceRange>& inputs,
 void bind_substitution(py::module_& m) {
     m.def("frame_uses", &uses);
     m.def("substituted",
-          [](const Stream& stream,
+          [](Stream& stream,
              const std::vector<std::pair<std::shared_ptr<Resource>, std::shared_ptr<Resource>>>& pairs,
              const std::vector<std::shared_ptr<Resource>>& streamed) {
               Substitution substitution = unsynced(streamed);

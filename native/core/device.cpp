@@ -73,14 +73,19 @@ std::vector<std::pair<uint32_t, uint32_t>> Device::plan_queues(const std::vector
                                                      physical_.properties.deviceName + "', which has " +
                                                      std::to_string(families.size()) + " (0 to " +
                                                      std::to_string(families.size() - 1) + ")");
-        if (!(families[family].queueFlags & VK_QUEUE_COMPUTE_BIT)) {
+        // The first queue serves all that names none. Beside it, one that only moves memory is of use.
+        const VkQueueFlags enough =
+            plan.empty() ? VK_QUEUE_COMPUTE_BIT : VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
+        if (!(families[family].queueFlags & enough)) {
             std::string fit;
             for (uint32_t i = 0; i < families.size(); ++i)
                 if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
                     fit += (fit.empty() ? "" : ", ") + std::to_string(i);
             throw Error(ErrorKind::invalid_argument,
                         "Queue family " + std::to_string(family) + " of '" + physical_.properties.deviceName +
-                            "' has no compute queues. Families with compute: " + fit);
+                            "' has no compute queues" +
+                            (plan.empty() ? ", which the first must be" : " and none for transfers") +
+                            ". Families with compute: " + fit);
         }
         const uint32_t nth = taken[family]++;
         plan.emplace_back(family, nth % families[family].queueCount);

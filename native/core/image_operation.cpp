@@ -64,6 +64,9 @@ public:
         target_.range.resource->require_init("use");
     }
 
+    // Queues for transfers alone may take regions of certain sizes only (minImageTransferGranularity).
+    [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
+
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
         const auto other = [&](Side side) {
             side.range = by.range(side.range);

@@ -112,6 +112,7 @@ public:
     }
 
     [[nodiscard]] std::vector<ResourceRange> fixed() const override { return references_; }
+    [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
 
     void set(std::array<uint32_t, 3> groups, std::string push_constants,
              std::vector<ResourceRange> references) override {

@@ -40,6 +40,8 @@ public:
     virtual void record(Recorder& recorder) const = 0;
     // Runs code that is not ours (and may take other locks) while recording.
     [[nodiscard]] virtual bool calls_out() const noexcept { return false; }
+    // A queue for transfers alone does not do.
+    [[nodiscard]] virtual bool needs_compute_queue() const noexcept { return false; }
 
     // The same operation for other memory (see substitution.hpp); null where nothing is left of it. Throws
     // Error(unimplemented) where that cannot be. Not under the graph mutex.

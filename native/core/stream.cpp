@@ -28,6 +28,7 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
                         std::to_string(queues.size()) +
                         " queue(s). Open more with Manager(family_queue_indices=[...])");
     queue_ = queues[queue_index].queue;
+    computes_ = (device().physical().families[queue_->family()].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
     if (timestamps != 0 && queue_->timestamp_bits() == 0)
         throw Error(ErrorKind::unimplemented,
                     "Queue family " + std::to_string(queue_->family()) +
@@ -69,6 +70,11 @@ void Stream::record(OperationPtr operation) {
         throw Error(ErrorKind::invalid_argument,
                     operation->name() + " uses objects of another Manager than the " + label() +
                         "'s. Copy them over with .to(mgr), or record OpCopy between the two");
+    if (!computes_ && operation->needs_compute_queue())
+        throw Error(ErrorKind::failed_precondition,
+                    operation->name() + " needs a queue that computes, and queue " +
+                        std::to_string(queue_index_) + ", of family " + std::to_string(queue_->family()) +
+                        ", only moves memory. Record it in a sequence of another queue");
     operation->check();
     if (!recording_) {
         drop_operations();

@@ -135,6 +135,7 @@ private:
     void make_command_buffer();
 
     Queue* queue_ = nullptr;
+    bool computes_ = true;  // false on a queue that only moves memory
     uint32_t queue_index_ = 0;
     int64_t timestamp_limit_ = 0;
 

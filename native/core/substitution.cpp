@@ -100,8 +100,9 @@ std::vector<ResourceRange> Substitution::synced(const std::vector<ResourceRange>
     return result;
 }
 
-std::vector<FrameUse> frame_uses(const Stream& stream, const std::vector<ResourceRange>& inputs,
+std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange>& inputs,
                                  const Substitution& substitution) {
+    const Stream::Driving driving(stream);
     FrameUses frame;
     const std::lock_guard lock(stream.device().graph_mutex());
     for (const auto& input : inputs) frame.write(*input.resource, input.offset, input.end(), false);
@@ -135,7 +136,8 @@ std::vector<FrameUse> frame_uses(const Stream& stream, const std::vector<Resourc
     return std::move(frame.uses);
 }
 
-std::vector<OperationPtr> substituted(const Stream& stream, const Substitution& substitution) {
+std::vector<OperationPtr> substituted(Stream& stream, const Substitution& substitution) {
+    const Stream::Driving driving(stream);
     std::vector<OperationPtr> result;
     for (const auto& operation : stream.operations("stream"))
         if (auto other = operation->substituted(substitution)) result.push_back(std::move(other));

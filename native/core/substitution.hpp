@@ -40,10 +40,10 @@ struct FrameUse {
 
 // The memory that the recording uses, in order of first use. `inputs` count as written before it begins; sync operations of
 // `unsynced` as not there. Throws where the stream runs.
-[[nodiscard]] std::vector<FrameUse> frame_uses(const Stream& stream, const std::vector<ResourceRange>& inputs,
+[[nodiscard]] std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange>& inputs,
                                                const Substitution& substitution);
 
 // The recording with other memory. Throws where the stream runs, and for an operation that cannot be made for other memory.
-[[nodiscard]] std::vector<OperationPtr> substituted(const Stream& stream, const Substitution& substitution);
+[[nodiscard]] std::vector<OperationPtr> substituted(Stream& stream, const Substitution& substitution);
 
 }  // namespace kp
