@@ -467,3 +467,23 @@ def test_the_error_lists_heaps_budgets_and_largest():
     assert len(texts) == 1
     assert "a tensor needs 300.0 MiB" in texts[0] and "tensor 'weights' 20.0 MiB" in texts[0]
     assert "(budget 64.0 MiB)" in texts[0]
+
+
+def capacity_after_a_transfer(transfer):
+    """How many MiB of `storage` tensors a Manager with a limit of 32 MiB holds."""
+    mgr = kp.Manager(memory_limit=32 << 20, memory_block_size=1 << 20)
+    held = [mgr.empty(1 << 18, memory_type="storage")]
+    if transfer:
+        held[0].write(np.zeros(1 << 18, np.float32))  # through the staging ring, which then stays
+    with pytest.raises(kp.OutOfMemoryError):
+        for _ in range(64):
+            held.append(mgr.empty(1 << 18, memory_type="storage"))
+    return len(held)
+
+
+@pytest.mark.own_driver
+def test_the_staging_ring_goes_before_a_tensor_is_refused():
+    config = "memory=discrete"
+    without = run_child(capacity_after_a_transfer, False, driver="null", config=config)
+    with_ring = run_child(capacity_after_a_transfer, True, driver="null", config=config)
+    assert without == with_ring

@@ -5,6 +5,7 @@
 #include "first_touch.hpp"
 #include "memory_block.hpp"
 #include "memory_report.hpp"
+#include "staging.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -356,7 +357,9 @@ Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUs
     VkResult result = VK_SUCCESS;
     bool limited = false;
     std::string heaps;
-    {
+    // The staging ring is given back last: the next transfer takes it again.
+    for (bool again = false;; again = true) {
+        if (again && !device_.staging().release_idle_memory()) break;
         const std::lock_guard lock(mutex_);
         if (auto allocation = try_types(needs.memoryTypeBits, request)) return allocation;
         // What lies empty in blocks of other types and sizes may be what is missing.

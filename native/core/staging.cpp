@@ -27,6 +27,25 @@ void Staging::release_memory() noexcept {
     for (auto& slot : slots_) slot.memory = Allocation();
 }
 
+bool Staging::release_idle_memory() noexcept {
+    // A transfer of this very thread may be what needs memory.
+    if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return false;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    bool any = false;
+    for (auto& slot : slots_) {
+        any = any || slot.memory;
+        slot.memory = Allocation();
+    }
+    return any;
+}
+
+Staging::Owned::Owned(Staging& staging) : staging_(staging), lock_(staging.mutex_) {
+    staging_.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+}
+
+Staging::Owned::~Owned() { staging_.owner_.store({}, std::memory_order_relaxed); }
+
 Queue& Staging::queue() { return *device_.queues().front().queue; }
 
 Staging::Slot& Staging::slot(size_t index, bool with_memory) {
@@ -102,7 +121,7 @@ Staging::SeeThrough::~SeeThrough() {
 }
 
 void Staging::run(const std::function<void(VkCommandBuffer)>& commands) {
-    const std::lock_guard lock(mutex_);
+    const Owned owned(*this);
     Slot& only = slot(0, false);
     wait(only);
     submit(only, commands);
@@ -128,7 +147,7 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
 }
 
 void Staging::upload(const void* data, uint64_t size, uint64_t step, const Record& record) {
-    const std::lock_guard lock(mutex_);
+    const Owned owned(*this);
     const SeeThrough guard{*this};
     const auto* source = static_cast<const std::byte*>(data);
     size_t turn = 0;
@@ -150,7 +169,7 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
 }
 
 void Staging::download(void* out, uint64_t size, uint64_t step, const Record& record) {
-    const std::lock_guard lock(mutex_);
+    const Owned owned(*this);
     const SeeThrough guard{*this};
     auto* destination = static_cast<std::byte*>(out);
     struct Chunk {

@@ -8,8 +8,10 @@
 #include "queue.hpp"
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 namespace kp {
 
@@ -33,6 +35,8 @@ public:
     void run(const std::function<void(VkCommandBuffer)>& commands);
     // Gives the ring's memory back; the next transfer takes it again. Every transfer waits for its own work, so none is in flight.
     void release_memory() noexcept;
+    // The same unless a transfer is under way; whether there was any. For whoever has run out of memory.
+    bool release_idle_memory() noexcept;
     // Gives everything back; the device is idle.
     void clear() noexcept;
 
@@ -42,6 +46,19 @@ private:
         VkCommandBuffer commands = VK_NULL_HANDLE;
         PreparedSubmit submission;
         uint64_t value = 0;  // its last submission
+    };
+
+    // The lock, and which thread has it.
+    class Owned {
+    public:
+        explicit Owned(Staging& staging);
+        Owned(const Owned&) = delete;
+        Owned& operator=(const Owned&) = delete;
+        ~Owned();
+
+    private:
+        Staging& staging_;
+        std::lock_guard<std::mutex> lock_;
     };
 
     [[nodiscard]] Queue& queue();
@@ -56,6 +73,7 @@ private:
 
     Device& device_;
     std::mutex mutex_;
+    std::atomic<std::thread::id> owner_{};
     VkCommandPool pool_ = VK_NULL_HANDLE;
     std::array<Slot, 2> slots_;
 };
