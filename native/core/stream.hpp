@@ -128,7 +128,9 @@ private:
     void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);
     void note_submitted(uint64_t last) noexcept;
     [[nodiscard]] Point next_own();
-    void finish();
+    // Collects the submission that `last_` was this for.
+    void finish(uint64_t last);
+    [[nodiscard]] Point point_of(uint64_t last) const noexcept;
     void forget_cancelled() noexcept;
     [[nodiscard]] std::string what_ran() const;
     [[noreturn]] void rethrow(const Error& error) const;
@@ -149,6 +151,7 @@ private:
     std::atomic<bool> driven_{false};      // a thread is changing or submitting it
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
+    std::atomic<bool> collecting_{false};  // a thread does what is due at the end of a submission
     // build() works on the operations and the command buffer, and may run code that is not ours. What would pull them from
     // under it is refused; destroy(), which may come at any moment, leaves the release to its end. Set under the graph mutex.
     std::atomic<bool> building_{false};

@@ -37,8 +37,9 @@ private:
     std::atomic<bool>& flag_;
 };
 
-Point Stream::last_point() const noexcept {
-    const uint64_t last = last_.load(std::memory_order_acquire);
+Point Stream::last_point() const noexcept { return point_of(last_.load(std::memory_order_acquire)); }
+
+Point Stream::point_of(uint64_t last) const noexcept {
     if (last == 0) return {};
     if (last & own_bit) return {own_.timeline, last & ~own_bit};
     return {queue_, last};
@@ -247,27 +248,31 @@ void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& lat
 
 bool Stream::poll() {
     if (!is_running()) return true;
-    const Point last = last_point();
+    const uint64_t number = last_.load(std::memory_order_acquire);
+    const Point last = point_of(number);
+    if (!last.timeline) return true;  // cancelled, and another thread was told
     try {
         if (!last.timeline->reached(last.value)) return false;
     } catch (const Error& error) {
         if (last.timeline->failed(last.value)) forget_cancelled();
         rethrow(error);
     }
-    finish();
+    finish(number);
     return true;
 }
 
 bool Stream::wait(uint64_t nanoseconds) {
     if (!is_running()) return true;
-    const Point last = last_point();
+    const uint64_t number = last_.load(std::memory_order_acquire);
+    const Point last = point_of(number);
+    if (!last.timeline) return true;  // cancelled, and another thread was told
     try {
         if (!last.timeline->wait(last.value, nanoseconds)) return false;
     } catch (const Error& error) {
         if (last.timeline->failed(last.value)) forget_cancelled();
         rethrow(error);
     }
-    finish();
+    finish(number);
     return true;
 }
 
@@ -324,10 +329,24 @@ void Stream::check_mappings() {
     }
 }
 
-void Stream::finish() {
-    // Another thread may have collected the same submission a moment ago.
-    if (!running_.exchange(false, std::memory_order_acq_rel)) return;
-    if (undeclared_) device().memory().invalidate_in_place();
+void Stream::finish(uint64_t last) {
+    // Fences and waits of other threads may be here for the same submission, or for one that was followed by another since.
+    struct Collecting {
+        Stream& stream;
+        bool ends = false;
+        explicit Collecting(Stream& s) : stream(s) {
+            while (stream.collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+        }
+        Collecting(const Collecting&) = delete;
+        Collecting& operator=(const Collecting&) = delete;
+        ~Collecting() {
+            // Only now: whoever sees it idle may read what was brought in.
+            if (ends) stream.running_.store(false, std::memory_order_release);
+            stream.collecting_.store(false, std::memory_order_release);
+        }
+    } collecting{*this};
+    if (!is_running() || last_.load(std::memory_order_acquire) != last) return;
+    collecting.ends = true;
     if (plan_.invalidates().empty()) return;
     std::vector<std::shared_ptr<Object>> written;
     {
