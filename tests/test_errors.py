@@ -108,7 +108,7 @@ def test_silently_wrong_in_kompute(mgr, code):
 def test_a_mixed_manager_in_one_operation(mgr, make_manager):
     foreign = make_manager().tensor([1.0])
     for make in (
-        lambda: kp.OpCopy([mgr.tensor([1.0]), foreign]),
+        lambda: kp.OpFill([mgr.tensor([1.0]), foreign], 0),
         lambda: kp.OpSyncDevice([mgr.tensor([1.0]), foreign]),
         lambda: kp.OpMult([mgr.tensor([1.0]), foreign, mgr.tensor([1.0])]),
     ):

@@ -467,9 +467,9 @@ def _recording_another_managers_tensor(w):
     w.mgr.sequence().record(kp.OpSyncDevice([w.foreign()]))
 
 
-@misuse(kp.InvalidArgumentError, "OpCopy", "Manager")
-def _copying_between_managers(w):
-    w.mgr.sequence().record(kp.OpCopy([w.tensors[0], w.foreign()]))
+@misuse(kp.InvalidArgumentError, "OpSyncDevice", "Manager")
+def _syncing_tensors_of_two_managers(w):
+    w.mgr.sequence().record(kp.OpSyncDevice([w.tensors[0], w.foreign()]))
 
 
 @misuse(kp.FailedPreconditionError, "running", r"eval_await")
