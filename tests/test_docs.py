@@ -47,6 +47,14 @@ def test_script_in_the_style_of_kompute(mgr, needs, capsys):
     assert capsys.readouterr().out == code_of("README.md", "text")[1]
 
 
+def test_asynchronous_work(mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    names: dict = {}
+    exec(compile(code_of("docs/asynchronous.md")[0], "docs/asynchronous.md", "exec"), names)
+    names["mgr"].destroy()
+    assert capsys.readouterr().out == code_of("docs/asynchronous.md", "text")[0]
+
+
 def test_commands_of_the_readme(mgr, needs, capsys, tmp_path, monkeypatch):
     from kompute_py.cli import main
 

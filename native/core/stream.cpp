@@ -47,7 +47,7 @@ void Stream::refuse_second_thread() const {
         building_.load(std::memory_order_relaxed)
             ? "The " + label() +
                   " is recording: neither an operation in it nor another thread can change or "
-                  "evaluate it meanwhile"
+                  "evaluate it meanwhile. Use a sequence in one thread at a time"
             : "The " + label() +
                   " is being changed or evaluated by another thread. Use a sequence in one thread at a "
                   "time, or one for each");

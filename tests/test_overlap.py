@@ -1,0 +1,130 @@
+"""What overlaps and what never does: queues among each other, and the host with the device.
+
+On the null driver each submission takes as long as it is told to, asleep on a thread of its queue, and executes its copies and
+fills at the end of that time. So two queues that overlap take one such time, and what is ordered takes two, on any machine.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from tests.child import run_child
+from tests.drivers import null_control
+
+pytestmark = pytest.mark.own_driver
+
+TIME = 0.25  # seconds that each submission takes
+CONFIG = f"gpu_us={int(TIME * 1e6)}"
+FAMILIES = [0, 0, 1]
+
+
+def took(call):
+    begin = time.monotonic()
+    call()
+    return time.monotonic() - begin
+
+
+def together(first, second):
+    first.eval_async()
+    second.eval_async()
+    first.eval_await()
+    second.eval_await()
+
+
+def open_queues():
+    mgr = kp.Manager(family_queue_indices=FAMILIES, validation=True)
+    a, b, c = (mgr.tensor(np.full(64, i, np.float32)) for i in range(3))
+    sync = mgr.sequence().eval(kp.OpSyncDevice([a, b, c]))
+    return mgr, a, b, c, sync
+
+
+def check_independent(first, second):
+    mgr, a, b, c, _ = open_queues()
+    one = mgr.sequence(first).record(kp.OpCopy([a, b]))
+    # `a` is read by both, which is no reason to wait.
+    other = mgr.sequence(second).record(kp.OpCopy([a, c]))
+    together(one, other)
+    best = min(took(lambda: together(one, other)) for _ in range(3))
+    assert best < 1.6 * TIME, f"{best:.3f} s for two that take {TIME} s each"
+    host = min(took(lambda: (one.eval_async(), time.sleep(TIME), one.eval_await())) for _ in range(3))
+    assert host < 1.6 * TIME, f"{host:.3f} s for a device and a host that take {TIME} s each"
+    assert b.read()[0] == c.read()[0] == 0 and not null_control().violations()
+
+
+@pytest.mark.parametrize("queues", [(0, 1), (0, 2), (2, 1)])
+def test_independent_work_overlaps(queues):
+    run_child(check_independent, *queues, driver="null", layer="newer", config=CONFIG)
+
+
+def check_dependent(first, second):
+    mgr, a, b, c, _ = open_queues()
+    writes = mgr.sequence(first).record(kp.OpCopy([a, b]))
+    reads = mgr.sequence(second).record(kp.OpCopy([b, c]))
+    overwrites = mgr.sequence(second).record(kp.OpCopy([c, b]))
+    sem = mgr.semaphore()
+    unrelated = [mgr.sequence(q).record(kp.OpSyncDevice([mgr.zeros(4)])) for q in (first, second)]
+
+    def declared():
+        value = sem.query()
+        unrelated[0].eval_async(signal=(sem, value + 1))
+        unrelated[1].eval_async(wait=(sem, value + 1))
+        for seq in unrelated:
+            seq.eval_await()
+
+    for name, run in {
+        "a write, then a read": lambda: together(writes, reads),
+        "a read, then a write": lambda: together(reads, writes),
+        "two writes": lambda: together(writes, overwrites),
+        "a semaphore": declared,
+    }.items():
+        # A sleep is never shorter than asked for, so this cannot fail by chance; once is as good as many times.
+        assert took(run) >= 1.99 * TIME, name
+    assert not null_control().violations()
+
+
+@pytest.mark.parametrize("queues", [(0, 1), (2, 0)])
+def test_dependent_work_never_overlaps(queues):
+    run_child(check_dependent, *queues, driver="null", layer="newer", config=CONFIG)
+
+
+def check_disjoint_sequences_of_one_queue():
+    """The other side of the first test: one queue takes one after the other."""
+    mgr, a, b, c, _ = open_queues()
+    one, other = mgr.sequence().record(kp.OpCopy([a, b])), mgr.sequence().record(kp.OpCopy([a, c]))
+    assert took(lambda: together(one, other)) >= 1.99 * TIME
+
+
+def test_one_queue_does_not_overlap_with_itself():
+    run_child(check_disjoint_sequences_of_one_queue, driver="null", config=CONFIG)
+
+
+def check_random_orders(seed):
+    """Copies between few tensors on all queues, all submitted before any is waited for, end as if done one by one."""
+    rng = np.random.default_rng(seed)
+    mgr = kp.Manager(family_queue_indices=[0, 0, 1, 1], validation=True)
+    tensors = [mgr.tensor_t(np.full(16, i, np.int32)) for i in range(5)]
+    mgr.sequence().eval(kp.OpSyncDevice(tensors))
+    model = list(range(5))
+    sequences = []
+    for _ in range(60):
+        source, target = (int(i) for i in rng.choice(5, 2, replace=False))
+        sequences.append(
+            mgr.sequence(int(rng.integers(4))).record(kp.OpCopy([tensors[source], tensors[target]]))
+        )
+        sequences[-1].eval_async()
+        model[target] = model[source]
+        if rng.random() < 0.1:
+            sequences[int(rng.integers(len(sequences)))].fence.wait()
+    for seq in sequences:
+        seq.fence.wait()
+    assert [t.read().tolist() for t in tensors] == [[value] * 16 for value in model]
+    assert not null_control().violations()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_orders_hold(seed):
+    run_child(check_random_orders, seed, driver="null", layer="newer", config="gpu_us=3000")
