@@ -347,6 +347,7 @@ void Stream::finish(uint64_t last) {
     } collecting{*this};
     if (!is_running() || last_.load(std::memory_order_acquire) != last) return;
     collecting.ends = true;
+    if (undeclared_) device().memory().invalidate_in_place();
     if (plan_.invalidates().empty()) return;
     std::vector<std::shared_ptr<Object>> written;
     {
