@@ -130,9 +130,10 @@ class Context:
     def sampler(
         self, filter: str, address: Sequence[str], border: str, integer_border: bool, unnormalized: bool
     ) -> Sampler: ...
-    def shader(self, spirv: bytes, entry: str = "main") -> Shader:
+    def shader(self, spirv: bytes, entry: str = "main", declared: bytes = b"") -> Shader:
         """One entry point of the module of these bytes: validated and checked against the device once, then found again by
-        content. "main" also means the only compute entry point."""
+        content. "main" also means the only compute entry point. `declared` is the module before it was optimized, whose
+        bindings and constants it has; b"": `spirv` itself."""
     def check_pipeline(
         self, shader: Shader, spec_constants: bytes, spec_map: Sequence[tuple[int, int, int]]
     ) -> None:
@@ -474,8 +475,10 @@ def compile(
     hlsl_offsets: bool,
     hlsl_16bit_types: bool,
     register_bases: Mapping[str, int],
-) -> tuple[bytes, list[tuple[str, int, int, str, str, str]], list[str], list[tuple[str, bytes | None]]]:
-    """The SPIR-V, the warnings (fields of Diagnostic), the files that were included, and every path where an include was
+) -> tuple[
+    bytes, bytes, list[tuple[str, int, int, str, str, str]], list[str], list[tuple[str, bytes | None]]
+]:
+    """The SPIR-V, the same before it was optimized (b"": it was not), the warnings (fields of Diagnostic), the files that were included, and every path where an include was
     looked up, with what was read there or None. `optimize`: "none", "size" or "performance"; "" as a version: the default."""
 
 def compiler_id() -> str:

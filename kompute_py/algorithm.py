@@ -157,9 +157,13 @@ class Algorithm:
         if type(spirv) is core.Shader:
             shader = spirv
         else:
-            if entry is None:  # a ShaderModule, or a Kernel's, has chosen
-                entry = getattr(getattr(spirv, "module", spirv), "entry", "main")
-            shader = manager._native.shader(spirv if type(spirv) is bytes else to_spirv(spirv), entry)
+            if type(spirv) is bytes:
+                shader = manager._native.shader(spirv, "main" if entry is None else entry)
+            else:
+                module = getattr(spirv, "module", spirv)  # a ShaderModule, or a Kernel's
+                if entry is None:
+                    entry = getattr(module, "entry", "main")  # it has chosen
+                shader = manager._native.shader(to_spirv(spirv), entry, getattr(module, "_declared", b""))
         plan = shader.extra
         if type(plan) is not ShaderPlan:
             plan = plan_of(shader)

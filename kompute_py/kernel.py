@@ -125,7 +125,7 @@ class Kernel:
             **options,
         )
         with naming(module.name):
-            native = manager._native.shader(module.to_spirv(), module.entry)
+            native = manager._native.shader(module.to_spirv(), module.entry, module._declared)
             plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
         reloader = reloader_for(manager, source, options, module, watch)
         look = reloader.look if reloader is not None and watch else None

@@ -105,7 +105,8 @@ def pack_block(parameter: Parameter, value: Mapping[str, Any], what: str) -> np.
         )
     packed = bytearray(parameter.layout["size"])
     pack_struct(packed, parameter.layout, 0, value, what)
-    return np.frombuffer(packed, np.uint8)
+    # Of a sole member the caller may as well have given its numbers: so it has their dtype.
+    return np.frombuffer(packed, np.uint8 if parameter.dtype is None else parameter.dtype)
 
 
 def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -> None:

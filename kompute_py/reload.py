@@ -125,7 +125,8 @@ class Reloader:
         try:
             module = self._compile()
             sought = module._sought
-            fresh = module.to_spirv() != self._module.to_spirv()
+            last = self._module
+            fresh = (module._spirv, module._declared) != (last._spirv, last._declared)
             if fresh:
                 self._change_over(module)
         except _NOT_THE_EDIT:
@@ -146,7 +147,7 @@ class Reloader:
         return fresh
 
     def _change_over(self, module: ShaderModule) -> None:
-        native = self._manager._native.shader(module.to_spirv(), module.entry)
+        native = self._manager._native.shader(module.to_spirv(), module.entry, module._declared)
         plan_of(native)
         differences = changed_bindings(self._module.signature, module.signature)
         if differences:

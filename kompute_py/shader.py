@@ -33,6 +33,8 @@ class ShaderCompileWarning(KomputeWarning):
 
 class _Compiled(NamedTuple):
     spirv: bytes
+    declared: bytes
+    """The module before it was optimized; b"" where that is the same."""
     files: list[str]
     """The files that the result was made from: the source's own and all that it includes."""
     sought: list[tuple[str, bytes]]
@@ -169,7 +171,7 @@ def _compile(
                 raise InvalidArgumentError(
                     f"{path} is SPIR-V already: language, defines and includes cannot apply to it"
                 )
-            return _Compiled(_module(path, text, target), files, sought)
+            return _Compiled(_module(path, text, target), b"", files, sought)
         language = language or _SUFFIXES.get(suffix)
     request = _Request(
         text,
@@ -203,7 +205,9 @@ def _compile(
     for file, line, column, _, message, _ in compiled.warnings:
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
-    return _Compiled(compiled.spirv, files + compiled.included, [*sought, *compiled.sought])
+    return _Compiled(
+        compiled.spirv, compiled.declared, files + compiled.included, [*sought, *compiled.sought]
+    )
 
 
 COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
@@ -256,8 +260,8 @@ class _Request(NamedTuple):
 
 def _run(request: _Request) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
     """The compiler's result, and where it looked for includes."""
-    spirv, found, included, probes = _native.compile(*request)
-    return CachedShader(spirv, found, included, marks(probes)), probes
+    spirv, declared, found, included, probes = _native.compile(*request)
+    return CachedShader(spirv, found, included, marks(probes), declared), probes
 
 
 def _cached(request: _Request) -> CachedShader:

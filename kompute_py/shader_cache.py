@@ -33,7 +33,7 @@ DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
 SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
 
 _MAGIC = b"kpshad\r\n"
-_FORMAT = 1
+_FORMAT = 2
 _SUFFIX = ".kpsh"
 _DIGEST = 16  # bytes
 _DEFAULT_LIMIT = 128 << 20
@@ -55,6 +55,8 @@ class CachedShader(NamedTuple):
     """The files that it included."""
     sought: Sequence[tuple[str, bytes]] = ()
     """Every path where an include was sought, with the digest of what was there; b"" for nothing."""
+    declared: bytes = b""
+    """The module before it was optimized, which says what the source declares; b"" where that is the same."""
 
 
 class CacheEntry(NamedTuple):
@@ -269,6 +271,7 @@ def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], na
         [
             os.fsencode(name),
             shader.spirv,
+            shader.declared,
             pack(os.fsencode(path) for path in shader.included),
             pack(places),
             pack(fields),
@@ -285,13 +288,13 @@ def _parts(content: bytes) -> list[bytes]:
     ):
         raise ValueError("the entry is damaged")
     parts = unpack(body)
-    if len(parts) != 5:
+    if len(parts) != 6:
         raise ValueError("the entry is of another format")
     return parts
 
 
 def _decode(content: bytes) -> CachedShader:
-    _, spirv, included, places, fields = _parts(content)
+    _, spirv, declared, included, places, fields = _parts(content)
     listed = unpack(places)
     found: Warnings = []
     texts = unpack(fields)
@@ -300,7 +303,7 @@ def _decode(content: bytes) -> CachedShader:
         file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
         found.append((file, line, column, severity, message, source_line))
     sought = tuple((os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True))
-    return CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)], sought)
+    return CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)], sought, declared)
 
 
 def _unchanged(path: str, expected: bytes) -> bool:

@@ -36,7 +36,17 @@ class ShaderModule:
     anything else.
     """
 
-    __slots__ = ("_entry", "_reflection", "_signature", "_sought", "_spirv", "files", "language", "name")
+    __slots__ = (
+        "_declared",
+        "_entry",
+        "_reflection",
+        "_signature",
+        "_sought",
+        "_spirv",
+        "files",
+        "language",
+        "name",
+    )
 
     def __init__(
         self,
@@ -64,6 +74,7 @@ class ShaderModule:
         self.language: str | None = None
         """"glsl" or "hlsl" where it was compiled, else None."""
         path = None
+        declared: bytes = b""
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
             path = _path_of(source)
             compiled = _compile(
@@ -76,7 +87,7 @@ class ShaderModule:
                 stacklevel=stacklevel + 1,
                 **options,
             )
-            spirv = compiled.spirv
+            spirv, declared = compiled.spirv, compiled.declared
             self.files = tuple(compiled.files)
             self._sought = compiled.sought
             binary = path is not None and path.suffix.lower() in (".spv", ".spvasm")
@@ -91,11 +102,14 @@ class ShaderModule:
             module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
             if isinstance(module, ShaderModule):
                 self.files, self.language = module.files, module.language
+                declared = module._declared
                 if entry is None:
                     entry, name = module.entry, name or module.name
         if entry is not None and not isinstance(entry, str):
             raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
         self._spirv = spirv
+        # Before it was optimized; b"" where that is the same, or unknown. The optimizer takes away what only dead code uses.
+        self._declared: bytes = declared
         # "main" also stands for the only compute entry point that there is.
         self._entry = "main" if entry is None else entry
         self._reflection: dict[str, Any] | None = None
@@ -113,10 +127,12 @@ class ShaderModule:
     def reflection(self) -> dict[str, Any]:
         """What the module says about itself, as plain data: bindings with types and layouts, what the shader does with each,
         push constants, specialization constants, local size, entry points, capabilities.
+
+        Of what was compiled it is what the source declares, so the same at all levels of optimization.
         """
         if self._reflection is None:
             with naming(self.name):
-                self._reflection = _native.reflect_spirv(self._spirv, self._entry)
+                self._reflection = _native.reflect_spirv(self._declared or self._spirv, self._entry)
         return self._reflection
 
     @property

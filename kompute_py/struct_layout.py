@@ -376,7 +376,4 @@ def struct_dtype(
             where = f"{p.set}.{p.binding}" if p.set else p.binding
             return block_dtype(p.layout, length, f"The {p.kind} {p.name!r} at binding {where}")
     known = ", ".join(f"{(p.set, p.binding) if p.set else p.binding} ({p.name!r})" for p in buffers) or "none"
-    raise NotFoundError(
-        f"{module.name} has no buffer at binding {binding!r}; it has {known}. One that the shader does not use may be optimized "
-        "away: compile with optimize=False"
-    )
+    raise NotFoundError(f"{module.name} has no buffer at binding {binding!r}; it has {known}")

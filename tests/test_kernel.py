@@ -715,3 +715,19 @@ def test_a_graphics_shader_is_called_one(mgr, source, tmp_path):
     for given in (path, str(path)):
         with pytest.raises(kp.InvalidArgumentError, match=r"view.frag' is a fragment shader by its name"):
             mgr.kernel(given)
+
+
+def test_a_block_of_one_member_takes_a_dict_too(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        """
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(set = 0, binding = 0) writeonly buffer A { float a[]; };
+        layout(set = 0, binding = 1) uniform U { vec4 tint; };
+        void main() { a[gl_GlobalInvocationID.x] = tint[gl_GlobalInvocationID.x]; }
+        """
+    )
+    np.testing.assert_array_equal(kernel(np.zeros(4, np.float32), {"tint": (1, 2, 3, 4)}), [1, 2, 3, 4])
+    with pytest.raises(kp.InvalidArgumentError, match="did you mean 'tint'"):
+        kernel(np.zeros(4, np.float32), {"tin": (1, 2, 3, 4)})

@@ -242,14 +242,16 @@ void bind_context(py::module_& m) {
         .def("algorithm", &make_algorithm)
         .def(
             "shader",
-            [](const Context& c, const py::bytes& spirv, const std::string& entry) {
+            [](const Context& c, const py::bytes& spirv, const std::string& entry,
+               const py::bytes& declared) {
                 c.device().require_open("make an algorithm");
                 const std::string_view bytes(spirv);
+                const std::string_view declared_bytes(declared);
                 // Another thread may be compiling under the store's lock.
                 const py::gil_scoped_release unlocked;
-                return c.device().pipelines().shader(bytes, entry);
+                return c.device().pipelines().shader(bytes, entry, declared_bytes);
             },
-            py::arg("spirv"), py::arg("entry") = "main")
+            py::arg("spirv"), py::arg("entry") = "main", py::arg("declared") = py::bytes())
         .def("check_pipeline",
              [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
                 const SpecializationMap& map) {

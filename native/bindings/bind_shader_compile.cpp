@@ -69,7 +69,8 @@ RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter
     return bases;
 }
 
-// (SPIR-V, warnings, files that took part, [(path, content | None)] of all places where an include was looked up).
+// (SPIR-V, SPIR-V before it was optimized or b"" where that is the same, warnings, files that took part,
+// [(path, content | None)] of all places where an include was looked up).
 py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
                             std::string entry, std::vector<std::pair<std::string, std::string>> defines,
                             std::vector<std::string> include_dirs,
@@ -101,8 +102,8 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     }
     py::list included;
     for (const std::string& path : output.included) included.append(to_path(path));
-    return py::make_tuple(to_bytes(output.spirv), diagnostics_to_python(output.warnings), included,
-                          probes_to_python(output.probes));
+    return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),
+                          diagnostics_to_python(output.warnings), included, probes_to_python(output.probes));
 }
 
 }  // namespace

@@ -64,17 +64,14 @@ PipelineStore::PipelineStore(Device& device, std::string cache_dir)
 
 PipelineStore::~PipelineStore() { close(); }
 
-std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry) {
+std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry,
+                                              std::string_view declared) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
     const std::lock_guard lock(mutex_);
     auto& bucket = shaders_[hash];
-    for (const auto& known : bucket) {
-        const auto words = known->words();
-        if ((known->asked_entry() == entry || known->info().entry == entry) &&
-            words.size_bytes() == bytes.size() && std::memcmp(words.data(), bytes.data(), bytes.size()) == 0)
-            return known;
-    }
-    auto made = std::make_shared<Shader>(device_, std::string(bytes), entry);
+    for (const auto& known : bucket)
+        if (known->is(bytes, entry, declared)) return known;
+    auto made = std::make_shared<Shader>(device_, bytes, entry, declared);
     bucket.push_back(made);
     return made;
 }
@@ -163,8 +160,7 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
 
     // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
     const std::vector<SpecValue> values = constants.values();
-    const ShaderInfo specialized =
-        values.empty() ? ShaderInfo{} : reflect(shader->words(), shader->info().entry, values);
+    const ShaderInfo specialized = values.empty() ? ShaderInfo{} : shader->specialized(values);
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
     if (const auto found = check_limits(info, device_.shader_host()); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);

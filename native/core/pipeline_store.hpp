@@ -67,7 +67,8 @@ public:
     PipelineStore(Device& device, std::string cache_dir);
     ~PipelineStore();
 
-    [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry);
+    [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry,
+                                                 std::string_view declared = {});
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts);

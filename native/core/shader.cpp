@@ -11,18 +11,30 @@ namespace {
 
 constexpr uint32_t max_binding = 0xFFFF;  // what compilers of GLSL take
 
-}  // namespace
-
-Shader::Shader(Device& device, std::string bytes, const std::string& entry)
-    : device_(&device), asked_entry_(entry) {
+std::vector<uint32_t> words_of(std::string_view bytes) {
     if (bytes.empty() || bytes.size() % 4 != 0)
         throw Error(ErrorKind::invalid_argument,
                     "Not SPIR-V: " + std::to_string(bytes.size()) +
                         " bytes, but a module is a non-empty whole number of 4-byte words. Compile "
                         "shader source with kp.compile() first");
-    words_.resize(bytes.size() / 4);
-    std::memcpy(words_.data(), bytes.data(), bytes.size());
-    info_ = reflect(words_, entry);
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+}
+
+bool same_bytes(std::span<const uint32_t> words, std::string_view bytes) noexcept {
+    return words.size_bytes() == bytes.size() &&
+           (bytes.empty() || std::memcmp(words.data(), bytes.data(), bytes.size()) == 0);
+}
+
+}  // namespace
+
+Shader::Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared)
+    : device_(&device),
+      words_(words_of(bytes)),
+      declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
+      asked_entry_(entry),
+      info_(specialized({})) {
 
     std::string missing;
     for (const Finding& finding : check_module(words_, info_, device.shader_host())) {
@@ -53,6 +65,17 @@ Shader::Shader(Device& device, std::string bytes, const std::string& entry)
     check_vk(device.vk().vkCreateShaderModule(device.handle(), &create, nullptr, &module_),
              "vkCreateShaderModule", "a shader");
     alive_count(ObjectKind::shader).fetch_add(1, std::memory_order_relaxed);
+}
+
+ShaderInfo Shader::specialized(std::span<const SpecValue> values) const {
+    ShaderInfo runs = reflect(words_, asked_entry_, values);
+    if (declared_.empty()) return runs;
+    return as_declared(reflect(declared_, asked_entry_, values), runs);
+}
+
+bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared) const noexcept {
+    return (asked_entry_ == entry || info_.entry == entry) && same_bytes(words_, bytes) &&
+           same_bytes(declared_, declared);
 }
 
 Shader::~Shader() { close(); }

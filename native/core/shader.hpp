@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kp {
@@ -17,15 +18,19 @@ class Shader {
 public:
     // One entry point of a module, as reflect() finds it by name.
     // Throws Error(invalid_argument) for bytes that are not valid SPIR-V, Error(unavailable) that names each capability
-    // the device lacks: no driver sees a module that it could not take.
-    Shader(Device& device, std::string bytes, const std::string& entry);
+    // the device lacks: no driver sees a module that it could not take. `declared` is the module before it was optimized,
+    // whose arguments it has; "" where nothing but `bytes` is known.
+    Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared = {});
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
     ~Shader();
 
     [[nodiscard]] const ShaderInfo& info() const noexcept { return info_; }
-    // The name that it was asked for by: "main" may mean another.
-    [[nodiscard]] const std::string& asked_entry() const noexcept { return asked_entry_; }
+    // The same with these constants.
+    [[nodiscard]] ShaderInfo specialized(std::span<const SpecValue> values) const;
+    // Whether it was made of the same arguments.
+    [[nodiscard]] bool is(std::string_view bytes, const std::string& entry,
+                          std::string_view declared) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_; }
     [[nodiscard]] bool belongs_to(const Device& device) const noexcept { return device_ == &device; }
@@ -38,7 +43,8 @@ public:
 private:
     Device* device_;
     std::vector<uint32_t> words_;
-    std::string asked_entry_;
+    std::vector<uint32_t> declared_;
+    std::string asked_entry_;  // "main" may mean another
     ShaderInfo info_;
     VkShaderModule module_ = VK_NULL_HANDLE;
 };

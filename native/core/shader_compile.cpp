@@ -17,6 +17,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <utility>
 
 namespace kp {
 namespace {
@@ -314,8 +315,10 @@ private:
                 out.warnings.push_back(
                     {to_valid_utf8(request_.name), 0, 0, "warning", to_valid_utf8(problem), ""});
         name_entry(out.spirv);
-        if (request_.optimize != OptimizeFor::nothing && !beyond_optimizer(out.spirv))
-            out.spirv = optimized(out.spirv);
+        if (request_.optimize != OptimizeFor::nothing && !beyond_optimizer(out.spirv)) {
+            std::vector<uint32_t> fast = optimized(out.spirv);
+            if (fast != out.spirv) out.declared = std::exchange(out.spirv, std::move(fast));
+        }
         out.included = sources_.included();
         out.probes = sources_.take_probes();
         return out;

@@ -77,6 +77,8 @@ struct CompileRequest {
 
 struct CompileOutput {
     std::vector<uint32_t> spirv;
+    // What the source declares, before the optimizer took away what no code reaches; empty where `spirv` is that.
+    std::vector<uint32_t> declared;
     std::vector<Diagnostic> warnings;
     std::vector<std::string> included;  // files that took part, for watching
     // All that decides whether the same request would give the same module again, each path once.

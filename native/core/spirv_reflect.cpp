@@ -460,4 +460,23 @@ ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry,
     return Reflector(words, entry, specialization).reflect();
 }
 
+ShaderInfo as_declared(ShaderInfo declared, const ShaderInfo& runs) {
+    for (BindingInfo& binding : declared.bindings) {
+        const auto known =
+            std::find_if(runs.bindings.begin(), runs.bindings.end(), [&](const BindingInfo& b) {
+                return b.set == binding.set && b.binding == binding.binding;
+            });
+        binding.access = known == runs.bindings.end() ? Access::none : known->access;
+        binding.atomic = known != runs.bindings.end() && known->atomic;
+    }
+    declared.version = runs.version;
+    declared.capabilities = runs.capabilities;
+    declared.extensions = runs.extensions;
+    declared.atomic_features = runs.atomic_features;
+    declared.shared_bytes = runs.shared_bytes;
+    declared.physical_storage_buffer = runs.physical_storage_buffer;
+    declared.physical_storage_writes = runs.physical_storage_writes;
+    return declared;
+}
+
 }  // namespace kp

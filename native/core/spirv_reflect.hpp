@@ -126,6 +126,10 @@ struct ShaderInfo {
 [[nodiscard]] ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry = "main",
                                  std::span<const SpecValue> specialization = {});
 
+// A shader that was optimized: its arguments are what its source declares, whatever the optimizer found that no code
+// reaches, and what it does (accesses, atomics, shared memory, capabilities) is what runs.
+[[nodiscard]] ShaderInfo as_declared(ShaderInfo declared, const ShaderInfo& runs);
+
 // SPIR-V's name: "GLCompute", "Vertex".
 [[nodiscard]] std::string execution_model_name(uint32_t model);
 // Names for messages.
