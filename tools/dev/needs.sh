@@ -43,6 +43,14 @@ END
     esac
 }
 
+# optional_needs COMMAND: the same lines, for what the command also runs without. Not every release offers these.
+optional_needs() {
+    # 150 MB to download and 650 MB on the disk; PyTorch's own wheels for Linux take ten times that.
+    if [ "$1" = test ] && [ -z "${DEV_WITHOUT_TORCH-}" ]; then
+        say 'python3-torch|module torch|PyTorch for the CPU: tests exchange memory with it (DEV_WITHOUT_TORCH=1 goes without)'
+    fi
+}
+
 version_at_least() { # version_at_least HAVE WANT, both as major.minor
     have_major=${1%%.*} have_minor=${1#*.} want_major=${2%%.*} want_minor=${2#*.}
     have_minor=${have_minor%%.*}
@@ -70,6 +78,9 @@ provided() {
                 for folder in include Include; do [ -e "$prefix/$folder/$1" ] && return 0; done
             done
             return 1
+            ;;
+        module)
+            [ -x "$VPY" ] && "$VPY" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))' "$1"
             ;;
         *) return 1 ;;
     esac

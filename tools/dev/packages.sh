@@ -8,6 +8,18 @@ is_debian() {
 # Of the lines of python_needs and needs, those that nothing here provides.
 missing_needs() {
     lines=$(python_needs "$1" && needs "$1") || exit 1
+    missing_of "$lines"
+}
+
+# The same of optional_needs. The system's Python packages serve the system's Python version alone.
+missing_options() {
+    is_debian || return 0
+    [ "$(probe_python /usr/bin/python3 | cut -d' ' -f1)" = "$PY_VERSION" ] || return 0
+    missing_of "$(optional_needs "$1")"
+}
+
+missing_of() { # LINES
+    lines=$1
     [ -n "$lines" ] || return 0
     installed=
     if is_debian; then
@@ -60,6 +72,18 @@ install_with_apt() { # the missing lines
     step 'apt-get install' apt_install $packages
 }
 
+# What a command can do without never stops it: not where the release has no such package, nor where nobody is root.
+install_options() { # the missing lines
+    if [ "$(id -u)" -ne 0 ] && ! sudo -n true 2>/dev/null; then return 0; fi
+    say "$1" | while IFS='|' read -r package _ why; do
+        apt_can_install "$package" </dev/null || continue
+        say "${BOLD}Also installing $package$CLEAR: $why"
+        step "apt-get install $package" try_apt_install "$package"
+    done
+}
+
+try_apt_install() { apt_install "$1" || say "without $1: it could not be installed"; }
+
 # Other systems: the same needs under the names that their package managers use.
 name_packages() {
     id=$(uname -s)
@@ -107,6 +131,13 @@ name_packages() {
 prepare_system() {
     find_python
     missing=$(missing_needs "$1") || exit 1
+    if [ -n "$missing" ]; then provide "$missing"; fi
+    options=$(missing_options "$1") || exit 1
+    if [ -n "$options" ]; then install_options "$options"; fi
+}
+
+provide() { # the missing lines
+    missing=$1
     if ! is_debian; then
         # Without dpkg a library can only be seen by its headers: what has none is left to the reader.
         missing=$(say "$missing" | grep -E '^python3|[|](cmd|cmake|header) ') || missing=
