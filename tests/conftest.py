@@ -111,6 +111,18 @@ def loaded_driver():
     manager.destroy()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _only_what_the_module_made():
+    """Leaves to the collections in `clean` only what the module's own tests made.
+
+    A collection looks at every object there is: some hundred thousand once pytest, NumPy and what tests import are
+    loaded. Two of them a test took most of the suite's time.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def make_manager(clean):
     """Makes Managers with validation on; destroys them at the end of the test."""
@@ -163,6 +175,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    gc.unfreeze()
     gc.collect()
     left = {kind: count for kind, count in kp.alive(detail=True).items() if count}
     if left and exitstatus == 0:
