@@ -47,6 +47,9 @@ class Sequence:
     number. Raises OutOfRangeError for a queue that the Manager has not opened.
 
     A `record` after an evaluation starts a fresh recording; `eval()` with nothing recorded since runs the same again.
+
+    One thread at a time records and evaluates it: a call that meets another thread's raises FailedPreconditionError and changes
+    nothing. Give each thread sequences of its own; they are ordered by the memory that they share. Any thread may wait, ask and destroy.
     """
 
     __slots__ = (
@@ -447,9 +450,11 @@ class Sequence:
         if not native.is_init():
             return f"<kp.Sequence{name} destroyed>"
         state = "running" if native.is_running() else "recording" if native.is_recording() else "idle"
-        return (
-            f"<kp.Sequence{name} queue {native.queue_index} {state} [{', '.join(native.operation_names())}]>"
-        )
+        try:
+            operations = f"[{', '.join(native.operation_names())}]"
+        except FailedPreconditionError:
+            operations = "(another thread is recording it)"
+        return f"<kp.Sequence{name} queue {native.queue_index} {state} {operations}>"
 
     def __del__(self, warn: Any = warnings.warn) -> None:
         # No wait here: the native side keeps what the device uses until it is done. (`warn` is a default argument since

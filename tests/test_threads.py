@@ -99,6 +99,7 @@ def test_a_second_thread_is_refused(mgr, in_the_middle):
         with pytest.raises(kp.FailedPreconditionError, match=r"another thread .* one thread at a time"):
             call()
     assert not seq.is_running() and seq.is_complete()
+    assert "another thread is recording it" in repr(seq)
     other.eval()  # nothing of it was held on to
     go.set()
     thread.join()
@@ -116,6 +117,67 @@ def test_another_thread_may_destroy(in_the_middle):
     assert len(errors) == 1 and isinstance(errors[0], kp.FailedPreconditionError)
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
         seq.eval()
+
+
+@pytest.mark.parametrize("by", ["an operation", "another thread"])
+def test_a_sequence_may_go_while_one_submitted_with_it_is_recorded(mgr, by):
+    tensor = mgr.zeros(4)
+    gone = mgr.sequence().record(kp.OpSyncDevice([tensor]))
+    names = []
+
+    class Destroys(kp.OpBase):
+        reads, writes = (), (tensor,)
+
+        def record(self, cmd):
+            names.append(repr(gone))
+            if by == "an operation":
+                gone.destroy()
+            else:
+                on_threads(lambda i: gone.destroy(), count=1)
+
+    seq = mgr.sequence().record(Destroys())
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        mgr.submit([seq, gone])
+    assert not gone.is_init() and not seq.is_running()
+    # It could be looked at from inside its own submission.
+    assert "OpSyncDevice" in names[0] or "another thread" in names[0]
+    mgr.sequence().record(kp.OpSyncDevice([tensor])).eval()
+
+
+def test_what_is_recorded_is_seen_from_other_threads(mgr):
+    """Looking never disturbs the thread that drives, and is never told half of a change."""
+    tensor = mgr.zeros(64)
+    sync, back = kp.OpSyncDevice([tensor]), kp.OpSyncLocal([tensor])
+    seq = mgr.sequence(timestamps=True).record(sync, back)
+    seq.eval()
+    stop = threading.Event()
+
+    def look():
+        while not stop.is_set():
+            names = [name for name, _ in seq.timings()] if not seq.is_running() else []
+            assert names in ([], ["OpSyncDevice", "OpSyncLocal"])
+            assert repr(seq).endswith(("[]>", "[OpSyncDevice]>", "[OpSyncDevice, OpSyncLocal]>"))
+            assert seq.name in ("", "a", "b")
+            seq.mermaid()
+
+    def body(i):
+        if i == 0:
+            try:
+                for turn in range(300):
+                    seq.clear()
+                    seq.record(sync, back)
+                    seq.name = "ab"[turn % 2]
+                    seq.eval()
+            finally:
+                stop.set()
+            return
+        while not stop.is_set():
+            try:
+                look()
+            except kp.FailedPreconditionError as error:
+                assert "running" in str(error) or "record" in str(error) or "evaluated" in str(error), error
+
+    on_threads(body, count=3)
 
 
 def test_one_sequence_and_many_threads(mgr):

@@ -265,7 +265,7 @@ void bind_context(py::module_& m) {
             if (queue_index < 0 || queue_index > UINT32_MAX)
                 throw Error(ErrorKind::out_of_range,
                             "Queue index " + std::to_string(queue_index) + " does not exist");
-            return std::make_shared<Stream>(c.shared(), static_cast<uint32_t>(queue_index), timestamps);
+            return make_object<Stream>(c.shared(), static_cast<uint32_t>(queue_index), timestamps);
         });
     m.def("alive", &alive);
     m.def(

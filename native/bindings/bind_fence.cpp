@@ -136,7 +136,7 @@ void bind_fence(py::module_& m) {
     py::class_<Semaphore, std::shared_ptr<Semaphore>>(m, "Semaphore")
         .def(py::init([](const Context& context, uint64_t initial) {
                  context.device().require_open("make a semaphore");
-                 return std::make_shared<Semaphore>(context.shared(), initial);
+                 return make_object<Semaphore>(context.shared(), initial);
              }),
              py::arg("context"), py::arg("initial"))
         .def("query", &Semaphore::query)

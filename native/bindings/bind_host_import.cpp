@@ -92,7 +92,7 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     std::shared_ptr<Buffer> buffer;
     {
         const py::gil_scoped_release unlocked;  // the driver may pin every page
-        buffer = std::make_shared<Buffer>(context.shared(), std::move(range));
+        buffer = make_object<Buffer>(context.shared(), std::move(range));
     }
     owner->done = {array.inc_ref().ptr(), on_done.is_none() ? nullptr : on_done.inc_ref().ptr()};
     owner->imported = true;

@@ -124,7 +124,7 @@ std::shared_ptr<Image> make_image(const Context& context, const py::object& data
         source = bytes.data;
     }
     const py::gil_scoped_release unlocked;
-    return std::make_shared<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
+    return make_object<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
 }
 
 std::shared_ptr<Sampler> make_sampler(const Context& context, const std::string& filter,

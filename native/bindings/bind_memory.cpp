@@ -137,9 +137,9 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
                     "A fill of " + std::to_string(fill->size()) + " bytes " +
                         (source ? "excludes data" : "does not fit into " + std::to_string(nbytes)));
     const auto make = [&] {
-        if (source) return std::make_shared<Buffer>(context.shared(), source, nbytes, memory_type);
-        return std::make_shared<Buffer>(
-            context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt, nbytes, memory_type);
+        if (source) return make_object<Buffer>(context.shared(), source, nbytes, memory_type);
+        return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
+                                   nbytes, memory_type);
     };
     // What goes through the device (a `storage` buffer's data, a fill) waits for it, and it may be busy for long.
     if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();

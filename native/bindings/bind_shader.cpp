@@ -172,8 +172,8 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
     std::vector<Argument> bound = arguments_of(arguments);
     // Compiling a pipeline takes milliseconds; other threads may run meanwhile.
     const py::gil_scoped_release unlocked;
-    return std::make_shared<Algorithm>(context.shared(), std::move(shader), std::move(bound), groups,
-                                       constants, std::move(push_constants));
+    return make_object<Algorithm>(context.shared(), std::move(shader), std::move(bound), groups, constants,
+                                  std::move(push_constants));
 }
 
 py::dict reflection_to_python(const ShaderInfo& info) {

@@ -36,7 +36,7 @@ py::list barriers(const Stream& stream) {
         if (b.src_stages != 0)
             result.append(py::make_tuple(b.before, b.src_stages, b.src_access, b.dst_stages, b.dst_access));
     };
-    const BarrierPlan& plan = stream.barriers();
+    const BarrierPlan plan = stream.barriers();
     add(plan.head);
     for (const auto& barrier : plan.barriers) add(barrier);
     add(plan.tail);

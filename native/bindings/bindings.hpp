@@ -6,6 +6,7 @@
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/image.hpp"
+#include "core/make_object.hpp"
 #include "core/operation.hpp"
 #include "core/pipeline_store.hpp"
 #include "core/stream.hpp"

@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "image.hpp"
+#include "make_object.hpp"
 #include "substitution.hpp"
 
 #include <algorithm>
@@ -107,8 +108,8 @@ std::shared_ptr<Algorithm> Algorithm::substituted(const Substitution& by) {
         changed = true;
     }
     if (!changed) return std::static_pointer_cast<Algorithm>(shared_from_this());
-    auto other = std::make_shared<Algorithm>(shared_device(), shader_, std::move(arguments), workgroup_,
-                                             constants_, push_constants_);
+    auto other = make_object<Algorithm>(shared_device(), shader_, std::move(arguments), workgroup_,
+                                        constants_, push_constants_);
     if (!name().empty()) other->set_name(name());
     return other;
 }
@@ -287,8 +288,10 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
 
 void Algorithm::set_name(const std::string& name) {
     Object::set_name(name);
-    for (const auto& set : sets_)
-        device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set.handle), name);
+    name_handles([this](const std::string& given) {
+        for (const auto& set : sets_)
+            device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set.handle), given);
+    });
 }
 
 void Algorithm::free_sets() noexcept {

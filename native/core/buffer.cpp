@@ -121,7 +121,9 @@ uint64_t Buffer::device_address() const noexcept {
 
 void Buffer::set_name(const std::string& name) {
     Resource::set_name(name);
-    device().name_handle(VK_OBJECT_TYPE_BUFFER, handle_value(buffer_), name);
+    name_handles([this](const std::string& given) {
+        device().name_handle(VK_OBJECT_TYPE_BUFFER, handle_value(buffer_), given);
+    });
 }
 
 void Buffer::fill_device(const FillPattern& pattern) {

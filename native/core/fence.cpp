@@ -2,6 +2,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "make_object.hpp"
 #include "stream.hpp"
 
 #include <algorithm>
@@ -98,7 +99,7 @@ void Fence::settle() {
 
 std::shared_ptr<Fence> submit_once(const OperationPtr& operation) {
     const auto device = operation->device().shared_from_this();
-    const auto stream = std::make_shared<Stream>(device, 0, 0);
+    const auto stream = make_object<Stream>(device, 0, 0);
     stream->record(operation);
     stream->submit();
     return std::make_shared<Fence>(device, std::vector<Point>{stream->last_point()},

@@ -33,10 +33,16 @@ struct ForkHandlers {
     static void prepare() {
         Instance::before_fork();
         registry().mutex.lock();
-        for (Device* device : registry().devices) device->objects_mutex_.lock();
+        for (Device* device : registry().devices) {
+            device->objects_mutex_.lock();
+            device->names_mutex_.lock();
+        }
     }
     static void parent() {
-        for (Device* device : registry().devices) device->objects_mutex_.unlock();
+        for (Device* device : registry().devices) {
+            device->names_mutex_.unlock();
+            device->objects_mutex_.unlock();
+        }
         registry().mutex.unlock();
         Instance::after_fork();
     }
@@ -51,6 +57,7 @@ struct ForkHandlers {
                 object->destroyed_.store(true, std::memory_order_release);
                 if (auto owned = object->weak_from_this().lock()) kept->push_back(std::move(owned));
             }
+            device->names_mutex_.unlock();
             device->objects_mutex_.unlock();
         }
         for (size_t kind = 0; kind < object_kinds; ++kind)

@@ -238,7 +238,9 @@ VkBufferImageCopy Image::copy(uint64_t buffer_offset, const ImageRegion& region)
 
 void Image::set_name(const std::string& name) {
     Resource::set_name(name);
-    device().name_handle(VK_OBJECT_TYPE_IMAGE, handle_value(image_), name);
+    name_handles([this](const std::string& given) {
+        device().name_handle(VK_OBJECT_TYPE_IMAGE, handle_value(image_), given);
+    });
 }
 
 void Image::stage(bool up, void* host, const ImageRegion& region) {

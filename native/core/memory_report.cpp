@@ -17,7 +17,7 @@ std::string mebibytes(uint64_t bytes) {
 std::vector<MemoryHolder> memory_holders(Device& device) {
     std::vector<MemoryHolder> holders;
     for (const auto& resource : device.resources())
-        holders.push_back({resource->name_copy(), resource->kind(), resource->held_bytes()});
+        holders.push_back({resource->name(), resource->kind(), resource->held_bytes()});
     return holders;
 }
 

@@ -25,7 +25,7 @@ const char* to_string(ObjectKind kind) noexcept {
 }
 
 Object::Object(std::shared_ptr<Device> device, ObjectKind kind) : device_(std::move(device)), kind_(kind) {
-    device_->adopt(*this);
+    device_->require_open("make an object");  // make_object lists it
     alive_count(kind_).fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -39,13 +39,20 @@ void Object::set_name(const std::string& name) {
     name_ = name;
 }
 
-std::string Object::name_copy() const {
+std::string Object::name() const {
     const std::lock_guard lock(device_->names_mutex());
     return name_;
 }
 
+void Object::name_handles(const std::function<void(const std::string&)>& each) {
+    // destroy() passes through this lock before it gives a handle away.
+    const std::lock_guard lock(device_->graph_mutex());
+    if (is_init()) each(name());
+}
+
 std::string Object::label() const {
-    return name_.empty() ? std::string(to_string(kind_)) : std::string(to_string(kind_)) + " '" + name_ + "'";
+    const std::string given = name();
+    return given.empty() ? std::string(to_string(kind_)) : std::string(to_string(kind_)) + " '" + given + "'";
 }
 
 void Object::require_init(const char* action) const {
@@ -55,7 +62,7 @@ void Object::require_init(const char* action) const {
                             : device_->is_open() ? "it was destroyed"
                                                  : "its Manager was destroyed";
     throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
-                                                    (name_.empty() ? detail() : "") + ": " + why +
+                                                    (name().empty() ? detail() : "") + ": " + why +
                                                     ". Make a new one");
 }
 

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,10 +42,8 @@ public:
     [[nodiscard]] Device& device() const noexcept { return *device_; }
     [[nodiscard]] const std::shared_ptr<Device>& shared_device() const noexcept { return device_; }
     [[nodiscard]] ObjectKind kind() const noexcept { return kind_; }
-    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] std::string name() const;
     virtual void set_name(const std::string& name);
-    // The name, for other threads than the one that sets it.
-    [[nodiscard]] std::string name_copy() const;
     // "tensor 'weights'" or "tensor": how messages call it.
     [[nodiscard]] std::string label() const;
     // What tells an object with no name from others: "" or " of 12 bytes".
@@ -66,6 +65,8 @@ protected:
     virtual void release(std::vector<Point> points) = 0;
     // Work that uses the object was submitted apart from any stream.
     void leave_behind(Point point);
+    // Calls `each` with the name, under the graph mutex and not once the object was destroyed: to tell the driver of it.
+    void name_handles(const std::function<void(const std::string&)>& each);
     // For destructors of derived classes: nothing uses the object any more.
     void finalize() noexcept;
 
@@ -84,7 +85,7 @@ private:
     std::shared_ptr<Device> device_;
     std::atomic<bool> destroyed_{false};
     ObjectKind kind_;
-    std::string name_;
+    std::string name_;  // guarded by the device's names mutex
     // Guarded by the device's graph mutex.
     std::vector<User> users_;
     std::vector<Point> left_behind_;  // ends of work by streams that are gone

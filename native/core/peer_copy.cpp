@@ -5,6 +5,7 @@
 #include "error.hpp"
 #include "fence.hpp"
 #include "image.hpp"
+#include "make_object.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -50,7 +51,7 @@ void PeerCopy::decide() {
     if (route_ != Route::undecided) return;
     if (&source_.resource->device() == &target_.resource->device()) {
         Lane& lane = lanes_.front();
-        lane.in = std::make_shared<Stream>(source_.resource->shared_device(), 0, 0);
+        lane.in = make_object<Stream>(source_.resource->shared_device(), 0, 0);
         lane.in->record(make_copy({source_, target_}));
         route_ = Route::same_device;
     } else if (source_.resource->host_visible() || target_.resource->host_visible()) {
@@ -84,8 +85,8 @@ bool PeerCopy::share(Lane& lane, uint64_t bytes) const {
     range.nbytes = bytes;
     range.padded = padded;
     try {
-        lane.near = std::make_shared<Buffer>(near, range);
-        lane.far = std::make_shared<Buffer>(far, range);
+        lane.near = make_object<Buffer>(near, range);
+        lane.far = make_object<Buffer>(far, range);
     } catch (const Error& error) {
         // A driver may refuse memory that the other one accepts.
         if (error.kind() == ErrorKind::device_lost) throw;
@@ -97,10 +98,8 @@ bool PeerCopy::share(Lane& lane, uint64_t bytes) const {
 }
 
 void PeerCopy::prepare(Lane& lane, uint64_t bytes) {
-    lane.near =
-        std::make_shared<Buffer>(source_.resource->shared_device(), std::nullopt, bytes, MemoryType::host);
-    lane.far =
-        std::make_shared<Buffer>(target_.resource->shared_device(), std::nullopt, bytes, MemoryType::host);
+    lane.near = make_object<Buffer>(source_.resource->shared_device(), std::nullopt, bytes, MemoryType::host);
+    lane.far = make_object<Buffer>(target_.resource->shared_device(), std::nullopt, bytes, MemoryType::host);
 }
 
 void PeerCopy::start(Lane& lane, uint64_t begin, const Await& await) {
@@ -114,7 +113,7 @@ void PeerCopy::start(Lane& lane, uint64_t begin, const Await& await) {
         };
         const auto half = [](std::shared_ptr<Stream>& stream, const ResourceRange& from,
                              const ResourceRange& to) {
-            if (!stream) stream = std::make_shared<Stream>(from.resource->shared_device(), 0, 0);
+            if (!stream) stream = make_object<Stream>(from.resource->shared_device(), 0, 0);
             stream->clear();
             stream->record(make_copy({from, to}));
         };

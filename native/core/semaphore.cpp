@@ -13,7 +13,9 @@ Semaphore::~Semaphore() { finalize(); }
 
 void Semaphore::set_name(const std::string& name) {
     Object::set_name(name);
-    device().name_handle(VK_OBJECT_TYPE_SEMAPHORE, handle_value(handle()), name);
+    name_handles([this](const std::string& given) {
+        device().name_handle(VK_OBJECT_TYPE_SEMAPHORE, handle_value(handle()), given);
+    });
 }
 
 uint64_t Semaphore::query() {

@@ -44,7 +44,7 @@ Stream::~Stream() {
 void Stream::refuse_second_thread() const {
     throw Error(
         ErrorKind::failed_precondition,
-        building_.load(std::memory_order_relaxed)
+        is_calling_out()
             ? "The " + label() +
                   " is recording: neither an operation in it nor another thread can change or "
                   "evaluate it meanwhile. Use a sequence in one thread at a time"
@@ -53,11 +53,60 @@ void Stream::refuse_second_thread() const {
                   "time, or one for each");
 }
 
+void Stream::wait_for_turn() const {
+    while (!take_turn(Turn::driving)) {
+        if (turn_.load(std::memory_order_relaxed) == Turn::driving) refuse_second_thread();
+        std::this_thread::yield();
+    }
+}
+
+// The turn of a thread that only looks. Code that the stream is calling out to may look at any moment: nothing changes meanwhile.
+class Stream::Looking {
+public:
+    explicit Looking(const Stream& stream) : stream_(stream) {
+        while (!stream_.take_turn(Turn::looking)) {
+            const std::thread::id caller = stream_.caller_.load(std::memory_order_acquire);
+            if (caller == std::this_thread::get_id()) {
+                inside_ = true;
+                return;
+            }
+            if (caller != std::thread::id()) stream_.refuse_second_thread();
+            std::this_thread::yield();
+        }
+    }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+    ~Looking() {
+        if (!inside_) stream_.end_turn();
+    }
+
+private:
+    const Stream& stream_;
+    bool inside_ = false;
+};
+
+VkCommandBuffer Stream::command_buffer() const {
+    const Looking looking(*this);
+    return commands_;
+}
+
+std::vector<std::string> Stream::timed_names() const {
+    const Looking looking(*this);
+    return timed_names_;
+}
+
+BarrierPlan Stream::barriers() const {
+    const Looking looking(*this);
+    return barriers_;
+}
+
+std::vector<std::string> Stream::operation_names() const {
+    const Looking looking(*this);
+    return names_of_operations();
+}
+
 void Stream::require_idle(const char* action) const {
     require_init(action);
-    if (building_.load(std::memory_order_relaxed))
-        throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
-                                                        " from inside an operation that it is recording");
     if (is_running())
         throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
                                                         " while it is running. Call eval_await() first");
@@ -114,7 +163,7 @@ void Stream::rerecord() {
     built_ = false;
 }
 
-std::vector<std::string> Stream::operation_names() const {
+std::vector<std::string> Stream::names_of_operations() const {
     std::vector<std::string> names;
     for (const auto& operation : operations_) names.push_back(operation->name());
     return names;
@@ -135,7 +184,12 @@ Point Stream::hold_back() noexcept {
 
 std::vector<std::weak_ptr<Resource>> Stream::written_in_place() {
     std::vector<std::weak_ptr<Resource>> result;
-    if (undeclared_) {
+    bool undeclared = false;
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        undeclared = undeclared_;
+    }
+    if (undeclared) {
         for (auto& resource : device().resources())
             if (resource->needs_refresh()) result.push_back(std::move(resource));
         return result;
@@ -164,47 +218,75 @@ void Stream::make_command_buffer() {
         allocate.commandPool = pool_;
         allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
         allocate.commandBufferCount = 1;
-        check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &commands_),
-                 "vkAllocateCommandBuffers", label().c_str());
-        submission_.prepare(*queue_, {commands_});
-        device().name_handle(VK_OBJECT_TYPE_COMMAND_BUFFER, handle_value(commands_), name());
+        VkCommandBuffer made = VK_NULL_HANDLE;
+        check_vk(vk.vkAllocateCommandBuffers(device().handle(), &allocate, &made), "vkAllocateCommandBuffers",
+                 label().c_str());
+        submission_.prepare(*queue_, {made});
+        {
+            const std::lock_guard lock(device().graph_mutex());  // set_name() may look for it
+            commands_ = made;
+        }
+        tell_name();
     }
 }
 
 void Stream::set_name(const std::string& name) {
     Object::set_name(name);
-    device().name_handle(VK_OBJECT_TYPE_COMMAND_BUFFER, handle_value(commands_), name);
+    tell_name();
 }
 
-class Stream::Building {
-public:
-    explicit Building(Stream& stream) : stream_(stream) {
-        const std::lock_guard lock(stream_.device().graph_mutex());
-        stream_.require_init("evaluate");
-        stream_.building_.store(true, std::memory_order_relaxed);
-    }
-    Building(const Building&) = delete;
-    Building& operator=(const Building&) = delete;
-    ~Building() {
-        {
-            const std::lock_guard lock(stream_.device().graph_mutex());
-            stream_.building_.store(false, std::memory_order_relaxed);
-            if (!std::exchange(stream_.release_after_build_, false)) return;
-        }
+void Stream::tell_name() {
+    name_handles([this](const std::string& given) {
+        device().name_handle(VK_OBJECT_TYPE_COMMAND_BUFFER, handle_value(commands_), given);
+    });
+}
+
+Stream::Building::Building(std::span<Stream* const> streams) {
+    if (!streams.front()->together_.empty()) return;  // one of several that are marked already
+    streams_ = streams;
+    for (Stream* stream : streams_) stream->together_ = streams_;
+}
+
+Stream::Building::~Building() {
+    for (Stream* stream : streams_) {
+        stream->together_ = {};
+        // Set by others only while we called out.
+        if (!std::exchange(stream->release_later_, false)) continue;
         try {
-            stream_.release({});
+            stream->release_driven({});
         } catch (...) {
-            return;  // out of host memory: it goes with the device
+            continue;  // out of host memory: it goes with the device
         }
+    }
+}
+
+// While code runs that is not ours. The graph mutex is let go of meanwhile: that code may take locks of its own.
+class Stream::CallingOut {
+public:
+    CallingOut(const Stream& stream, std::unique_lock<std::mutex>& graph)
+        : streams_(stream.together_), graph_(graph) {
+        mark(std::this_thread::get_id());
+        graph_.unlock();
+    }
+    CallingOut(const CallingOut&) = delete;
+    CallingOut& operator=(const CallingOut&) = delete;
+    ~CallingOut() {
+        graph_.lock();
+        mark({});
     }
 
 private:
-    Stream& stream_;
+    void mark(std::thread::id id) const {
+        for (Stream* stream : streams_) stream->caller_.store(id, std::memory_order_release);
+    }
+
+    std::span<Stream* const> streams_;
+    std::unique_lock<std::mutex>& graph_;
 };
 
 void Stream::build() {
-    if (building_.load(std::memory_order_relaxed)) require_idle("evaluate");  // throws
-    const Building guard(*this);
+    Stream* const self = this;
+    const Building building({&self, 1});
     built_ = false;
     make_command_buffer();
     prepare_timestamps();
@@ -312,7 +394,7 @@ void Stream::unregister_users() noexcept {
 void Stream::prepare_timestamps() {
     if (timestamp_limit_ == 0) return;
     timed_ = false;
-    timed_names_ = operation_names();
+    timed_names_ = names_of_operations();
     const auto needed = static_cast<uint32_t>(operations_.size()) + 1;
     if (needed > query_capacity_) {
         auto& vk = device().vk();
@@ -350,8 +432,7 @@ void Stream::record_commands() {
         }
     } reset{*this};
     Recorder recorder(vk, commands_);
-    // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile. Let go for code
-    // that is not ours, which may take locks of its own.
+    // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile.
     std::unique_lock lock(device().graph_mutex());
     const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
         if (queries_ != VK_NULL_HANDLE) vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
@@ -365,9 +446,10 @@ void Stream::record_commands() {
         for (; barrier != barriers_.barriers.cend() && barrier->before == i; ++barrier)
             write_barrier(*barrier);
         if (operation.calls_out()) {
-            lock.unlock();
-            operation.record(recorder);
-            lock.lock();
+            {
+                const CallingOut calling(*this, lock);
+                operation.record(recorder);
+            }
             // It may have destroyed what the commands so far use: then they are not fit to go on from.
             if (stale_.load(std::memory_order_relaxed) || !is_init()) return;
         } else if (!stale_.load(std::memory_order_relaxed)) {
@@ -383,6 +465,8 @@ void Stream::record_commands() {
 }
 
 std::vector<uint64_t> Stream::timestamps() {
+    const Looking looking(*this);
+    if (is_calling_out()) refuse_second_thread();
     require_idle("read the timestamps of");
     if (timestamp_limit_ == 0)
         throw Error(ErrorKind::failed_precondition,
@@ -400,6 +484,26 @@ std::vector<uint64_t> Stream::timestamps() {
 }
 
 void Stream::release(std::vector<Point> points) {
+    // From here on what is submitted is refused, and a call that has begun is short unless it calls out.
+    (void)make_stale();
+    while (!take_turn(Turn::driving)) {
+        {
+            const std::lock_guard lock(device().graph_mutex());
+            if (is_calling_out()) {
+                release_later_ = true;
+                return;
+            }
+        }
+        std::this_thread::yield();
+    }
+    struct Ending {
+        const Stream& stream;
+        ~Ending() { stream.end_turn(); }
+    } const ending{*this};
+    release_driven(std::move(points));
+}
+
+void Stream::release_driven(std::vector<Point> points) {
     struct Payload {
         Device& device;
         VkCommandPool pool;
@@ -417,10 +521,6 @@ void Stream::release(std::vector<Point> points) {
         const std::lock_guard lock(device().graph_mutex());
         // A submission that is just being made is either through when this returns, or refused.
         const Point point = make_stale();
-        if (building_.load(std::memory_order_relaxed)) {
-            release_after_build_ = true;
-            return;
-        }
         if (point.timeline && is_running()) {
             merge_point(points, point);
             for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);

@@ -3,8 +3,12 @@
 // The list is turned into a command buffer at the first submission after a change. From then on eval() is: is the recording
 // still ready, patch the timeline value, vkQueueSubmit, wait. No allocation, no loop over resources.
 //
-// One thread at a time drives a stream; a second one in record, clear, rerecord or a submission is refused. Other threads may destroy objects that it uses at any moment: they take the graph
-// mutex, mark the stream stale, and wait out a submission that is just being made, so that they know its last value.
+// One thread at a time drives a stream: a second one in record, clear, rerecord or a submission is refused. Whoever only looks at
+// what drivers change (`Looking`) waits for the end of such a call, which is short unless operations with code of their own are
+// being recorded; then it is refused, too, but for that code itself. Any thread may wait for a submission. Other threads may
+// destroy objects that it uses at any moment: they take the graph mutex, mark the stream stale, and wait out a submission that is
+// just being made, so that they know its last value. Whoever destroys the stream itself waits for its turn, or leaves the release to
+// the thread that drives it where that one may be in code that is not ours.
 #pragma once
 
 #include "error.hpp"
@@ -17,7 +21,9 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kp {
@@ -28,12 +34,12 @@ public:
     class Driving {
     public:
         explicit Driving(Stream& stream) : stream_(stream) {
-            if (stream_.driven_.exchange(true, std::memory_order_acquire)) [[unlikely]]
-                stream_.refuse_second_thread();
+            if (!stream_.take_turn(Turn::driving)) [[unlikely]]
+                stream_.wait_for_turn();
         }
         Driving(const Driving&) = delete;
         Driving& operator=(const Driving&) = delete;
-        ~Driving() { stream_.driven_.store(false, std::memory_order_release); }
+        ~Driving() { stream_.end_turn(); }
 
     private:
         Stream& stream_;
@@ -61,7 +67,7 @@ public:
     // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.
     [[nodiscard]] bool wait(uint64_t nanoseconds);
 
-    [[nodiscard]] bool is_recording() const noexcept { return recording_; }
+    [[nodiscard]] bool is_recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_running() const noexcept { return running_.load(std::memory_order_acquire); }
     [[nodiscard]] bool is_complete();
     // Tells the device, if it was lost, what of this stream it was lost in.
@@ -71,7 +77,7 @@ public:
     // The end of the last submission: a point on the queue's timeline, or on the stream's own where it was held. Null before
     // the first one.
     [[nodiscard]] Point last_point() const noexcept;
-    [[nodiscard]] VkCommandBuffer command_buffer() const noexcept { return commands_; }
+    [[nodiscard]] VkCommandBuffer command_buffer() const;
     [[nodiscard]] std::vector<std::string> operation_names() const;
     // Throws where it cannot be worked with: `action` says what for.
     [[nodiscard]] const std::vector<OperationPtr>& operations(const char* action) const {
@@ -82,11 +88,11 @@ public:
     // Raw ticks: one before the first operation, one after each.
     [[nodiscard]] std::vector<uint64_t> timestamps();
     // The operations that the timestamps are of: a new recording may have begun since.
-    [[nodiscard]] const std::vector<std::string>& timed_names() const noexcept { return timed_names_; }
+    [[nodiscard]] std::vector<std::string> timed_names() const;
     // What the recording writes and the host sees in place, where that takes more than waiting.
     [[nodiscard]] std::vector<std::weak_ptr<Resource>> written_in_place();
     // What orders the operations, as built; empty before the first submission.
-    [[nodiscard]] const BarrierPlan& barriers() const noexcept { return barriers_; }
+    [[nodiscard]] BarrierPlan barriers() const;
 
 private:
     friend class Object;
@@ -98,10 +104,38 @@ private:
     [[nodiscard]] bool writes(uint32_t slot) noexcept { return plan_.objects()[slot].written; }
     void check_mappings();
 
+    // What a thread is doing with it: changing or submitting it, or looking for a moment.
+    enum class Turn : uint8_t { none, driving, looking };
+    [[nodiscard]] bool take_turn(Turn turn) const noexcept {
+        Turn none = Turn::none;
+        return turn_.compare_exchange_strong(none, turn, std::memory_order_acquire,
+                                             std::memory_order_relaxed);
+    }
+    void end_turn() const noexcept { turn_.store(Turn::none, std::memory_order_release); }
+    // Waits out those who look; refuses where another thread drives.
+    void wait_for_turn() const;
+    class Looking;
+    [[nodiscard]] std::vector<std::string> names_of_operations() const;
     void release(std::vector<Point> points) override;
+    // By the thread that drives the stream, or where nobody can any more.
+    void release_driven(std::vector<Point> points);
     void require_idle(const char* action) const;
     void build();
-    class Building;
+    // Streams that are built for one submission, all driven by this thread. Releases what was destroyed while it called out.
+    class Building {
+    public:
+        explicit Building(std::span<Stream* const> streams);
+        Building(const Building&) = delete;
+        Building& operator=(const Building&) = delete;
+        ~Building();
+
+    private:
+        std::span<Stream* const> streams_;
+    };
+    class CallingOut;
+    [[nodiscard]] bool is_calling_out() const noexcept {
+        return caller_.load(std::memory_order_relaxed) != std::thread::id();
+    }
     void plan(std::vector<std::shared_ptr<Object>>& outdated);
     void register_users();
     void order_with(Stream& other);
@@ -135,6 +169,7 @@ private:
     [[nodiscard]] std::string what_ran() const;
     [[noreturn]] void rethrow(const Error& error) const;
     void make_command_buffer();
+    void tell_name();
 
     Queue* queue_ = nullptr;
     bool computes_ = true;  // false on a queue that only moves memory
@@ -142,21 +177,23 @@ private:
     int64_t timestamp_limit_ = 0;
 
     std::vector<OperationPtr> operations_;
-    bool recording_ = false;  // record() appends; otherwise it starts over
+    std::atomic<bool> recording_{false};  // record() appends; otherwise it starts over
     bool built_ = false;
     bool registered_ = false;  // the plan's objects list this stream among their users
     std::atomic<bool> stale_{
         false};  // an object of the built recording was destroyed, or an operation changed
-    std::atomic<uint32_t> held_back_{0};   // mappings of what the built recording uses
-    std::atomic<bool> driven_{false};      // a thread is changing or submitting it
+    std::atomic<uint32_t> held_back_{0};  // mappings of what the built recording uses
+    mutable std::atomic<Turn> turn_{Turn::none};
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
     std::atomic<bool> collecting_{false};  // a thread does what is due at the end of a submission
-    // build() works on the operations and the command buffer, and may run code that is not ours. What would pull them from
-    // under it is refused; destroy(), which may come at any moment, leaves the release to its end. Set under the graph mutex.
-    std::atomic<bool> building_{false};
-    bool release_after_build_ = false;
-    std::atomic<uint64_t> last_{0};  // the value, and own_bit where it is on the own timeline
+    // The thread that drives this stream and is in code that is not ours: an operation's of this one, or of one that is submitted
+    // together with it. What would pull the recording from under it is refused; destroy(), which may come at any moment, leaves
+    // the release to it. Both are set under the graph mutex.
+    std::atomic<std::thread::id> caller_{};
+    bool release_later_ = false;
+    std::span<Stream* const> together_;  // those that are built for one submission, while they are
+    std::atomic<uint64_t> last_{0};      // the value, and own_bit where it is on the own timeline
     static constexpr uint64_t own_bit = uint64_t{1} << 63;
     Point own_;  // the own timeline, made when a submission is held for the first time, and its last value
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <optional>
 #include <thread>
 
 namespace kp {
@@ -160,8 +161,13 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
     Gate& gate = device.gate();
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
         std::vector<Stream*> ready;
-        for (Stream* stream : streams)
-            if (stream->make_ready()) ready.push_back(stream);
+        {
+            // While one of them is built, another one may be destroyed: by code that is called, or beside it.
+            std::optional<Building> building;
+            if (streams.size() > 1) building.emplace(streams);
+            for (Stream* stream : streams)
+                if (stream->make_ready()) ready.push_back(stream);
+        }
         if (ready.empty() && order.waits.empty() && order.signals.empty()) return;
 
         std::unique_lock order_lock(device.order_mutex());
@@ -279,7 +285,7 @@ bool Stream::wait(uint64_t nanoseconds) {
 // The last operation that the timestamps say has not ended, or all of them where there are none to tell.
 std::string Stream::what_ran() const {
     const std::vector<std::string>& names =
-        timed_ && !timed_names_.empty() ? timed_names_ : operation_names();
+        timed_ && !timed_names_.empty() ? timed_names_ : names_of_operations();
     std::vector<std::array<uint64_t, 2>> ticks(timed_ && timestamp_limit_ != 0 ? query_count_ : 0);
     if (!ticks.empty() && ticks.size() == names.size() + 1) {
         const VkResult result = device().vk().vkGetQueryPoolResults(
@@ -299,7 +305,14 @@ std::string Stream::what_ran() const {
 }
 
 void Stream::explain_loss() const {
-    if (device().lost() && is_running()) device().note_lost_work(what_ran());
+    if (!device().lost() || !is_running()) return;
+    // Where another thread is recording or submitting just now, what ran is known by the sequence's name only.
+    std::string work = "the " + label();
+    if (take_turn(Turn::looking)) {
+        work = what_ran();
+        end_turn();
+    }
+    device().note_lost_work(work);
 }
 
 void Stream::rethrow(const Error& error) const {

@@ -37,7 +37,7 @@ END
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the tests run on'
             ;;
         bench) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on' ;;
-        build) ;;
+        build | tsan) ;;
         *) has_gpu_driver ||
             say 'mesa-vulkan-drivers|-|a Vulkan driver (lavapipe on the CPU): no GPU driver is installed here' ;;
     esac
