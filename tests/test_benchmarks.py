@@ -94,6 +94,7 @@ def test_every_required_figure_is_there():
         "record": ("null", 1.2, 0.5),
         "clear-record-eval": ("null", 12, 5),
         "roundtrip": ("lavapipe", 1.10, 1.02),
+        "overlap": ("lavapipe", 1.1, None),
         "stream": ("lavapipe", 1.0, 0.8),
         "sync-device-64m": ("lavapipe", 1.05, None),
         "sync-local-64m": ("lavapipe", 1.05, None),
