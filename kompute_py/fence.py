@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError
@@ -118,16 +118,18 @@ class Fence:
         return fence_card(self)
 
 
-def to_seconds(timeout: Any) -> float:
-    """`timeout` in seconds for the core: negative for none. Raises what is wrong with it."""
-    if timeout is None:
+def to_seconds(
+    time: Any, name: str = "timeout", unit: Literal["seconds", "milliseconds"] = "seconds"
+) -> float:
+    """The argument `name`, in `unit`, as seconds for the core: negative for none. Raises what is wrong with it."""
+    if time is None:
         return _NO_LIMIT
     try:
-        seconds = float(timeout)
+        seconds = float(time) * (1e-3 if unit == "milliseconds" else 1.0)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"timeout is {timeout!r}; give seconds as a number, or None") from None
+        raise ArgumentTypeError(f"{name} is {time!r}; give {unit} as a number, or None") from None
     if seconds == math.inf:
         return _NO_LIMIT
     if not seconds >= 0.0:
-        raise InvalidArgumentError(f"timeout is {timeout!r}; a time to wait is not negative")
+        raise InvalidArgumentError(f"{name} is {time!r}; a time to wait is not negative")
     return seconds

@@ -7,7 +7,6 @@ and validation messages. `_slow` says that one of them is in play.
 
 from __future__ import annotations
 
-import math
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from .errors import (
     OutOfRangeError,
     not_copyable,
 )
-from .fence import Fence
+from .fence import Fence, to_seconds
 from .operations import OpBase
 from .peer import PeerCopies, SplitStream, fence_of_streams, managers_of, submit_streams
 from .semaphore import to_signals, to_waits
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from .streaming import FrameStream
 
 _AS_MANY_AS_NEEDED = -1
-_NO_LIMIT = -1.0
 
 
 class Sequence:
@@ -529,19 +527,10 @@ def _require_operation(op: Any) -> None:
 
 
 def _seconds(wait_for: Any, timeout: Any) -> float:
-    if wait_for is not None and timeout is not None:
+    if wait_for is None:
+        return to_seconds(timeout)
+    if timeout is not None:
         raise InvalidArgumentError(
             "Give eval_await either milliseconds (positional) or timeout= in seconds, not both"
         )
-    value, scale, name = (wait_for, 1e-3, "wait_for") if timeout is None else (timeout, 1.0, "timeout")
-    if value is None:
-        return _NO_LIMIT
-    try:
-        seconds = float(value) * scale
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} is {value!r}; give a number") from None
-    if seconds == math.inf:
-        return _NO_LIMIT
-    if not seconds >= 0.0:
-        raise InvalidArgumentError(f"{name} is {value!r}; a time to wait is not negative")
-    return seconds
+    return to_seconds(wait_for, "wait_for", "milliseconds")
