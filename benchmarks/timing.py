@@ -14,14 +14,14 @@ several devices, each made anew for both sides, and figure and ratio are those o
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import gc
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from kompute_py.collector import collector_off
 
 try:
     import resource
@@ -84,18 +84,6 @@ QUICK = Plan(blocks=5, block_seconds=3e-4, limit=2.0)
 # Rounds that may be measured for each that counts, and the share of them that is enough for a median.
 _ATTEMPTS = 3
 _ENOUGH = 0.1
-
-
-@contextlib.contextmanager
-def collector_off() -> Iterator[None]:
-    """No garbage collection inside."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def interruptions() -> int:

@@ -6,17 +6,16 @@ It needs nothing but the library itself. (The comparisons with C and with other 
 
 from __future__ import annotations
 
-import gc
 import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..collector import collector_off
 from ..operations import OpAlgoDispatch, OpCopy
 from .arguments import Prepared
 
@@ -57,17 +56,6 @@ class Figure:
     note: str = ""
 
 
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def seconds_of(work: Callable[[], object], limit: float = _FIGURE_SECONDS) -> list[float]:
     """Seconds of one call of `work`, once for each block."""
     clock = time.perf_counter
@@ -75,7 +63,7 @@ def seconds_of(work: Callable[[], object], limit: float = _FIGURE_SECONDS) -> li
     work()  # the first one builds, and lets the driver compile
     times = max(1, int(_BLOCK_SECONDS / max(clock() - start, 1e-8)))
     found: list[float] = []
-    with _collector_off():
+    with collector_off():
         end = clock() + limit
         while len(found) < _LEAST_BLOCKS or (len(found) < _MOST_BLOCKS and clock() < end):
             start = clock()
@@ -184,7 +172,7 @@ def measure_kernel(manager: Manager, prepared: Prepared, limit: float) -> Kernel
     device: list[float] = []
     host: list[float] = []
     clock = time.perf_counter
-    with _collector_off():
+    with collector_off():
         end = clock() + limit
         while len(host) < _LEAST_BLOCKS or clock() < end:
             start = clock()
