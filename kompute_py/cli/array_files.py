@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 import re
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidArgumentError, KomputeError, NotFoundError
+from ..picture_files import opened_picture
 from .common import require
 
 Array = np.ndarray[Any, Any]
@@ -158,23 +158,8 @@ def dtype_of(text: str, what: str) -> np.dtype[Any]:
 def read_picture(path: Path) -> Array:
     """uint8, uint16 (grey only) or float32 of shape (h, w) for grey, (h, w, 2) with alpha, (h, w, 3), (h, w, 4)."""
     require("cli", ("PIL",))
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(path) as file:
-                image = ImageOps.exif_transpose(file)
-                return _pixels(image)
-    except UnidentifiedImageError:
-        raise InvalidArgumentError(
-            f"{path} is no .npy, no .npz and no picture that Pillow can read"
-        ) from None
-    except Image.DecompressionBombError as error:
-        raise InvalidArgumentError(f"{path} is too large to be read: {error}") from None
-    except (OSError, SyntaxError, ValueError) as error:
-        # Pillow's decoders raise any of these for a file that ends early or is damaged.
-        raise InvalidArgumentError(f"{path} cannot be read: {error}") from error
+    with opened_picture(path, "no .npy, no .npz and no picture that Pillow can read") as image:
+        return _pixels(image)
 
 
 def _pixels(image: Any) -> Array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 
 from ..errors import InvalidArgumentError, NotFoundError
+from ..picture_files import opened_picture
 
 _WHITE = (255, 255, 255, 255)
 _FULL = 65535
@@ -75,21 +75,8 @@ def load_photo(path: Path | None) -> Photo:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise NotFoundError(f"{path} {what}; give the path of a PNG or JPEG file")
-    try:
-        with warnings.catch_warnings():
-            # Only a warning of size: too large for the device is scaled down here.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(path) as file:
-                return Photo(path.name, _plain(ImageOps.exif_transpose(file)))
-    except UnidentifiedImageError:
-        raise InvalidArgumentError(
-            f"{path} is no picture that Pillow can read; give a PNG or JPEG file"
-        ) from None
-    except Image.DecompressionBombError as error:
-        raise InvalidArgumentError(f"{path} is too large to be read: {error}") from None
-    except (OSError, SyntaxError, ValueError) as error:
-        # Pillow's decoders raise any of these for a file that ends early or is damaged.
-        raise InvalidArgumentError(f"{path} cannot be read: {error}") from error
+    with opened_picture(path, "no picture that Pillow can read; give a PNG or JPEG file") as image:
+        return Photo(path.name, _plain(image))
 
 
 def _plain(image: Image.Image) -> Image.Image:
