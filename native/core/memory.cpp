@@ -1,5 +1,6 @@
 #include "memory.hpp"
 
+#include "block_growth.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "first_touch.hpp"
@@ -18,7 +19,6 @@
 namespace kp {
 namespace {
 
-constexpr uint64_t first_block = uint64_t{1} << 20;
 constexpr auto in_place_memory = "memory that an operation may use without saying so";
 constexpr uint64_t huge_page = uint64_t{2} << 20;
 constexpr uint64_t host_copy_alignment = 64;  // a cache line; also a multiple of every texel size
@@ -278,14 +278,13 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
         request.tail = by_atoms ? round_up(guard_bytes, atom_) : guard_bytes;
     }
     const uint64_t size = request.footprint();
-    // An eighth of the heap at most: on a 256 MiB heap blocks stop at 32 MiB. The same of what we may take in all.
-    const uint64_t whole = options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size;
-    const uint64_t block_limit =
-        std::max(first_block, std::min(options_.largest_block, std::bit_floor(whole / 8)));
+    // What we may take in all is as good as a heap of that size.
+    const uint64_t block_limit = largest_block_on(
+        options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size, options_.largest_block);
 
-    const bool dedicated = size > block_limit / 2;
+    const bool dedicated = stands_alone(size, block_limit);
     if (!dedicated) {
-        // The newest blocks are the largest and the most likely to have room.
+        // The newest blocks are the largest and the most likely to have room; the others empty in time.
         for (auto it = pool.blocks.rbegin(); it != pool.blocks.rend(); ++it)
             if (!(*it)->dedicated)
                 if (auto allocation = take(**it, request)) return allocation;
@@ -305,18 +304,16 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
         last_result_ = result;
         return block ? take(*block, request) : Allocation{};
     }
-    uint64_t wanted = std::max(pool.next_size, first_block);
-    while (wanted < size * 2) wanted *= 2;
-    wanted = std::min(wanted, block_limit);
+    uint64_t held = 0;
+    for (const auto& block : pool.blocks)
+        if (!block->dedicated) held += block->reserved;
+    uint64_t wanted = next_block(size, held, block_limit);
     while (wanted > room) wanted = std::max(size, wanted / 2);
     // A nearly full heap may still have room for less than a whole block.
     for (;; wanted = std::max(size, wanted / 2)) {
         MemoryBlock* block = make_block(type, request, wanted, false, result);
         last_result_ = result;
-        if (block) {
-            pool.next_size = std::min(wanted * 2, block_limit);
-            return take(*block, request);
-        }
+        if (block) return take(*block, request);
         if (wanted == size ||
             (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY))
             return {};
@@ -503,7 +500,6 @@ uint64_t MemoryAllocator::trim_locked() noexcept {
                 destroy_block(block.get());
                 return true;
             });
-            if (pool.blocks.empty()) pool.next_size = 0;
         }
     return bytes;
 }

@@ -1,8 +1,7 @@
 // Device memory in blocks: a few large vkAllocateMemory calls, offsets inside them handed out by FreeList.
 //
-// The model. Each pair (memory type, pool) owns a list of blocks. Blocks start at 1 MiB and double to 64 MiB (less on a small
-// heap), so a small script commits little and a large one makes few driver calls. A request above half the largest block
-// gets an allocation of its own. Host-visible blocks stay mapped for their whole life. Pools keep apart what must not share
+// The model. Each pair (memory type, pool) owns a list of blocks, of 1 to 64 MiB: block_growth.hpp says how large. A request
+// above half the largest block gets an allocation of its own. Host-visible blocks stay mapped for their whole life. Pools keep apart what must not share
 // a page: buffers (linear), images in optimal tiling (bufferImageGranularity) and host copies, whose blocks carry one VkBuffer
 // over the whole block so that a host copy costs no Vulkan object of its own.
 //
@@ -161,7 +160,6 @@ private:
 
     struct Pool {
         std::vector<std::unique_ptr<MemoryBlock>> blocks;
-        uint64_t next_size = 0;
     };
 
     Device& device_;
