@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,6 +168,30 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
                 f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. {fix}"
             )
     return array.astype(dtype, order="C", copy=False)
+
+
+def check_out(
+    out: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: Callable[[], str]
+) -> np.ndarray[Any, Any]:
+    """`out`, an array to fill with elements of `dtype` and `shape`, as NumPy's ``out=`` has it; it may be of either byte order.
+
+    Raises ArgumentTypeError for another dtype or what is no array, InvalidArgumentError for another shape or read-only memory.
+    """
+    if not isinstance(out, np.ndarray) or (out.dtype != dtype and out.dtype.newbyteorder("=") != dtype):
+        raise ArgumentTypeError(
+            f"out is {f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
+            f"{what()} reads into an ndarray of {dtype}"
+        )
+    if out.shape != shape:
+        fix = (
+            f"; give out.reshape({shape})" if out.size == math.prod(shape) and out.flags.c_contiguous else ""
+        )
+        raise InvalidArgumentError(
+            f"out has shape {out.shape}; {what()} reads into one of shape {shape}{fix}"
+        )
+    if not out.flags.writeable:
+        raise InvalidArgumentError(f"out is read-only: {what()} cannot be read into it")
+    return out
 
 
 def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:

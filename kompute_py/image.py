@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_float32, as_typed, matching
+from .arrays import as_float32, as_typed, check_out, matching
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .image_shapes import (
     ImageFormat,
@@ -216,16 +216,14 @@ class Image(Memory):
             return super().read(out)
         self._require_init("be read")
         box, shape = self._box(region)
+        if out is not None:
+            out = check_out(out, self._dtype, shape, lambda: f"this region of {self._describe()}")
         array = np.empty(shape, self._dtype)
         self._native.read_region(array, box)
         self._report()
         if out is None:
             return array
-        if not isinstance(out, np.ndarray) or out.dtype != self._dtype or out.size != array.size:
-            raise InvalidArgumentError(
-                f"out must be an array of {array.size} {self._dtype} for this region of {self._describe()}"
-            )
-        out[...] = array.reshape(out.shape)
+        out[...] = array
         return out
 
     def write(self, data: ArrayLike, region: Any = None) -> None:

@@ -158,6 +158,9 @@ def size_of(
             f"The data has shape {shape}, which is {', '.join(f'{name} {told[name]}' for name in names)}; "
             f"{', '.join(f'{name} {lengths[name]}' for name in names if lengths[name] != told[name])} contradicts it"
         )
+    for name, length in lengths.items():
+        if length >= 2**32:  # beyond it numbers would be cut before any device is asked
+            raise InvalidArgumentError(f"Image {name} is {length}; no image has 2**32 or more")
     return ImageSize(
         dims,
         lengths["width"],

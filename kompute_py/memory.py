@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import _native
-from .arrays import as_name, matching
+from .arrays import as_name, check_out, matching
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -140,9 +140,9 @@ class Memory:
     def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
         """Waits for pending work that writes this object and copies the device's contents to `out`, or to a new array.
 
-        `out` must be writable and have `size()` elements of `dtype`; a new array has this object's shape. With `region`, an index
-        as in ``t[region]``, only that part moves, and the array has the part's shape.
-        Raises InvalidArgumentError for an `out` of another size, ArgumentTypeError for one of another dtype,
+        `out` must be writable, of this object's shape and of `dtype` (in either byte order). With `region`, an index as in
+        ``t[region]``, only that part moves, and the array, new or `out`, has the part's shape.
+        Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another dtype,
         FailedPreconditionError when destroyed, DeviceLostError where the work failed.
         """
         self._require_init("be read")
@@ -153,19 +153,11 @@ class Memory:
             self._native.read(made)
             self._report()
             return made
-        if not isinstance(out, np.ndarray) or out.dtype != self._dtype:
-            raise ArgumentTypeError(
-                f"out is {f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
-                f"{self._describe()} reads into an ndarray of {self._dtype}"
-            )
-        if out.size != self._count:
-            raise InvalidArgumentError(f"out has {out.size} elements; {self._describe()} has {self._count}")
-        if not out.flags.writeable:
-            raise InvalidArgumentError(f"out is read-only: {self._describe()} cannot be read into it")
-        if out.flags.c_contiguous:
+        out = check_out(out, self._dtype, self._shape, self._describe)
+        if out.flags.c_contiguous and out.dtype.isnative:
             self._native.read(out)
         else:
-            made = np.empty(out.shape, self._dtype)
+            made = np.empty(self._shape, self._dtype)
             self._native.read(made)
             out[...] = made
         self._report()
@@ -213,7 +205,7 @@ class Memory:
     def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
 
-        An array is filled before this returns, as by ``read(out=target)``. Raises what OpCopy, or `read`, raises.
+        An array, of this shape, is filled before this returns, as by ``read(out=target)``. Raises what OpCopy, or `read`, raises.
         """
         if not isinstance(target, Memory):
             self.read(target)

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native
 from .arrays import as_indices, as_typed, to_dtype
-from .errors import InvalidArgumentError, UnimplementedError
+from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from .interop import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
 from .memory import DEVICE, Memory, _operations, _submitted, to_memory_type
@@ -78,7 +78,7 @@ class Tensor(Memory, _native.BufferExporter):
         With no argument, a view of all of it.
 
         Raises what ``t[key]`` raises, InvalidArgumentError where the last axis is no whole number of new elements,
-        ArgumentTypeError for an unsupported dtype.
+        ArgumentTypeError for an unsupported dtype, or one of the other byte order.
         """
         self._require_init("be viewed")
         keys: tuple[Any, ...] = key
@@ -88,6 +88,11 @@ class Tensor(Memory, _native.BufferExporter):
             locate(self._shape, keys, self._describe(), _COPY_INSTEAD) if keys else (0, self._shape)
         )
         element = self._dtype if dtype is None else to_dtype(dtype)
+        if dtype is not None and not np.dtype(dtype).isnative:
+            raise ArgumentTypeError(
+                f"{self._describe()} cannot be viewed as {np.dtype(dtype)}: devices read the host's byte order, which is "
+                f"{element}. For the other one view an array: t.read().view(...)"
+            )
         shape = retyped(shape, self._dtype, element, self._describe())
         return self._part(first * self._dtype.itemsize, shape, element)
 

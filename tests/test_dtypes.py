@@ -236,3 +236,58 @@ def test_complex_numbers_and_bfloat16_are_what_shaders_make_of_their_bits(mgr, n
     mgr.sequence().record(kp.OpAlgoDispatch(mgr.algorithm(memories, spirv, (2, 1, 1)))).eval()
     np.testing.assert_array_equal(conjugated.data(), z.conj())
     np.testing.assert_array_equal(wide.data(), half.astype(np.float32))
+
+
+# -- the other byte order ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["u2", "i4", "f4", "f8", "c8"])
+def test_data_of_the_other_byte_order_is_converted(mgr, name):
+    native = np.dtype(name).newbyteorder("=")
+    swapped = native.newbyteorder("S")
+    data = np.arange(6, dtype=swapped).reshape(2, 3)
+    t = mgr.tensor_t(data, "host")
+    made = (mgr.zeros((2, 3), swapped), mgr.full((2, 3), 1, swapped), mgr.from_host(data))
+    for each in (t, *made):
+        assert each.dtype == native and each.dtype.isnative
+        each.write(data)
+        assert each.read().dtype == native and (each.read() == data).all()
+        for out in (np.zeros((2, 3), swapped), np.zeros((2, 6), swapped)[:, ::2]):
+            assert each.read(out) is out and (out == data).all()
+    out = np.zeros((2, 3), swapped)
+    t.copy_to(out).wait()
+    assert (out == data).all()
+    t.fill(data[0, 2]).wait()
+    assert (t.read() == 2).all()
+
+
+def test_records_of_the_other_byte_order_are_converted(mgr):
+    swapped = np.dtype([("x", ">f4"), ("y", "<i4"), ("z", ">u2", 3)])
+    data = np.array([(1, 2, (3, 4, 5)), (6, 7, (8, 9, 10))], swapped)
+    t = mgr.tensor_t(data, "host")
+    out = np.zeros(2, swapped)
+    t.read(out)
+    assert t.dtype.isnative
+    for got in (t.read(), out):
+        assert all((got[name] == data[name]).all() for name in ("x", "y", "z"))
+
+
+def test_a_view_never_has_the_other_byte_order(mgr):
+    t = mgr.zeros(4)
+    for name in ("f4", "i4", "u2", [("x", "f4")]):
+        swapped = np.dtype(name).newbyteorder("S")
+        with pytest.raises(kp.ArgumentTypeError, match="the host's byte order"):
+            t.view(swapped)
+        assert t.view(np.dtype(name)).dtype == np.dtype(name)
+
+
+def test_a_kernel_takes_arrays_of_the_other_byte_order(mgr, needs):
+    needs(mgr, "dispatch")
+    add = mgr.kernel("""
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(binding = 0) buffer A { float a[]; };
+        void main() { a[gl_GlobalInvocationID.x] += 1; }
+    """)
+    data = np.arange(5, dtype=np.dtype("f4").newbyteorder("S"))
+    assert add(data) is data and data.tolist() == [1, 2, 3, 4, 5]

@@ -293,3 +293,9 @@ def check_no_wait():
 @pytest.mark.own_driver
 def test_making_an_image_does_not_wait():
     run_child(check_no_wait, driver="null", config="gpu_us=300000")
+
+
+@pytest.mark.parametrize("shape", [(2**32, 4), (4, 2**40), (2**64, 2**64)])
+def test_a_size_that_no_number_of_vulkans_holds_is_named_as_given(mgr, shape):
+    with pytest.raises(kp.InvalidArgumentError, match=f"is {max(shape)}; no image"):
+        mgr.image_empty(shape)

@@ -227,7 +227,7 @@ def test_read_and_write(mgr, memory_type):
         np.testing.assert_array_equal(t.numpy(), 0)  # the host's side moves only by sync operations
     elif memory_type is not kp.MemoryTypes.storage:
         np.testing.assert_array_equal(t.numpy(), data)
-    out = np.zeros((3, 8), np.float32)
+    out = np.zeros((4, 6), np.float32)
     assert t.read(out[:, ::2]) is not None
     np.testing.assert_array_equal(out[:, ::2].ravel(), np.arange(12))
     np.testing.assert_array_equal(np.asarray(t, dtype=np.int64), data)
@@ -252,6 +252,39 @@ def test_read_and_write_check(mgr):
         t.write([2**31, 0, 0, 0])
     t.write([1, -2, 3, 2**31 - 1])
     np.testing.assert_array_equal(t.read(), [1, -2, 3, 2**31 - 1])
+
+
+def test_read_asks_for_the_parts_own_shape(mgr):
+    t = mgr.tensor_t(np.arange(12, dtype=np.int32).reshape(3, 4), "host")
+    i = mgr.image_t(np.arange(12, dtype=np.int32).reshape(3, 4), memory_type="host")
+    for what in (t, i):
+        what.write(np.arange(12))
+        for wrong in ((4, 3), (12,), (1, 3, 4), (3, 4, 1), (3, 5), ()):
+            out = np.full(wrong, -1, np.int32)
+            with pytest.raises(kp.InvalidArgumentError) as error:
+                what.read(out)
+            assert f"out has shape {wrong}" in str(error.value) and "one of shape (3, 4)" in str(error.value)
+            assert ("out.reshape((3, 4))" in str(error.value)) is (out.size == 12)
+            with pytest.raises(kp.InvalidArgumentError, match=r"shape \(3, 4\)"):
+                what.copy_to(out)
+            assert (out == -1).all()
+        for region, wrong in (
+            (np.s_[1:3], (8,)),
+            (np.s_[2], (1, 4)),
+            (np.s_[1, 2:4], (1, 2)),
+            (np.s_[0, 1], (1,)),
+        ):
+            out = np.zeros(np.empty((3, 4))[region].shape, np.int32)
+            assert what.read(out, region) is out
+            np.testing.assert_array_equal(out, np.arange(12).reshape(3, 4)[region])
+            with pytest.raises(kp.InvalidArgumentError, match=r"out has shape .* reads into one of shape"):
+                what.read(np.zeros(wrong, np.int32), region)
+    frozen = np.zeros((2, 4), np.int32)
+    frozen.flags.writeable = False
+    with pytest.raises(kp.InvalidArgumentError, match="read-only"):
+        i.read(frozen, np.s_[:2])
+    with pytest.raises(kp.ArgumentTypeError, match="out is a list"):
+        i.read([0] * 8, np.s_[:2])
 
 
 def test_asarray_of_device_memory_is_a_copy(mgr):
