@@ -289,7 +289,7 @@ class Sequence:
             for out in seq.stream(frames, inputs=[src], outputs=[dst], depth=3):
                 ...
 
-        Each item is an array of the input's shape and dtype; for several inputs a tuple, list or dict (by tensor or its name) of
+        `inputs` and `outputs` are Tensors, views of them, and Images. Each item is an array of the input's shape and dtype; for several inputs a tuple, list or dict (by tensor or its name) of
         them. A result is an array, or a tuple of them for several outputs; results come in order, and each stays as it is
         for the next `depth` yields. A last item that is shorter along its first axis is padded with zeros; results of the inputs' length are
         cut to its length. Up to `depth` items are taken before the first result.
@@ -297,13 +297,13 @@ class Sequence:
         The recording is taken as it is when `stream` is called. Sync operations of `inputs` and `outputs` in it are left out. Tensors
         that a frame writes before it reads them are copied for each frame in flight, so those the sequence was recorded with,
         `inputs` and `outputs` among them, are not written. Tensors that a frame reads before it writes them carry state: there
-        is one, and frames use it in order. So it is with images, `host` and `deviceAndHost` memory, what sync operations name, and what
-        `shared` lists. Uploads and downloads run on `transfer_queue`, by default another queue that the Manager opened, best one of
+        is one, and frames use it in order. So it is with images and with tensors of which a view is streamed (frames are copied from and to
+        them on the device), `host` and `deviceAndHost` memory, what sync operations name, and what `shared` lists. Uploads and downloads run on `transfer_queue`, by default another queue that the Manager opened, best one of
         another family; else on the sequence's.
 
         Where an item is wrong or `items` raises, the results before it come first, then the error. Leaving the loop ends the
-        stream. Raises InvalidArgumentError for tensors that the recording does not use so or an item that does not fit,
-        ArgumentTypeError for what is no whole tensor or an item of another dtype, UnimplementedError for operations that record their
+        stream. Raises InvalidArgumentError for memory that the recording does not use so, inputs that overlap or an item that does not fit,
+        ArgumentTypeError for what is no memory or an item of another dtype, UnimplementedError for operations that record their
         own commands, FailedPreconditionError while running or with nothing recorded, OutOfRangeError for a queue that is not open.
         """
         from .streaming import stream_frames

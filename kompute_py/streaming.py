@@ -8,7 +8,7 @@ n - 1 is downloaded. What a tensor is to a frame is read off the recorded operat
 - a tensor that a frame writes before it reads it is *owned*: each slot has a copy, which begins with what the tensor held.
 - a tensor that a frame reads before it writes it, and then writes, *carries state* from frame to frame. There is one, the user's,
   and frames use it in order. So it is with what a sync operation names, `host` and `deviceAndHost` memory (the host looks at it
-  in place), images, what shaders hold the address of, and what `shared=` lists.
+  in place), images, tensors of which a view is streamed, what shaders hold the address of, and what `shared=` lists.
 - what is only read is the user's.
 
 Ordering takes nothing here: streams that share memory order each other (native/core/stream.hpp). An input or output that is shared is
@@ -165,9 +165,11 @@ class _Pipeline:
         self._depth = as_index(depth, "depth")
         if not 1 <= self._depth <= 64:
             raise InvalidArgumentError(f"depth is {depth}; 1 to 64 frames may be in flight")
-        self._inputs = _tensors(inputs, "inputs", sequence)
-        self._outputs = _tensors(outputs, "outputs", sequence)
-        kept = _memories(shared, sequence)
+        self._inputs = _streamed(inputs, "inputs", sequence)
+        self._outputs = _streamed(outputs, "outputs", sequence)
+        _require_apart(self._inputs)
+        parts = [each for each in (*self._inputs, *self._outputs) if _is_part(each)]
+        kept = _memories(shared, sequence) | _memories(parts, sequence)
         self._hooks: tuple[OpBase, ...] = tuple(op for op, _ in sequence._hooked)
         for op in self._hooks:
             if op._custom:
@@ -183,15 +185,18 @@ class _Pipeline:
             raise UnimplementedError(
                 f"{sequence!r} copies between devices, which cannot be streamed: stream a sequence of one Manager"
             )
-        streamed: list[Any] = [each._native for each in dict.fromkeys((*self._inputs, *self._outputs))]
+        roots = dict.fromkeys(map(_root, (*self._inputs, *self._outputs)))
+        streamed: list[Any] = [each._native for each in roots]
         # A queue that was asked for is used, whatever the memory.
-        self._in_place = transfer_queue is None and _host_is_near(manager, streamed)
+        self._in_place = transfer_queue is None and _host_is_near(
+            manager, (each._native for each in roots if not each._is_image)
+        )
         uses = _native.frame_uses(native, [each._native for each in self._inputs], streamed)
         if not uses or not native.operation_names():
             raise FailedPreconditionError(f"{sequence!r} has nothing recorded to stream")
         by_memory = {id(use["memory"]): use for use in uses}
         self._check_use(by_memory)
-        self._make_slots(native, uses, streamed, kept)
+        self._make_slots(uses, kept)
         self._make_streams(native, streamed, queue, transfers)
         # Frames submitted and handed out, whole and short ones, and the last download that is held for the next upload.
         self._submitted = 0
@@ -223,17 +228,15 @@ class _Pipeline:
     def _check_use(self, by_memory: dict[int, dict[str, Any]]) -> None:
         opaque = any(use["fixed"] for use in by_memory.values())
         for tensor in self._inputs:
-            use = by_memory.get(id(tensor._native))
+            use = by_memory.get(id(_root(tensor)._native))
             if not opaque and (use is None or not use["read"]):
                 raise InvalidArgumentError(f"inputs: no recorded operation reads {tensor._describe()}")
         for tensor in self._outputs:
-            use = by_memory.get(id(tensor._native))
+            use = by_memory.get(id(_root(tensor)._native))
             if not opaque and (use is None or not (use["written"] or tensor in self._inputs)):
                 raise InvalidArgumentError(f"outputs: no recorded operation writes {tensor._describe()}")
 
-    def _make_slots(
-        self, native: Any, uses: list[dict[str, Any]], streamed: list[Any], kept: set[int]
-    ) -> None:
+    def _make_slots(self, uses: list[dict[str, Any]], kept: set[int]) -> None:
         manager, depth = self._manager, self._depth
         # Inputs in place are as good as uploaded; `host` memory is the same memory for shaders.
         near = "host" if self._in_place else "device"
@@ -272,14 +275,15 @@ class _Pipeline:
             copies = owned[id(memory)]
             for number, pairs in enumerate(self._pairs):
                 pairs.append((memory, copies[number % len(copies)]))
-        for tensor in self._outputs:
-            touched = by_memory.get(id(tensor._native))
-            if id(tensor._native) not in owned and touched is not None and touched["uploaded"]:
+        parts = [_root(each) for each in self._inputs if _is_part(each)]
+        for memory in dict.fromkeys((*parts, *map(_root, self._outputs))):
+            touched = by_memory.get(id(memory._native))
+            if id(memory._native) not in owned and touched is not None and touched["uploaded"]:
                 # Its upload is left out of the frames: what it would have brought comes once.
-                tensor._native.write(tensor.data())
+                memory._native.write(memory.data())
         self._owned = owned
 
-    def _begin_with(self, memory: Any, tensor: Tensor | None, use: dict[str, Any], copies: list[Any]) -> None:
+    def _begin_with(self, memory: Any, tensor: Memory | None, use: dict[str, Any], copies: list[Any]) -> None:
         if tensor is not None and use["uploaded"]:
             memory.write(tensor.data())
         _native.submit_once(_native.op_copy([memory, *copies])).wait(_NO_LIMIT)
@@ -325,7 +329,7 @@ class _Pipeline:
             self._record_download(down, self._out_slots[number % depth], number)
             self._downloads.append(down)
 
-    def _source(self, tensor: Tensor, number: int) -> Any:
+    def _source(self, tensor: Memory, number: int) -> Any:
         copies = self._owned.get(id(tensor._native))
         return tensor._native if copies is None else copies[number % len(copies)]
 
@@ -509,11 +513,11 @@ def _host_is_near(manager: Manager, memories: Iterable[Any]) -> bool:
 _SEEN_IN_PLACE = tuple(each.value for each in SINGLE)
 
 
-def _like(tensor: Tensor, memory_type: str) -> Tensor:
+def _like(tensor: Memory, memory_type: str) -> Tensor:
     return tensor._manager._allocate(tensor._shape, tensor._dtype, memory_type, None)
 
 
-def _array(part: Any, tensor: Tensor, what: str) -> np.ndarray[Any, Any]:
+def _array(part: Any, tensor: Memory, what: str) -> np.ndarray[Any, Any]:
     dtype, shape = tensor._dtype, tensor._shape
     typed = hasattr(part, "dtype") or hasattr(part, "__array__") or hasattr(part, "__array_interface__")
     try:
@@ -533,31 +537,53 @@ def _array(part: Any, tensor: Tensor, what: str) -> np.ndarray[Any, Any]:
     )
 
 
-def _tensors(given: Any, what: str, sequence: Sequence) -> list[Tensor]:
+def _root(memory: Memory) -> Memory:
+    """Whose memory it is: a view's is its tensor's."""
+    while (base := getattr(memory, "base", None)) is not None:
+        memory = base
+    return memory
+
+
+def _is_part(memory: Memory) -> bool:
+    """Whether slots cannot own it as it is: frames are copied from and to the user's, in order."""
+    return memory._is_image or _root(memory) is not memory
+
+
+def _require_apart(inputs: list[Memory]) -> None:
+    for number, one in enumerate(inputs):
+        for other in inputs[:number]:
+            if _root(one) is not _root(other):
+                continue
+            parts: list[Any] = [one._native, other._native]
+            begins = [part.vk_offset for part in parts]
+            if begins[0] < begins[1] + other._native.nbytes and begins[1] < begins[0] + one._native.nbytes:
+                raise InvalidArgumentError(
+                    f"inputs: {other._describe()} and {one._describe()} overlap, so that one would overwrite the other: "
+                    "stream views that lie apart, or the whole tensor"
+                )
+
+
+def _streamed(given: Any, what: str, sequence: Sequence) -> list[Memory]:
     if isinstance(given, Memory):
         given = (given,)
     try:
-        tensors = list(given)
+        memories = list(given)
     except TypeError:
-        raise ArgumentTypeError(f"{what} is a {type(given).__name__}; give a list of Tensors") from None
-    if not tensors:
+        raise ArgumentTypeError(
+            f"{what} is a {type(given).__name__}; give a list of Tensors and Images"
+        ) from None
+    if not memories:
         raise InvalidArgumentError(f"{what} is empty: a stream has at least one")
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise ArgumentTypeError(
-                f"{what} takes Tensors, not {type(tensor).__name__}; stream a tensor and record an OpCopy to or from an image"
-            )
-        if tensor.base is not None:
-            raise InvalidArgumentError(
-                f"{what}: {tensor._describe()} is a view; stream the whole tensor, tensor.base, or one that is copied with OpCopy"
-            )
-        if tensor._manager is not sequence._manager:
-            raise InvalidArgumentError(f"{what}: {tensor._describe()} belongs to another Manager")
-        if not tensor._is_init():
-            tensor._require_init("be streamed")
-    if len(set(map(id, tensors))) != len(tensors):
-        raise InvalidArgumentError(f"{what} lists a tensor twice")
-    return tensors
+    for memory in memories:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"{what} takes Tensors and Images, not {type(memory).__name__}")
+        if memory._manager is not sequence._manager:
+            raise InvalidArgumentError(f"{what}: {memory._describe()} belongs to another Manager")
+        if not memory._is_init():
+            memory._require_init("be streamed")
+    if len(set(map(id, memories))) != len(memories):
+        raise InvalidArgumentError(f"{what} lists the same memory twice")
+    return memories
 
 
 def _memories(given: Any, sequence: Sequence) -> set[int]:
@@ -569,9 +595,7 @@ def _memories(given: Any, sequence: Sequence) -> set[int]:
             raise ArgumentTypeError(f"shared takes Tensors and Images, not {type(memory).__name__}")
         if memory._manager is not sequence._manager:
             raise InvalidArgumentError(f"shared: {memory._describe()} belongs to another Manager")
-        while (base := getattr(memory, "base", None)) is not None:
-            memory = base
-        kept.add(id(memory._native))
+        kept.add(id(_root(memory)._native))
     return kept
 
 

@@ -128,3 +128,54 @@ def check_random_orders(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_random_orders_hold(seed):
     run_child(check_random_orders, seed, driver="null", layer="newer", config="gpu_us=3000")
+
+
+STREAMED = 0.03
+
+
+def check_streaming():
+    """Frames through a queue for transfers alone: uploads, computing and downloads of neighbours at once, each frame's in order."""
+    mgr = kp.Manager(family_queue_indices=[0, 2], validation=True)
+    src, dst = mgr.zeros(64), mgr.zeros(64)
+    seq = mgr.sequence().record(kp.OpCopy([src, dst]))
+    mgr.synchronize()
+    frames = [np.full(64, i, np.float32) for i in range(16)]
+
+    def run():
+        for i, out in enumerate(seq.stream(frames, inputs=[src], outputs=[dst], depth=3)):
+            assert (out == i).all()
+
+    control = null_control()
+    with control.logging():
+        run()
+    families, copies = (
+        [],
+        [],
+    )  # of each submission in the order of execution: its queue's family, (from, to) of its copies
+    for command in control.commands():
+        if command["op"] == "submit":
+            families.append(command["family"])
+            copies.append([])
+        elif command["op"] == "copy_buffer":
+            copies[-1].append((command["src"], command["dst"]))
+    work = [(family, *each[0]) for family, each in zip(families, copies, strict=True) if len(each) == 1]
+    computing = [i for i, (family, _, _) in enumerate(work) if family == 0]
+    read, written = ({work[i][side] for i in computing} for side in (1, 2))
+    uploads = [i for i, (family, _, to) in enumerate(work) if family == 2 and to in read]
+    downloads = [i for i, (family, source, _) in enumerate(work) if family == 2 and source in written]
+    assert len(uploads) == len(computing) == len(downloads) == len(frames)
+    for n in range(len(frames)):
+        assert uploads[n] < computing[n] < downloads[n]
+        if n + 1 < len(frames):
+            assert uploads[n + 1] < downloads[n], (
+                "the upload of a frame waits for the download of the one before"
+            )
+    # One by one they take three times each; the queue for transfers has two of these to do.
+    one_by_one = 3 * len(frames) * STREAMED
+    times = [took(run) for _ in range(3)]
+    assert min(times) < 0.85 * one_by_one, f"{times} s for frames that take {one_by_one} s one by one"
+    assert not control.violations()
+
+
+def test_streaming_moves_frames_beside_computing():
+    run_child(check_streaming, driver="null", layer="newer", config=f"gpu_us={int(STREAMED * 1e6)}")
