@@ -83,16 +83,18 @@ class Bench:
         mine, theirs = alternate(plan, ours, baseline, times=times, threaded=threaded)
         return Measured(mine, theirs, ratio(mine, theirs))
 
-    def compare_submissions(self, make: Callable[[Bench], tuple[Side, Side]]) -> Measured:
+    def compare_submissions(
+        self, make: Callable[[Bench], tuple[Side, Side]], *, scale: float = 1.0, times: int | None = None
+    ) -> Measured:
         """Measures the two sides that `make` gives: on this device, or where the driver has threads on several."""
         if not self.threaded:
-            return self.compare(*make(self))
+            return self.compare(*make(self), scale=scale, times=times)
         measured = []
         for _ in range(2 if self.quick else _DEVICES):
             other = Bench(self.driver, self.quick)
             other.spirv = self.spirv
             try:
-                measured.append(other.compare(*make(other), submits=True))
+                measured.append(other.compare(*make(other), submits=True, scale=scale, times=times))
             finally:
                 other.close()
         mine = pooled([each.ours for each in measured])

@@ -3,33 +3,9 @@
 #include "core/semaphore.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace kp {
 namespace {
-
-// Seconds; negative: no limit. Hears Ctrl-C between slices.
-template <typename Done, typename Wait>
-bool wait_for(double seconds, const Done& done, const Wait& wait) {
-    using Clock = std::chrono::steady_clock;
-    if (done()) return true;
-    const auto start = Clock::now();
-    while (true) {
-        uint64_t slice = wait_slice_nanoseconds;
-        if (seconds >= 0) {
-            const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
-            if (left <= 0) return done();
-            slice = std::min(slice, static_cast<uint64_t>(left * 1e9) + 1);
-        }
-        bool finished = false;
-        {
-            const py::gil_scoped_release unlocked;
-            finished = wait(slice);
-        }
-        if (finished) return true;
-        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    }
-}
 
 bool wait(Fence& fence, double seconds) {
     return wait_for(

@@ -12,15 +12,10 @@ Bytes bytes_of(const py::array& array, bool writable) {
 }
 
 void await_points(const std::vector<Point>& points) {
-    for (const Point& point : points) {
-        if (point.timeline->reached(point.value)) continue;
-        const auto wait = [&] {
-            const py::gil_scoped_release unlocked;
-            return point.timeline->wait(point.value, wait_slice_nanoseconds);
-        };
-        while (!wait())
-            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    }
+    for (const Point& point : points)
+        wait_for(
+            -1, [&] { return point.timeline->reached(point.value); },
+            [&](uint64_t slice) { return point.timeline->wait(point.value, slice); });
 }
 
 namespace {

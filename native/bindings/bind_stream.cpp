@@ -1,33 +1,12 @@
 #include "bindings.hpp"
 
-#include <chrono>
-
 namespace kp {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Waits with the interpreter lock released. Between slices signals are handled: KeyboardInterrupt leaves the stream running,
-// and a later wait collects it.
+// KeyboardInterrupt leaves the stream running, and a later wait collects it.
 bool wait(Stream& stream, double seconds) {
-    if (stream.poll()) return true;
-    const bool limited = seconds >= 0;
-    const auto start = Clock::now();
-    while (true) {
-        uint64_t slice = wait_slice_nanoseconds;
-        if (limited) {
-            const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
-            if (left <= 0) return stream.poll();
-            slice = std::min<uint64_t>(slice, static_cast<uint64_t>(left * 1e9) + 1);
-        }
-        bool done = false;
-        {
-            const py::gil_scoped_release unlocked;
-            done = stream.wait(slice);
-        }
-        if (done) return true;
-        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    }
+    return wait_for(
+        seconds, [&] { return stream.poll(); }, [&](uint64_t slice) { return stream.wait(slice); });
 }
 
 py::list barriers(const Stream& stream) {

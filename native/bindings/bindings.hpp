@@ -15,6 +15,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <chrono>
+
 namespace kp {
 
 namespace py = pybind11;
@@ -39,7 +42,30 @@ void bind_substitution(py::module_& m);
 
 // How long one wait in the driver may take before we look whether Ctrl-C was pressed.
 inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;
-// Waits with the interpreter lock released, and hears Ctrl-C meanwhile.
+// Until `done()`, or `wait(nanoseconds)`, called with the interpreter lock released, says so; false on time-out. Seconds; negative: no
+// limit. Hears Ctrl-C between slices.
+template <typename Done, typename Wait>
+bool wait_for(double seconds, const Done& done, const Wait& wait) {
+    using Clock = std::chrono::steady_clock;
+    if (done()) return true;
+    const auto start = Clock::now();
+    while (true) {
+        uint64_t slice = wait_slice_nanoseconds;
+        if (seconds >= 0) {
+            const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
+            if (left <= 0) return done();
+            slice = std::min(slice, static_cast<uint64_t>(left * 1e9) + 1);
+        }
+        bool finished = false;
+        {
+            const py::gil_scoped_release unlocked;
+            finished = wait(slice);
+        }
+        if (finished) return true;
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
+}
+// So, for each of them.
 void await_points(const std::vector<Point>& points);
 
 // The handle that Python holds on a Device. It closes what it opened when it goes, without waiting.

@@ -186,6 +186,7 @@ private:
     mutable std::atomic<Turn> turn_{Turn::none};
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
+    std::atomic<bool> was_long_{false};    // the last wait
     std::atomic<bool> collecting_{false};  // a thread does what is due at the end of a submission
     // The thread that drives this stream and is in code that is not ours: an operation's of this one, or of one that is submitted
     // together with it. What would pull the recording from under it is refused; destroy(), which may come at any moment, leaves

@@ -273,7 +273,7 @@ bool Stream::wait(uint64_t nanoseconds) {
     const Point last = point_of(number);
     if (!last.timeline) return true;  // cancelled, and another thread was told
     try {
-        if (!last.timeline->wait(last.value, nanoseconds)) return false;
+        if (!last.timeline->wait(last.value, nanoseconds, &was_long_)) return false;
     } catch (const Error& error) {
         if (last.timeline->failed(last.value)) forget_cancelled();
         rethrow(error);

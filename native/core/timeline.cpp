@@ -115,7 +115,7 @@ bool Timeline::look(uint64_t value, uint64_t nanoseconds) {
     return false;
 }
 
-bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
+bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was_long) {
     require_sound(value);
     if (completed_.load(std::memory_order_acquire) >= value) return true;
     const auto used = use();
@@ -126,7 +126,10 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
     device_.require_own();
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
-    const bool spins = device_.waits().next();
+    WaitChoice& choice = device_.waits();
+    const bool known_long =
+        was_long && was_long->load(std::memory_order_relaxed) && choice.mode() != WaitMode::spin;
+    const bool spins = !known_long && choice.next();
     bool done = spins && look(value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
     if (!done) {
         VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
@@ -138,8 +141,10 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds) {
             fail_call(result, "vkWaitSemaphores");
         done = result == VK_SUCCESS;
     }
-    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-    device_.waits().note(spins, static_cast<uint64_t>(took));
+    const auto took = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+    if (!known_long) choice.note(spins, took);
+    if (was_long) was_long->store(took > WaitChoice::short_nanoseconds, std::memory_order_relaxed);
     if (done) note_completed(value);
     // A value that failed is raised all the same, so that nobody waits for it.
     require_sound(value);

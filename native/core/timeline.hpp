@@ -40,8 +40,9 @@ public:
 
     // Whether `value` is reached. One call into the driver at most. Throws on a lost device, and what made the value fail.
     [[nodiscard]] bool reached(uint64_t value);
-    // Waits up to `nanoseconds`; false on time-out. Throws as reached() does.
-    [[nodiscard]] bool wait(uint64_t value, uint64_t nanoseconds);
+    // Waits up to `nanoseconds`; false on time-out. Throws as reached() does. `was_long`: whether the last wait for such work was
+    // long, so that looking before sleeping is of no use; says so of this one.
+    [[nodiscard]] bool wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was_long = nullptr);
     // Waits however long it takes. Throws as reached() does.
     void wait_until(uint64_t value);
     // Whether nothing is to be waited for any more: reached, failed, or the device is lost.

@@ -2,7 +2,8 @@
 //
 // Sleeping costs a wake-up, some 5 to 50 us on a GPU; looking costs a core, which a CPU driver may need for the work itself. Which
 // is faster is measured where it runs: short waits try both in turn, the medians decide, and now and then they are measured
-// anew. Long waits say nothing (either way is lost in them), and after some in a row nobody looks for a while.
+// anew. Long waits say nothing (either way is lost in them): work whose last wait was long does not ask (see Timeline::wait),
+// and after some in a row nobody looks for a while.
 #pragma once
 
 #include <array>
