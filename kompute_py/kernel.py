@@ -267,8 +267,8 @@ class Kernel:
                 values[i] = several(self.name, parameter, value)
             elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
                 raise ArgumentTypeError(
-                    f"{self.name}.bind: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image, whose "
-                    "contents every evaluation then uses"
+                    f"{self.name}: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image: bind and "
+                    "submit copy nothing in or back"
                 )
         bound = self._checked(values)
         kind = OpKernel if self._look is None else OpWatchedKernel
@@ -336,7 +336,7 @@ class Kernel:
         memory = self._scratch.pop(key, None)
         if memory is None or not memory._is_init():
             memory = self._manager.empty(array.shape, array.dtype, "storage")
-        check_argument(self.name, self._manager, parameter, memory)
+        check_argument(self.name, self._manager, parameter, memory, array)
         self._scratch[key] = memory
         while len(self._scratch) > _MOST_SCRATCH:
             self._scratch.popitem(last=False)

@@ -82,7 +82,7 @@ def upload(memories: Iterable[Any]) -> None:
         memory._native.write(memory.data())
 
 
-def _check_rows_of_three(what: str, parameter: Parameter, memory: Memory) -> None:
+def _check_rows_of_three(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
     """A vec3 in an array takes the room of four by std140 and std430, which rows of three numbers do not have."""
     members = parameter.layout["members"]
     sole = members[0] if len(members) == 1 else None
@@ -90,7 +90,7 @@ def _check_rows_of_three(what: str, parameter: Parameter, memory: Memory) -> Non
         return
     if sole["array_strides"][-1] > 3 * memory._dtype.itemsize:
         raise InvalidArgumentError(
-            f"{what} is {parameter.type}, whose elements are {sole['array_strides'][-1]} bytes apart; {memory._describe()} has rows of "
+            f"{what} is {parameter.type}, whose elements are {sole['array_strides'][-1]} bytes apart; {subject} has rows of "
             f"three without padding. Make it with dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of four, or "
             "declare the block with scalar layout, or as an array of numbers"
         )
@@ -152,8 +152,40 @@ def several(kernel: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def check_argument(kernel: str, manager: Manager, parameter: Parameter, memory: Any) -> None:
-    """Raises what is wrong with `memory` as `parameter` of a kernel."""
+def _check_image(what: str, parameter: Parameter, image: Any) -> None:
+    """Raises where the shader declares an image of other dimensions, or of components of another kind."""
+    declared, size = parameter.image, image._size
+    assert declared is not None
+    scalar = declared["component"].rstrip("0123456789")
+    arrayed = size.layers is not None
+    same = (f"{size.dims}D", arrayed) == (declared["dim"], declared["arrayed"])
+    if same and scalar == image._format.scalar and not declared["multisampled"]:
+        return
+    # As the shader would have to declare it: uimage2DArray.
+    kind = {"storage image": "image", "sampled image": "texture"}.get(parameter.kind, "sampler")
+    prefix = {"int": "i", "uint": "u"}.get(image._format.scalar, "")
+    seen = f"{prefix}{kind}{size.dims}D{'Array' if arrayed else ''}"
+    if same and not declared["multisampled"]:
+        mend = f"make it with a format of {scalar} components"
+    elif not declared["multisampled"] and declared["dim"] in ("1D", "2D", "3D"):
+        layers = f", layers={declared['arrayed']}" if declared["arrayed"] or arrayed else ""
+        mend = f"make it with dims={declared['dim'][0]}{layers}"
+    else:
+        mend = "kompute_py makes no image of that kind"
+    raise InvalidArgumentError(
+        f"{what} is {parameter.type}{' (multisampled)' if declared['multisampled'] else ''}; {image._describe()} with format "
+        f"{image._format.name} is {seen}: {mend}, or declare it as {seen}"
+    )
+
+
+def check_argument(
+    kernel: str,
+    manager: Manager,
+    parameter: Parameter,
+    memory: Any,
+    given: np.ndarray[Any, Any] | None = None,
+) -> None:
+    """Raises what is wrong with `memory` as `parameter` of a kernel. `given` is the array that it holds, where that was given."""
     what = f"{kernel}: {parameter.name!r}"
     if memory._manager is not manager:
         raise InvalidArgumentError(
@@ -180,23 +212,24 @@ def check_argument(kernel: str, manager: Manager, parameter: Parameter, memory: 
                 f"{what} ({parameter.type}) is declared layout({declared}); {memory._describe()} has the format "
                 f"{memory._format.name}: make it with format={declared!r}, or leave the format out of the shader"
             )
+        _check_image(what, parameter, memory._image if is_combined else memory)
         return
     if is_sampler:
         return
     dtype = memory._dtype
+    noun = "tensor" if given is None else "array"
+    subject = memory._describe() if given is None else f"the array of shape {given.shape}, {given.dtype}"
     raw = parameter.is_record and dtype.itemsize == 1
     if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None and not raw:
         raise ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {parameter.dtype}; {memory._describe()} does not. Convert the "
-            f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: tensor.view(np.{parameter.dtype})"
+            f"{what} is {parameter.type}, which holds {parameter.dtype}; {subject} does not. Convert the "
+            f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: {noun}.view(np.{parameter.dtype})"
         )
     if dtype.names is not None:
-        check_layout(
-            parameter.layout, dtype, memory._count, f"{what} ({memory._describe()})", parameter.binding
-        )
+        check_layout(parameter.layout, dtype, memory._count, f"{what} ({subject})", parameter.binding)
     if dtype.names is None and memory._shape[-1:] == (3,) and len(memory._shape) > 1:
-        _check_rows_of_three(what, parameter, memory)
+        _check_rows_of_three(what, parameter, memory, subject)
     if memory.nbytes < parameter.size:
         raise InvalidArgumentError(
-            f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {memory._describe()} has {memory.nbytes}"
+            f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has {memory.nbytes}"
         )

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import _native
 from ._library import library_shader
-from .algorithm import Algorithm, pack_push, to_groups
+from .algorithm import Algorithm, pack_push
 from .arrays import FLOAT32, as_index, element_bytes
 from .constants import is_given
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from .kernel_grid import counts_of
 from .memory import Memory, natives, operate
 from .peer import PeerCopies
 from .tensor import Tensor
@@ -297,11 +298,9 @@ class OpAlgoDispatch(OpBase):
         if grid is None:
             groups = algorithm._groups
         else:
-            x, y, z = to_groups(grid, "grid")
-            if x == 0:
-                raise InvalidArgumentError(f"grid is {grid!r}; it counts invocations, at least 1")
+            x, y, z = counts_of(grid, "grid", "invocations")
             i, j, k = native.local_size
-            groups = -(-x // i), -(-max(y, 1) // j), -(-max(z, 1) // k)
+            groups = -(-x // i), -(-y // j), -(-z // k)
             algorithm._manager._check_groups(groups, f"grid {grid!r} with local size {(i, j, k)}")
         self._native = _native.op_dispatch(native, groups, push)
 

@@ -68,8 +68,11 @@ class PushMembers:
         """
         missing = [name for name in self.names if name not in values]
         if missing:
+            from .signature import type_text
+
             raise InvalidArgumentError(
-                f"{kernel} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+                f"{kernel} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: "
+                f"it has {', '.join(f'{type_text(member)} {name}' for member, name in zip(self.members, self.names, strict=True))}"
             )
         if self._fast is not None:
             try:
@@ -165,12 +168,14 @@ def pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: 
         value = {name: value[name] for name in value.dtype.names}
     if isinstance(value, Mapping):
         names = {member["name"] for member in members}
-        wrong = sorted(set(value) ^ names)
+        # A name that is wrong before one that is missing: the one is mostly meant to be the other.
+        wrong = sorted(set(value) - names) or sorted(names - set(value))
         if wrong:
-            raise InvalidArgumentError(
-                f"{what} is a struct of {', '.join(m['name'] for m in members)}; {wrong[0]!r} is "
-                f"{'missing' if wrong[0] in names else 'none of them'}"
-            )
+            from .signature import nearest
+
+            known = ", ".join(m["name"] for m in members)
+            is_what = " is missing" if wrong[0] in names else f" is none of them{nearest(wrong[0], names)}"
+            raise InvalidArgumentError(f"{what} is a struct of {known}; {wrong[0]!r}{is_what}")
         each = [value[member["name"]] for member in members]
     else:
         each = list(_sequence(value, len(members), what, "a struct"))

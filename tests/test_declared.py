@@ -142,3 +142,47 @@ def test_the_command_line_shows_it(tmp_path):
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
     )
     assert [m["name"] for m in shown["push_constants"]["layout"]["members"]] == ["scale", "at"]
+
+
+def test_assembly_may_need_a_newer_version_than_its_comments_say(mgr):
+    # Its storage class came with SPIR-V 1.3: whoever edited the text kept the comments.
+    text = """; SPIR-V
+; Version: 1.0
+               OpCapability Shader
+               OpMemoryModel Logical GLSL450
+               OpEntryPoint GLCompute %main "main" %out
+               OpExecutionMode %main LocalSize 1 1 1
+               OpDecorate %block Block
+               OpMemberDecorate %block 0 Offset 0
+               OpDecorate %out DescriptorSet 0
+               OpDecorate %out Binding 0
+       %void = OpTypeVoid
+       %uint = OpTypeInt 32 0
+      %block = OpTypeStruct %uint
+    %pointer = OpTypePointer StorageBuffer %block
+        %out = OpVariable %pointer StorageBuffer
+   %function = OpTypeFunction %void
+       %main = OpFunction %void None %function
+      %label = OpLabel
+               OpReturn
+               OpFunctionEnd
+"""
+    assert mgr.kernel(text).reflection["version"] > (1, 3)
+    older = text.replace("StorageBuffer", "Uniform").replace(" %out\n", "\n")
+    assert kp.ShaderModule(older).reflection["version"] == (1, 0)
+
+
+def test_scalar_layout_of_shared_blocks_is_a_feature_by_name(mgr):
+    source = """
+    #version 450
+    #extension GL_EXT_scalar_block_layout : enable
+    #extension GL_EXT_shared_memory_block : enable
+    layout(local_size_x = 1) in;
+    layout(scalar) shared S { float a; vec3 b; vec2 c; vec4 d; } s;
+    void main() { s.b = vec3(1); s.d = vec4(1); }
+    """
+    if "workgroupMemoryExplicitLayoutScalarBlockLayout" in mgr.enabled_features:
+        mgr.kernel(source)
+        return
+    with pytest.raises(kp.UnimplementedError, match=r"workgroupMemoryExplicitLayoutScalarBlockLayout.*WorkgroupMemory"):
+        mgr.kernel(source)

@@ -731,3 +731,57 @@ def test_a_block_of_one_member_takes_a_dict_too(mgr, needs):
     np.testing.assert_array_equal(kernel(np.zeros(4, np.float32), {"tint": (1, 2, 3, 4)}), [1, 2, 3, 4])
     with pytest.raises(kp.InvalidArgumentError, match="did you mean 'tint'"):
         kernel(np.zeros(4, np.float32), {"tin": (1, 2, 3, 4)})
+
+
+def test_arrays_are_called_arrays(mgr):
+    kernel = mgr.kernel(FIXED, name="fixed")
+    cells = np.zeros((2, 4), np.uint32)
+    with pytest.raises(
+        kp.ArgumentTypeError, match=r"fixed: 'first' is .*; the array of shape \(17,\), float32 .*array\.view"
+    ):
+        kernel(np.zeros(17, np.float32), bind={"grid": cells})
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"fixed: 'first'.* 68 bytes.*the array of shape \(16,\), int32 has 64"
+    ):
+        kernel(np.zeros(16, np.int32), bind={"grid": cells})
+
+
+@pytest.mark.parametrize(
+    ("declared", "shape", "made", "mend"),
+    [
+        ("image3D", (4, 4), {}, r"is image3D; .* is image2D: make it with dims=3"),
+        ("image2D", (4, 4, 4), {"dims": 3}, r"is image2D; .* is image3D: make it with dims=2"),
+        ("image2DArray", (4, 4), {}, r"is image2DArray; .* is image2D: make it with dims=2, layers=True"),
+        ("uimage2D", (4, 4), {}, r"is uimage2D; .* is image2D: make it with a format of uint components"),
+        (
+            "image2D",
+            (4, 4),
+            {"format": "r32i"},
+            r"is image2D; .* is iimage2D: make it with a format of float",
+        ),
+        ("imageCube", (4, 4), {}, r"is imageCube; .* is image2D: kompute_py makes no image of that kind"),
+    ],
+)
+def test_an_image_is_of_the_kind_that_the_shader_declares(mgr, declared, shape, made, mend):
+    at, value = ("ivec2" if declared.endswith("2D") else "ivec3"), "uvec4" if declared[0] == "u" else "vec4"
+    kernel = mgr.kernel(
+        f"""
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(binding = 0) writeonly uniform {declared} picture;
+        void main() {{ imageStore(picture, {at}(0), {value}(1)); }}
+        """,
+        name="draw",
+    )
+    image = mgr.image_empty(shape, **{"format": "r32f"} | made)
+    with pytest.raises(kp.InvalidArgumentError, match=f"draw: 'picture' {mend}"):
+        kernel(image)
+    with pytest.raises(kp.InvalidArgumentError, match=f"draw: 'picture' {mend}"):
+        kernel.bind(image)
+
+
+def test_missing_push_constants_are_shown_with_their_types(mgr, scale):
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"misses its push constant factor: it has float factor"
+    ):
+        scale(mgr.zeros(4), mgr.zeros(4))

@@ -450,3 +450,17 @@ def test_a_recording_names_what_was_destroyed(mgr):
     b.destroy()
     with pytest.raises(kp.FailedPreconditionError, match=r"OpSyncLocal, operation 2 of .*tensor of 16 bytes"):
         seq.eval()
+
+
+NOTHING = """
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer A { float a[]; };
+void main() { a[0] = 1; }
+"""
+
+
+@pytest.mark.parametrize("grid", [0, (4, 0), (4, 1, 0), (0, 4), -1, ()])
+def test_a_dispatch_of_no_invocations_is_refused(mgr, grid):
+    algorithm = mgr.algorithm([mgr.zeros(4)], kp.compile(NOTHING), (1, 1, 1))
+    with pytest.raises(kp.InvalidArgumentError, match="grid"):
+        kp.OpAlgoDispatch(algorithm, grid=grid)

@@ -236,6 +236,8 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
     if (const std::string problem = validate_spirv(words, options); !problem.empty()) {
         ValidationOptions scalar = options;
         scalar.scalar_block_layout = true;
+        ValidationOptions workgroup = scalar;
+        workgroup.workgroup_scalar_block_layout = true;
         if (!options.scalar_block_layout && validate_spirv(words, scalar).empty())
             found.push_back({FindingKind::feature,
                              "scalarBlockLayout",
@@ -243,6 +245,13 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
                              {},
                              "A block laid out with layout(scalar) needs the device feature "
                              "'scalarBlockLayout' (or use std430)"});
+        else if (validate_spirv(words, workgroup).empty())
+            found.push_back({FindingKind::feature,
+                             "workgroupMemoryExplicitLayoutScalarBlockLayout",
+                             "the device feature 'workgroupMemoryExplicitLayoutScalarBlockLayout'",
+                             {},
+                             "A shared block laid out with layout(scalar) needs the device feature "
+                             "'workgroupMemoryExplicitLayoutScalarBlockLayout' (or use std430)"});
         else
             found.push_back({FindingKind::validation,
                              "Vulkan " + dotted(1, rules),

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace kp {
 namespace {
@@ -151,9 +152,17 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
         const std::string shown = render_diagnostics(diagnostics);
         throw ShaderCompileFailure(shown, std::move(diagnostics));
     }
-    // The assembler would write the target's newest version, in which what the text was made from may not be valid.
-    if (const uint32_t version = version_in_comments(text); version != 0 && words.size() > 1)
-        words[1] = version;
+    // The assembler would write the target's newest version, in which what the text was made from may not be valid. Nor is all
+    // text valid in the version that its comments have: someone may have edited it, and kept them.
+    const uint32_t version = version_in_comments(text);
+    if (version == 0 || words.size() < 2 || words[1] == version) return words;
+    ValidationOptions lenient;
+    lenient.vulkan_minor = vulkan_minor;
+    lenient.scalar_block_layout = lenient.workgroup_scalar_block_layout = true;
+    const uint32_t newest = std::exchange(words[1], version);
+    if (validate_spirv(words, lenient).empty()) return words;
+    words[1] = newest;
+    if (!validate_spirv(words, lenient).empty()) words[1] = version;
     return words;
 }
 
