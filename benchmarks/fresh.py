@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from .timing import interruptions
+from .interruptions import interruptions
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, int]:
@@ -24,13 +24,19 @@ def _timed(work: Callable[[], object]) -> tuple[float, int]:
     return seconds, taken_away
 
 
+def _import_of(module: str) -> tuple[float, int]:
+    if module in sys.modules:
+        raise RuntimeError(f"{module} was imported before its import could be timed")
+    return _timed(lambda: __import__(module))
+
+
 def _numpy() -> tuple[float, int]:
-    return _timed(lambda: __import__("numpy"))
+    return _import_of("numpy")
 
 
 def _import() -> tuple[float, int]:
     __import__("numpy")
-    return _timed(lambda: __import__("kompute_py"))
+    return _import_of("kompute_py")
 
 
 def _manager() -> tuple[float, int]:

@@ -23,10 +23,7 @@ from dataclasses import dataclass
 
 from kompute_py.collector import collector_off
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+from .interruptions import interruptions
 
 Side = Callable[[int], float]
 """Does the work n times and returns the seconds for all of them."""
@@ -84,11 +81,6 @@ QUICK = Plan(blocks=5, block_seconds=3e-4, limit=2.0)
 # Rounds that may be measured for each that counts, and the share of them that is enough for a median.
 _ATTEMPTS = 3
 _ENOUGH = 0.1
-
-
-def interruptions() -> int:
-    """How often the system has taken the processor away from a thread of this process; 0 where it does not say."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
 
 
 def side(work: Callable[[], object]) -> Side:
