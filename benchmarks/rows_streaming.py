@@ -5,6 +5,7 @@ On lavapipe with one thread for shaders (LP_NUM_THREADS=1), so that the host's c
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -42,16 +43,42 @@ void main() {
     aim=0.8,
 )
 def stream(bench: Bench) -> Measured:
-    threads = os.environ.get("LP_NUM_THREADS")
-    os.environ["LP_NUM_THREADS"] = "1"  # lavapipe reads it when its device is opened
+    return _measured(bench, {})
+
+
+@REGISTRY.figure(
+    "staged-stream",
+    "the same, copied to and from the device's own memory",
+    TIMES,
+    drivers=("lavapipe",),
+    baseline="the same frames one by one",
+    judged_on="lavapipe",
+    must=1.0,
+)
+def staged_stream(bench: Bench) -> Measured:
+    # The one queue copies and computes in turns: what overlaps is the host's part, a copy of each frame.
+    return _measured(bench, {"KOMPUTE_PY_FORCE_STAGING": "1"})
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _measured(bench: Bench, options: dict[str, str]) -> Measured:
+    # lavapipe reads its number of threads when its device is opened.
+    with _environment({"LP_NUM_THREADS": "1", **options}):
         other = Bench(bench.driver, bench.quick)
         manager = other.manager
-    finally:
-        if threads is None:
-            del os.environ["LP_NUM_THREADS"]
-        else:
-            os.environ["LP_NUM_THREADS"] = threads
     count = QUICK_COUNT if bench.quick else COUNT
     frames = [np.full(FRAME, i, np.float32) for i in range(8)]
     source, target = manager.zeros(FRAME), manager.zeros(FRAME)

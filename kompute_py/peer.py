@@ -11,7 +11,9 @@ know of any of this.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from .errors import FailedPreconditionError, InvalidArgumentError
 from .fence import Fence
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from collections.abc import Sequence as Seq
 
     from .manager import Manager
@@ -65,7 +68,7 @@ def _report(managers: Seq[Manager], can_raise: bool = True) -> None:
 class SplitStream:
     """A stream that is split at copies between Managers: the same methods, over a list of parts."""
 
-    __slots__ = ("_due", "_manager", "_parts", "_peers", "_recording", "_timed", "whole")
+    __slots__ = ("_driving", "_due", "_manager", "_parts", "_peers", "_recording", "_timed", "whole")
 
     def __init__(self, manager: Manager, whole: _native.Stream, timed: bool) -> None:
         self._manager = manager
@@ -77,12 +80,30 @@ class SplitStream:
         self._peers: list[Manager] = []
         # Whether an evaluation was not waited for yet. Nothing of it may run any more: the host does much of the work itself.
         self._due = False
+        # One thread at a time, as the parts themselves ask for: copies let other threads run.
+        self._driving = threading.Lock()
+
+    @contextlib.contextmanager
+    def _drive(self, action: str) -> Generator[None, None, None]:
+        if not self._driving.acquire(blocking=False):
+            raise FailedPreconditionError(
+                f"The sequence{self._quoted_name()} cannot be {action}: it is being changed or evaluated by another thread. "
+                "Use a sequence in one thread at a time, or one for each"
+            )
+        try:
+            self._require_idle(action)
+            yield
+        finally:
+            self._driving.release()
 
     # -- recording -----------------------------------------------------------------------------------------------------
 
     def record(self, operation: Any) -> None:
         """Appends; after an evaluation it starts a fresh list. The recording stays as it was where it raises."""
-        self._require_idle("recorded into")
+        with self._drive("recorded into"):
+            self._append(operation)
+
+    def _append(self, operation: Any) -> None:
         if type(operation) is not PeerCopies:
             self._restart()
             last = self._parts[-1]
@@ -116,18 +137,18 @@ class SplitStream:
 
     def clear(self) -> None:
         """Drops all parts."""
-        self._require_idle("cleared")
-        self._recording = False
-        self.whole.clear()
-        self._parts = [self.whole]
-        self._peers = []
+        with self._drive("cleared"):
+            self._recording = False
+            self.whole.clear()
+            self._parts = [self.whole]
+            self._peers = []
 
     def rerecord(self) -> None:
         """Builds the streams anew at the next evaluation."""
-        self._require_idle("re-recorded")
-        for part in self._streams():
-            part.rerecord()
-        self._recording = True
+        with self._drive("re-recorded"):
+            for part in self._streams():
+                part.rerecord()
+            self._recording = True
 
     # -- evaluating ----------------------------------------------------------------------------------------------------
 
@@ -138,7 +159,10 @@ class SplitStream:
 
     def submit(self) -> None:
         """Returns when the last copy has left its source's device; what comes after that is submitted then."""
-        self._require_idle("evaluated")
+        with self._drive("evaluated"):
+            self._submit()
+
+    def _submit(self) -> None:
         if not self.whole.is_init():
             self.whole.submit()  # raises
         for part in self._parts:
@@ -207,10 +231,12 @@ class SplitStream:
 
     def _require_idle(self, action: str) -> None:
         if self.is_running():
-            name = f" {self.name!r}" if self.name else ""
             raise FailedPreconditionError(
-                f"The sequence{name} is running and cannot be {action}. Call eval_await() first"
+                f"The sequence{self._quoted_name()} is running and cannot be {action}. Call eval_await() first"
             )
+
+    def _quoted_name(self) -> str:
+        return f" {self.name!r}" if self.name else ""
 
     def is_recording(self) -> bool:
         """Whether something was recorded since the last evaluation."""

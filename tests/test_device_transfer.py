@@ -396,6 +396,70 @@ def test_hooks_and_subclasses(make_manager):
     assert calls == ["before", "after"] * 2 and b.read().tolist() == [0, 1, 2, 3]
 
 
+def test_one_thread_at_a_time(make_manager):
+    """A sequence with such copies refuses a second thread, as others do, also while the first one copies."""
+    near, far = make_manager(), make_manager()
+    source, target = near.full(64, 3.0), far.zeros(64)
+    near.sequence().eval(kp.OpSyncDevice([source]))
+    inside, go = threading.Event(), threading.Event()
+
+    class Slow(kp.OpBase):
+        reads, writes = (), (source,)
+
+        def record(self, cmd):
+            inside.set()
+            assert go.wait(60)
+
+    seq = near.sequence().record(Slow(), kp.OpCopy([source, target]))
+    errors = []
+
+    def run():
+        try:
+            seq.eval()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert inside.wait(60)
+        for call in (
+            seq.eval,
+            seq.eval_async,
+            seq.clear,
+            seq.rerecord,
+            lambda: seq.record(kp.OpSyncLocal([source])),
+        ):
+            with pytest.raises(kp.FailedPreconditionError, match="another thread"):
+                call()
+        assert "OpCopy" in repr(seq) or "another thread" in repr(seq)
+    finally:
+        go.set()
+        thread.join()
+    assert not errors
+    assert (target.read() == 3).all()
+    # Without the slow operation, from many threads: each evaluation is done or refused.
+    seq.clear()
+    seq.record(kp.OpCopy([source, target]))
+    done, refused = [], []
+
+    def many():
+        for _ in range(25):
+            try:
+                done.append(seq.eval())
+            except kp.FailedPreconditionError:
+                refused.append(seq.is_running())
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert done and len(done) + len(refused) == 100
+    assert (target.read() == 3).all()
+
+
 def test_a_sequence_without_such_copies_is_not_touched(mgr):
     sequence = mgr.sequence().record(kp.OpFill([mgr.zeros(4)], 1))
     assert type(sequence._native).__name__ == "Stream"

@@ -50,9 +50,9 @@ std::string PeerCopy::what() const {
 void PeerCopy::decide() {
     if (route_ != Route::undecided) return;
     if (&source_.resource->device() == &target_.resource->device()) {
-        Lane& lane = lanes_.front();
-        lane.in = make_object<Stream>(source_.resource->shared_device(), 0, 0);
-        lane.in->record(make_copy({source_, target_}));
+        auto stream = make_object<Stream>(source_.resource->shared_device(), 0, 0);
+        stream->record(make_copy({source_, target_}));
+        keep(lanes_.front().in, std::move(stream));
         route_ = Route::same_device;
     } else if (source_.resource->host_visible() || target_.resource->host_visible()) {
         route_ = Route::direct;
@@ -111,9 +111,9 @@ void PeerCopy::start(Lane& lane, uint64_t begin, const Await& await) {
         const auto part = [&](const ResourceRange& range) {
             return is_image(range) ? range : ResourceRange(range.resource, range.offset + begin, bytes);
         };
-        const auto half = [](std::shared_ptr<Stream>& stream, const ResourceRange& from,
-                             const ResourceRange& to) {
-            if (!stream) stream = make_object<Stream>(from.resource->shared_device(), 0, 0);
+        const auto half = [this](std::shared_ptr<Stream>& stream, const ResourceRange& from,
+                                 const ResourceRange& to) {
+            if (!stream) keep(stream, make_object<Stream>(from.resource->shared_device(), 0, 0));
             stream->clear();
             stream->record(make_copy({from, to}));
         };
@@ -172,7 +172,13 @@ void PeerCopy::submit(const Await& await) {
     }
 }
 
+void PeerCopy::keep(std::shared_ptr<Stream>& place, std::shared_ptr<Stream> stream) {
+    const std::lock_guard lock(streams_mutex_);
+    place = std::move(stream);
+}
+
 std::vector<std::shared_ptr<Stream>> PeerCopy::streams() const {
+    const std::lock_guard lock(streams_mutex_);
     std::vector<std::shared_ptr<Stream>> all;
     for (const Lane& lane : lanes_)
         for (const auto& stream : {lane.out, lane.in})

@@ -12,7 +12,7 @@
 // Where the host addresses the memory of the source or of the destination itself (CPU drivers, unified memory, a resizable BAR)
 // none of that is needed: the host waits for pending work and moves the bytes once.
 //
-// One thread at a time drives a PeerCopy.
+// One thread at a time drives a PeerCopy; any may wait for it and ask.
 #pragma once
 
 #include "resource_range.hpp"
@@ -21,6 +21,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ private:
     void start(Lane& lane, uint64_t begin, const Await& await);
     void finish(Lane& lane, const Await& await) const;
     void move_directly(const Await& await) const;
+    void keep(std::shared_ptr<Stream>& place, std::shared_ptr<Stream> stream);
     [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
     [[nodiscard]] std::string what() const;
 
@@ -80,6 +82,7 @@ private:
     Route route_ = Route::undecided;
     uint64_t step_ = 0;
     std::array<Lane, 2> lanes_;
+    mutable std::mutex streams_mutex_;  // guards the lanes' streams against those who ask
 };
 
 }  // namespace kp
