@@ -20,13 +20,19 @@ _CARET = re.compile(r"^(?P<margin> *\| )(?P<space>\s*)(?P<caret>\^)$")
 _SOURCE = re.compile(r"^(?P<margin> *\d+ \| )(?P<source>.*)$")
 
 _ANSI = {"place": "1", "error": "1;31", "warning": "1;33", "note": "1;36", "margin": "2", "caret": "1;32"}
+# White on a colour: a notebook shows errors on red, which is light in one theme and dark in another.
+_ANSI_ON_ANY = {
+    "place": "1", "error": "1;38;2;255;255;255;48;2;198;40;40", "warning": "1;38;2;255;255;255;48;2;145;85;0",
+    "note": "1;38;2;255;255;255;48;2;0;105;115", "margin": "2", "caret": "1",
+}  # fmt: skip
+# Read on white and on black.
 _CSS = {
     "place": "font-weight:bold",
-    "error": "font-weight:bold;color:#c62828",
-    "warning": "font-weight:bold;color:#b26a00",
-    "note": "font-weight:bold;color:#00838f",
+    "error": "font-weight:bold;color:#e53935",
+    "warning": "font-weight:bold;color:#c27400",
+    "note": "font-weight:bold;color:#0097a7",
     "margin": "opacity:0.6",
-    "caret": "font-weight:bold;color:#2e7d32",
+    "caret": "font-weight:bold;color:#389a3d",
 }
 
 
@@ -40,12 +46,14 @@ def terminal_shows_color() -> bool:
         return False
 
 
-def colored(text: str) -> str:
-    """The text with ANSI escapes. Escapes that the shader's source brings along are taken out."""
+def colored(text: str, *, on_any: bool = False) -> str:
+    """The text with ANSI escapes, `on_any` background with ones that can be read there. Escapes that the shader's source brings
+    along are taken out."""
+    codes = _ANSI_ON_ANY if on_any else _ANSI
 
     def style(kind: str, part: str) -> str:
         part = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", part)
-        return f"\x1b[{_ANSI[kind]}m{part}\x1b[0m" if kind in _ANSI and part else part
+        return f"\x1b[{codes[kind]}m{part}\x1b[0m" if kind in codes and part else part
 
     return _styled(text, style)
 

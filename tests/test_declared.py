@@ -184,5 +184,7 @@ def test_scalar_layout_of_shared_blocks_is_a_feature_by_name(mgr):
     if "workgroupMemoryExplicitLayoutScalarBlockLayout" in mgr.enabled_features:
         mgr.kernel(source)
         return
-    with pytest.raises(kp.UnimplementedError, match=r"workgroupMemoryExplicitLayoutScalarBlockLayout.*WorkgroupMemory"):
+    with pytest.raises(
+        kp.UnimplementedError, match=r"workgroupMemoryExplicitLayoutScalarBlockLayout.*WorkgroupMemory"
+    ):
         mgr.kernel(source)

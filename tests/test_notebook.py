@@ -83,13 +83,15 @@ def test_compile_errors_show_the_cell_and_no_traceback(shell):
     result, text = run(shell, CELL.format(line="bad -m mgr", code="= nonsense"))
     assert isinstance(result.error_in_exec, kp.ShaderCompileError)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    assert "\x1b[1;31merror" in text
+    assert re.search(
+        r"\x1b\[1;38;2;255;255;255;48;2;[\d;]+merror: \x1b\[0m", text
+    )  # on light and on dark red
     # Line 5 of the cell, the magic's own counted, as a notebook numbers them.
     assert re.search(r":5:\d+: error: 'nonsense'", plain), plain
     assert "x[i] = nonsense;" in plain and re.search(r"\| +\^", plain)
     assert "Traceback" not in plain and "magics.py" not in plain
     assert "bad" not in shell.user_ns
-    assert "color:#c62828" in result.error_in_exec._repr_html_()
+    assert "color:#e53935" in result.error_in_exec._repr_html_()
 
 
 @pytest.mark.parametrize(

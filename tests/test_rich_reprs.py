@@ -170,12 +170,15 @@ def test_sequence_bundle_shows_operations_and_barriers(mgr):
     assert not [i for i in between if names[0] < i < names[1]]
     (barrier,) = [i for i in between if names[1] < i < names[2]]
     assert "shader write → shader" in lines[barrier]
-    assert "shader write → shader" in parsed(bundle["text/html"])
     drawn = bundle["text/vnd.mermaid"]
+    # Front ends prefer HTML to a drawing; there is none.
+    assert set(bundle) == {"text/plain", "text/markdown", "text/vnd.mermaid"}
+    assert bundle["text/markdown"].startswith("**Sequence**: 3 operations on queue 0, ")
+    assert bundle["text/markdown"].endswith(f"\n\n```mermaid\n{drawn}\n```")
     assert drawn == seq.mermaid() and drawn.startswith("flowchart TD\n")
     assert drawn.count("-.-") == 1
     seq.destroy()
-    assert "destroyed" in seq._repr_mimebundle_()["text/html"] and "destroyed" in seq.mermaid()
+    assert "destroyed" in seq._repr_mimebundle_()["text/markdown"] and "destroyed" in seq.mermaid()
 
 
 def test_long_sequences_are_cut(mgr):
@@ -186,6 +189,12 @@ def test_long_sequences_are_cut(mgr):
     seq.eval()
     text = seq._repr_mimebundle_()["text/plain"]
     assert "150 more operations" in text and "  199: " in text and "  60: " not in text
+
+
+def test_markdown_titles_are_text():
+    assert graph.as_markdown(graph.Graph("Sequence '*<b>`'", [], "destroyed")) == (
+        "**Sequence &#39;&#42;&#60;b&#62;&#96;&#39;**: destroyed"
+    )
 
 
 def test_mermaid_labels_are_text():

@@ -124,11 +124,14 @@ def kernel_card(kernel: Kernel) -> str:
 
 
 def sequence_bundle(sequence: Sequence) -> dict[str, str]:
-    """The graph by MIME types: Mermaid for front ends that draw it, HTML and text for all."""
+    """The graph by MIME types. No HTML among them: front ends that draw Mermaid would take that instead.
+
+    JupyterLab, from 4.1 on, and nbconvert draw the Mermaid in Markdown, and GitHub does; others show it as a block of code.
+    """
     drawn = graph.graph_of(sequence)
     return {
         "text/plain": graph.as_text(drawn),
-        "text/html": card(drawn.title, [], drawn.note, graph.as_html(drawn)),
+        "text/markdown": graph.as_markdown(drawn),
         "text/vnd.mermaid": graph.mermaid(drawn),
     }
 

@@ -1,4 +1,4 @@
-"""What a sequence does and what orders it, from the barriers of its built recording: as Mermaid and as HTML.
+"""What a sequence does and what orders it, from the barriers of its built recording: as Mermaid, Markdown and text.
 
 Barriers are global memory barriers before an operation: all that comes before is ordered with all that comes after, for the
 stages and accesses that they name. Operations with no barrier between them may overlap.
@@ -6,7 +6,6 @@ stages and accesses that they name. Operations with no barrier between them may 
 
 from __future__ import annotations
 
-import html
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,18 +104,14 @@ def mermaid(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def as_html(graph: Graph) -> str:
-    """The graph as HTML that needs no script."""
-    parts = []
-    for step in graph.steps:
-        text = html.escape(step.text)
-        if step.kind == "operation":
-            style = "border:1px solid rgba(128,128,128,.6);border-radius:4px;padding:2px 10px;margin:2px 0;width:fit-content"
-            parts.append(f'<div style="{style}">{text}</div>')
-        else:
-            sign = "⇣ barrier: " if step.kind == "barrier" else "⋮ "
-            parts.append(f'<div style="opacity:.7;font-size:85%;padding-left:12px">{sign}{text}</div>')
-    return "".join(parts)
+def as_markdown(graph: Graph) -> str:
+    """The graph as Markdown: what it is, and the drawing as a block of Mermaid."""
+    title, note = (
+        re.sub(r"[^\w .,:]", lambda m: f"&#{ord(m[0])};", text) for text in (graph.title, graph.note)
+    )
+    if not graph.steps:
+        return f"**{title}**: {note}"
+    return f"**{title}**: {note}\n\n```mermaid\n{mermaid(graph)}\n```"
 
 
 def as_text(graph: Graph) -> str:

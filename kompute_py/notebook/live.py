@@ -69,7 +69,7 @@ class Sliders(ipywidgets.VBox):
             self._draw()
         except KomputeError as error:
             text = html.escape(str(error))
-            self.picture.value = f'<pre style="color:#c62828;white-space:pre-wrap">{text}</pre>'
+            self.picture.value = f'<pre style="color:#e53935;white-space:pre-wrap">{text}</pre>'
 
     def _draw(self) -> None:
         args, keywords = self._call

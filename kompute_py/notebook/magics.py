@@ -20,7 +20,7 @@ class CellCompileError(ShaderCompileError):
     """A ShaderCompileError of a cell: shown with the cell's lines, without Python's traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return colored(str(self)).split("\n")
+        return colored(str(self), on_any=True).split("\n")
 
 
 class _Parser(argparse.ArgumentParser):
