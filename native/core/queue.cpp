@@ -35,8 +35,8 @@ void PreparedSubmit::add_wait(Point point) {
 }
 
 void PreparedSubmit::add_signal(Point point) {
-    signal_semaphores.push_back(point.timeline->semaphore());
-    signal_values.push_back(point.value);
+    signal_semaphores.insert(signal_semaphores.end() - 1, point.timeline->semaphore());
+    signal_values.insert(signal_values.end() - 1, point.value);
     relink();
 }
 
@@ -59,7 +59,7 @@ Queue::Queue(Device& device, uint32_t family, uint32_t index, uint32_t timestamp
 uint64_t Queue::submit(PreparedSubmit& submission) {
     const std::lock_guard lock(mutex_);
     const uint64_t value = submitted() + 1;
-    submission.signal_values.front() = value;
+    submission.signal_values.back() = value;
     const VkResult result = device_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) [[unlikely]] {
         if (result == VK_ERROR_DEVICE_LOST) device_.mark_lost();

@@ -11,8 +11,11 @@ namespace kp {
 
 class Queue;
 
-// A submission whose structs were filled in once: command buffers, waits, and signals, of which the first is on the queue's own
+// A submission whose structs were filled in once: command buffers, waits, and signals, of which the last is on the queue's own
 // timeline. submit() only patches that one's value.
+//
+// The last: who has seen the queue's timeline pass takes the whole submission for done, and may destroy the other semaphores.
+// Mesa's software queues signal one after the other, and would still be signalling those.
 struct PreparedSubmit {
     VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
     VkTimelineSemaphoreSubmitInfo timeline{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
