@@ -3,7 +3,9 @@
 The model: a `device` tensor is two arrays, the host's copy and the device's contents, that only OpSyncDevice and
 OpSyncLocal carry over; `host` and `deviceAndHost` are one array seen from both sides; `storage` has the device's side
 only. A submission happens at once, in the order of submission, whichever sequence it comes from. The host looks at its
-copies, or changes them, only when nothing runs; `read()` and `write()` may come at any time.
+copies, or changes them, only when nothing runs; `read()`, `write()`, mappings and one-shots may come at any time.
+
+Parts of tensors are ranges of bytes, so that they begin and end anywhere: beside words, atoms and pages.
 """
 
 from __future__ import annotations
@@ -43,24 +45,23 @@ sizes = st.sampled_from([1, 2, 3, 31, 32, 33, 100, 256, 1000])
 tensors = st.lists(st.sampled_from(MEMORY_TYPES), min_size=2, max_size=6)
 index = st.integers(0, 5)  # of a tensor, modulo how many there are
 several = st.lists(index, min_size=1, max_size=4)
+# Of a part: its tensor, its first byte and its number of bytes, each modulo what there is.
+part = st.tuples(index, st.integers(0, 4000), st.integers(0, 4000))
+parts = st.lists(part, min_size=1, max_size=4)
+patterns = st.sampled_from([1, 2, 4, 8]).flatmap(lambda n: st.binary(min_size=n, max_size=n))
 operations = st.one_of(
     st.tuples(st.just("upload"), several),
     st.tuples(st.just("download"), several),
+    st.tuples(st.just("upload parts"), parts),
+    st.tuples(st.just("download parts"), parts),
+    st.tuples(st.just("copy part"), part, parts),
+    st.tuples(st.just("copy range"), part, part),
+    st.tuples(st.just("fill parts"), parts, patterns),
+    st.tuples(st.just("dispatch parts"), part, part, WORDS, WORDS),
     st.tuples(st.just("copy"), index, several),
     st.tuples(st.just("fill"), several, WORDS),
     st.tuples(st.just("dispatch"), index, index, WORDS, WORDS),
     st.tuples(st.just("dispatch"), index, index, WORDS, WORDS),
-)
-place = st.integers(0, 999)  # of an element, modulo how many there are
-parts = st.tuples(index, place, st.integers(1, 1000))
-operations = st.one_of(
-    operations,
-    st.tuples(st.just("upload part"), parts),
-    st.tuples(st.just("download part"), parts),
-    st.tuples(st.just("fill part"), parts, WORDS),
-    st.tuples(st.just("fill halves"), parts, st.integers(0, 2**16 - 1)),
-    st.tuples(st.just("copy part"), parts, index, place),
-    st.tuples(st.just("dispatch parts"), index, index, st.integers(0, 1000), WORDS, WORDS),
 )
 sequence = st.integers(0, 2)
 steps = st.one_of(
@@ -74,11 +75,11 @@ steps = st.one_of(
     st.tuples(st.just("look"), index),
     st.tuples(st.just("read"), index),
     st.tuples(st.just("write"), index, WORDS),
-    st.tuples(st.just("read part"), parts),
-    st.tuples(st.just("write part"), parts, WORDS),
-    st.tuples(st.just("map part"), parts, WORDS),
-    st.tuples(st.just("fill now"), parts, WORDS),
-    st.tuples(st.just("copy now"), parts, index, place),
+    st.tuples(st.just("read part"), part),
+    st.tuples(st.just("write part"), part, WORDS),
+    st.tuples(st.just("map"), part, st.sampled_from(["read", "write", "both", "discard"]), WORDS),
+    st.tuples(st.just("fill part"), part, patterns, st.booleans()),
+    st.tuples(st.just("copy from"), part, part, st.booleans()),
 )
 
 
@@ -93,13 +94,16 @@ class Model:
         else:
             self.host = None if memory_type is kp.MemoryTypes.storage else self.device
 
-    def upload(self, part=slice(None)):
+    def upload(self, where=slice(None)):
         if self.memory_type is kp.MemoryTypes.device:
-            self.device[part] = self.host[part]
+            self.device.view(np.uint8)[where] = self.host.view(np.uint8)[where]
 
-    def download(self, part=slice(None)):
+    def download(self, where=slice(None)):
         if self.memory_type is kp.MemoryTypes.device:
-            self.host[part] = self.device[part]
+            self.host.view(np.uint8)[where] = self.device.view(np.uint8)[where]
+
+    def bytes_at(self, where):
+        return self.device.view(np.uint8)[where]
 
 
 def ramp(count, start):
@@ -122,79 +126,105 @@ class Run:
         self.recorded = [[] for _ in range(3)]
         self.running = [False] * 3
         self.fences = []
+        limits = mgr.get_device_properties()["limits"]
+        self.alignment = limits["minStorageBufferOffsetAlignment"]
 
     def pick(self, indices):
         """Positions of different tensors, in order."""
         return list(dict.fromkeys(i % len(self.tensors) for i in indices))
 
-    def part(self, chosen):
-        """Which tensor, and which of its elements."""
-        position, start, count = chosen
-        start %= self.size
-        return position % len(self.tensors), slice(start, min(start + count, self.size))
+    def place(self, part, unit=1, alignment=1):
+        """(position of its tensor, slice of bytes); whole units, beginning at a multiple of `alignment`."""
+        number, begin, length = part
+        nbytes = 4 * self.size
+        first = begin % nbytes // alignment * alignment
+        count = (1 + length % (nbytes - first)) // unit * unit
+        if count == 0 and first + unit <= nbytes:
+            count = unit
+        return number % len(self.tensors), slice(first, first + count)
 
-    def room(self, chosen, target, place):
-        """Two parts of one length, in different tensors or apart from each other; None where there is no room."""
-        source, part = self.part(chosen)
-        target, place = target % len(self.tensors), place % self.size
-        count = min(part.stop - part.start, self.size - place)
-        if source == target:
-            if place <= part.start:
-                count = min(count, part.start - place)
-            else:
-                count = min(count, place - part.start)
-        if count < 1:
-            return None
-        return source, slice(part.start, part.start + count), target, slice(place, place + count)
+    def places(self, parts, unit=1, alignment=1):
+        """The places of those parts that no earlier one overlaps, and that are not empty."""
+        chosen = []
+        for each in parts:
+            number, where = self.place(each, unit, alignment)
+            if where.start < where.stop and not any(
+                number == other and where.start < range_.stop and range_.start < where.stop
+                for other, range_ in chosen
+            ):
+                chosen.append((number, where))
+        return chosen
 
-    def translate_part(self, name, rest):
-        if name == "dispatch parts":
-            pair, (start, scale, offset) = self.pick(rest[:2]), rest[2:]
-            # Parts that are bound begin where the device lets descriptors begin; 64 elements suit every driver here.
-            start = start % self.size // 64 * 64
-            if len(pair) < 2 or not self.dispatch:
-                return None
-            a, b = (self.models[i] for i in pair)
-            part = slice(start, self.size)
-            return self.affine([self.tensors[i][part] for i in pair], a, b, part, scale, offset)
-        if name == "copy part":
-            room = self.room(*rest)
-            if room is None:
-                return None
-            source, part, target, other = room
-            copied = kp.OpCopyRange(
-                self.tensors[source], self.tensors[target], source_offset=part.start, target_offset=other.start,
-                count=part.stop - part.start,
-            )  # fmt: skip
-            return copied, lambda: np.copyto(
-                self.models[target].device[other], self.models[source].device[part]
+    def part(self, place):
+        return self.tensors[place[0]].view(np.uint8)[place[1]]
+
+    def bytes_of(self, place):
+        return self.models[place[0]].bytes_at(place[1])
+
+    def shortened(self, parts):
+        """The places of parts that do not overlap, all as long as the shortest of them."""
+        chosen = self.places(parts)
+        count = min(where.stop - where.start for _, where in chosen)
+        return [(number, slice(where.start, where.start + count)) for number, where in chosen]
+
+    def translate_parts(self, name, *rest):
+        if name in ("upload parts", "download parts"):
+            make, effect = (
+                (kp.OpSyncDevice, "upload") if name == "upload parts" else (kp.OpSyncLocal, "download")
             )
-        position, part = self.part(rest[0])
-        tensor, model = self.tensors[position][part], self.models[position]
-        if name == "upload part":
-            return kp.OpSyncDevice([tensor]), lambda: model.upload(part)
-        if name == "download part":
-            return kp.OpSyncLocal([tensor]), lambda: model.download(part)
-        if name == "fill halves":
-            halves = np.uint16(rest[1])
-            value = int(halves) << 16 | int(halves)
-            return kp.OpFill([tensor], halves.tobytes()), lambda: model.device[part].fill(value)
-        return kp.OpFill([tensor], rest[1]), lambda: model.device[part].fill(rest[1])
+            # These may overlap: they move the same bytes then.
+            chosen = [self.place(each) for each in rest[0]]
+            return make([self.part(each) for each in chosen]), lambda: [
+                getattr(self.models[number], effect)(where) for number, where in chosen
+            ]
+        if name == "copy part":
+            source, *targets = self.shortened([rest[0], *rest[1]])
+            if not targets:
+                return None
+            copied = kp.OpCopy([self.part(each) for each in (source, *targets)])
+        elif name == "copy range":
+            if len(chosen := self.shortened(rest)) < 2:
+                return None
+            source, *targets = chosen
+            copied = kp.OpCopyRange(
+                *(self.tensors[number].view(np.uint8) for number, _ in chosen),
+                source_offset=source[1].start,
+                target_offset=targets[0][1].start,
+                count=source[1].stop - source[1].start,
+            )
+        elif name == "fill parts":
+            pattern = rest[1]
+            if not (chosen := self.places(rest[0], len(pattern))):
+                return None
+            fill = kp.OpFill([self.part(each) for each in chosen], pattern)
+            return fill, lambda: [self.fill_bytes(each, pattern) for each in chosen]
+        else:
+            return self.dispatch_parts(*rest)
+        return copied, lambda: [
+            np.copyto(self.bytes_of(each), self.bytes_of(source).copy()) for each in targets
+        ]
 
-    def affine(self, tensors, a, b, part, scale, offset):
-        algorithm = self.mgr.algorithm(tensors, compiled(AFFINE), (-(-tensors[0].size() // 32), 1, 1))
+    def fill_bytes(self, place, pattern):
+        where = self.bytes_of(place)
+        where[:] = np.resize(np.frombuffer(pattern, np.uint8), where.size)
+
+    def dispatch_parts(self, first, second, scale, offset):
+        chosen = self.places([first, second], 4, max(4, self.alignment))
+        if len(chosen) < 2 or not self.dispatch:
+            return None
+        tensors = [self.part(each).view(np.uint32) for each in chosen]
+        algorithm = self.mgr.algorithm(tensors, compiled(AFFINE), (-(-self.size // 32), 1, 1))
 
         def effect():
-            wide = b.device[part].astype(np.uint64) * scale + a.device[part][::-1] + offset
-            b.device[part] = wide.astype(np.uint32)
+            a, b = (self.bytes_of(each).view(np.uint32) for each in chosen)
+            n = min(a.size, b.size)
+            b[:n] = (b[:n].astype(np.uint64) * scale + a[:n][::-1] + offset).astype(np.uint32)
 
         return kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
 
     def translate(self, operation):
         """(the operation, its effect on the models), or None where the choice makes no sense."""
         name, *rest = operation
-        if "part" in name or "halves" in name:
-            return self.translate_part(name, rest)
         if name in ("upload", "download"):
             chosen = self.pick(rest[0])
             make = kp.OpSyncDevice if name == "upload" else kp.OpSyncLocal
@@ -213,11 +243,21 @@ class Run:
             chosen, value = self.pick(rest[0]), rest[1]
             fill = kp.OpFill([self.tensors[i] for i in chosen], value)
             return fill, lambda: [self.models[i].device.fill(value) for i in chosen]
+        if name != "dispatch":
+            return self.translate_parts(name, *rest)
         pair, (scale, offset) = self.pick(rest[:2]), rest[2:]
         if len(pair) < 2 or not self.dispatch:
             return None
+        algorithm = self.mgr.algorithm(
+            [self.tensors[i] for i in pair], compiled(AFFINE), (-(-self.size // 32), 1, 1)
+        )
         a, b = (self.models[i] for i in pair)
-        return self.affine([self.tensors[i] for i in pair], a, b, slice(None), scale, offset)
+
+        def effect():
+            wide = b.device.astype(np.uint64) * scale + a.device[::-1] + offset
+            b.device[:] = wide.astype(np.uint32)
+
+        return kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
 
     def record(self, number, operations):
         made = [translated for translated in map(self.translate, operations) if translated is not None]
@@ -238,13 +278,14 @@ class Run:
             effect()
 
     def finish(self, numbers=(0, 1, 2)):
-        for fence in self.fences:
-            fence.wait()
-        self.fences.clear()
         for number in numbers:
             if self.running[number]:
                 self.sequences[number].eval_await()
                 self.running[number] = False
+        if numbers == (0, 1, 2):
+            for fence in self.fences:
+                assert fence.wait()
+            self.fences = []
 
     def step(self, step):
         name, *rest = step
@@ -263,34 +304,11 @@ class Run:
                 self.recorded[rest[0]] = []
             else:  # the current operations are recorded anew, as an evaluation leaves them
                 self.submit(rest[0], True)
-        elif name == "copy now":
-            room = self.room(*rest)
-            if room is not None:
-                source, part, target, other = room
-                self.fences.append(self.tensors[target][other].copy_from(self.tensors[source][part]))
-                self.models[target].device[other] = self.models[source].device[part]
-        elif "part" in name or name == "fill now":
+        elif isinstance(rest[0], tuple):
             self.part_step(name, *rest)
         else:
             position = rest[0] % len(self.tensors)
             self.host_step(name, self.tensors[position], self.models[position], *rest[1:])
-
-    def part_step(self, name, chosen, *rest):
-        position, part = self.part(chosen)
-        tensor, model, count = self.tensors[position], self.models[position], part.stop - part.start
-        if name == "read part":
-            np.testing.assert_array_equal(tensor.read(region=part), model.device[part])
-        elif name == "write part":
-            tensor.write(ramp(count, rest[0]), region=part)
-            model.device[part] = ramp(count, rest[0])
-        elif name == "fill now":
-            self.fences.append(tensor[part].fill(rest[0]))
-            model.device[part] = rest[0]
-        else:
-            with tensor[part].map(read=True, write=True) as array:
-                np.testing.assert_array_equal(array, model.device[part])
-                array[:] = ramp(count, rest[0])
-            model.device[part] = ramp(count, rest[0])
 
     def host_step(self, name, tensor, model, *rest):
         if name == "read":
@@ -303,6 +321,48 @@ class Run:
             if name == "set":
                 tensor.data()[:] = model.host[:] = ramp(self.size, rest[0])
             np.testing.assert_array_equal(tensor.data(), model.host)
+
+    def part_step(self, name, part, *rest):
+        if name == "copy from":
+            if len(chosen := self.shortened([part, rest[0]])) < 2:
+                return
+            target, source = chosen
+            fence = self.part(target).copy_from(self.part(source))
+            self.bytes_of(target)[:] = self.bytes_of(source)
+        elif name == "fill part":
+            if not (chosen := self.places([part], len(rest[0]))):
+                return
+            fence = self.part(chosen[0]).fill(rest[0])
+            self.fill_bytes(chosen[0], rest[0])
+        else:
+            self.host_part_step(name, self.place(part), *rest)
+            return
+        self.fences.append(fence)
+        if rest[1]:
+            assert fence.wait()
+
+    def host_part_step(self, name, place, *rest):
+        tensor, model = self.part(place), self.bytes_of(place)
+        if name == "read part":
+            np.testing.assert_array_equal(tensor.read(), model)
+            np.testing.assert_array_equal(self.tensors[place[0]].view(np.uint8).read(region=place[1]), model)
+            return
+        data = ramp(model.size, rest[-1]).astype(np.uint8)
+        if name == "write part":
+            tensor.write(data)
+            model[:] = data
+            return
+        kind = rest[0]
+        how = {"both": {"read": True, "write": True}}.get(kind, {kind: True})
+        with tensor.map(**how) as array:
+            if kind in ("read", "both"):
+                np.testing.assert_array_equal(array, model)
+            if kind == "write":  # what it does not write stays
+                array[::2] = data[::2]
+                model[::2] = data[::2]
+            elif kind != "read":
+                array[:] = data
+                model[:] = data
 
     def check(self):
         self.finish()
@@ -343,7 +403,7 @@ def test_programs(make_manager):
 
 def explore_null():
     logging.getLogger("kompute_py").setLevel(logging.ERROR)
-    mgr = kp.Manager(0, [0, 1])
+    mgr = kp.Manager(0, [0, 0, 1])
     explore(mgr, False, 200)
     mgr.destroy()
     del mgr
@@ -357,6 +417,6 @@ def explore_null():
 def test_programs_on_other_memory(memory):
     """Memory that lavapipe does not have: not visible to the host, or carried over by flush and invalidate alone.
 
-    The null driver copies and fills; each submission takes a while, on one of two queue families.
+    The null driver copies and fills; each submission takes a while, on one of three queues of two families.
     """
     assert run_child(explore_null, driver="null", config=f"memory={memory},gpu_us=20") == [[], 0, 0]
