@@ -258,6 +258,35 @@ def test_work_left_behind_on_another_queue():
     run_child(check_left_behind, driver="null", config="gpu_us=400000")
 
 
+def check_built_work_follows_what_was_dropped():
+    with kp.Manager(0, [0, 0, 1]) as mgr:
+        for queue in (1, 2):
+            for drop in ("one-shot", "sequence"):
+                a, b = mgr.full(4, 1, np.uint32), mgr.full(4, 2, np.uint32)
+                later = mgr.sequence(queue).record(kp.OpFill([b], 9)).eval()
+                # On queue 0 after that, and gone before it is done: what is built already must still come after it.
+                if drop == "one-shot":
+                    fence = b.copy_from(a)
+                else:
+                    other = mgr.sequence().record(kp.OpCopy([a, b]))
+                    fence = other.eval_async()
+                    del other
+                    gc.collect()
+                del fence
+                later.eval()
+                assert b.read().tolist() == [9] * 4, (queue, drop)
+                # Nothing is left to wait for; a third evaluation is as any other.
+                later.eval()
+                assert b.read().tolist() == [9] * 4
+    assert null_control().violations() == []
+
+
+@pytest.mark.own_driver
+def test_built_work_follows_what_was_dropped_meanwhile():
+    """A recording looks at the others of its memory that there are; those that are gone had left it nothing to wait for."""
+    run_child(check_built_work_follows_what_was_dropped, driver="null", config="memory=discrete,gpu_us=50000")
+
+
 def check_destroyed_in_flight():
     """Memory that the host would fetch results from is gone before the results are collected."""
     mgr = kp.Manager()

@@ -309,7 +309,6 @@ void Stream::build() {
         check_mappings();
         register_users();
     }
-    has_waits_ = has_waits_ || !inherited_.empty();
     record_commands();
     built_ = true;
 }
@@ -365,7 +364,7 @@ void Stream::register_users() {
         object.users_.push_back({this, slot});
     }
     registered_ = true;
-    has_rivals_.store(!rivals_.empty(), std::memory_order_release);
+    note_rivals();
 }
 
 void Stream::unregister_users() noexcept {
@@ -383,10 +382,10 @@ void Stream::unregister_users() noexcept {
     plan_.objects().clear();
     for (Stream* rival : rivals_) {
         remove(rival->rivals_, this);
-        rival->has_rivals_.store(!rival->rivals_.empty(), std::memory_order_release);
+        rival->note_rivals();
     }
     rivals_.clear();
-    has_rivals_.store(false, std::memory_order_release);
+    note_rivals();
     // Those mappings no longer know this stream.
     held_back_.store(0, std::memory_order_release);
 }
@@ -524,6 +523,8 @@ void Stream::release_driven(std::vector<Point> points) {
         if (point.timeline && is_running()) {
             merge_point(points, point);
             for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);
+            // What is built already looks at its rivals only, not at its objects.
+            for (Stream* rival : rivals_) merge_point(rival->inherited_, point);
         }
         unregister_users();
     }

@@ -138,6 +138,10 @@ private:
     }
     void plan(std::vector<std::shared_ptr<Object>>& outdated);
     void register_users();
+    // After a change of either list; under the graph mutex.
+    void note_rivals() noexcept {
+        has_rivals_.store(!rivals_.empty() || !inherited_.empty(), std::memory_order_seq_cst);
+    }
     void order_with(Stream& other);
     void drop_operations();
     void unregister_users() noexcept;
@@ -208,12 +212,13 @@ private:
     PreparedSubmit submission_;
     StreamPlan plan_;
     BarrierPlan barriers_;
-    std::vector<Point> inherited_;  // work of streams that are gone, on other queues, that may still run
 
-    // Streams on other queues that share an object which one of us writes. Guarded by the graph mutex.
+    // Streams on other queues that share an object which one of us writes, and the ends of what those that are gone by now may
+    // still run. Guarded by the graph mutex.
     std::vector<Stream*> rivals_;
-    bool undeclared_ = false;  // an operation does not say what it uses
-    std::atomic<bool> has_rivals_{false};
+    std::vector<Point> inherited_;
+    bool undeclared_ = false;              // an operation does not say what it uses
+    std::atomic<bool> has_rivals_{false};  // there are some of either
     bool has_waits_ = false;
 };
 

@@ -223,9 +223,10 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
 Point Stream::next_own() { return {own_.timeline, ++own_.value}; }
 
 std::vector<Point> Stream::ends_on_other_queues() {
-    std::erase_if(inherited_, [](const Point& point) { return point.timeline->passed(point.value); });
-    std::vector<Point> points = inherited_;
     const std::lock_guard lock(device().graph_mutex());
+    if (std::erase_if(inherited_, [](const Point& point) { return point.timeline->passed(point.value); }))
+        note_rivals();
+    std::vector<Point> points = inherited_;
     for (const Stream* rival : rivals_) {
         // It may be on its way without having seen us.
         while (rival->submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
