@@ -506,8 +506,14 @@ def validate_spirv(
     relax_block_layout: bool = True,
     workgroup_scalar_block_layout: bool = False,
 ) -> str: ...
-def reflect_spirv(spirv: bytes, entry: str = "main") -> dict[str, Any]:
-    """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point."""
+def reflect_spirv(
+    spirv: bytes,
+    entry: str = "main",
+    spec_constants: bytes = b"",
+    spec_map: Sequence[tuple[int, int, int]] = (),
+) -> dict[str, Any]:
+    """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point. Sizes that depend on
+    constants are those of the given ones; the constants' defaults are the module's."""
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
 def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...

@@ -30,7 +30,7 @@ from .kernel_calls import (
     several,
     upload,
 )
-from .kernel_grid import counts_of, default_grid, local_size_of
+from .kernel_grid import counts_of, default_grid
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .kernel_text import describe
 from .memory import Memory
@@ -145,13 +145,13 @@ class Kernel:
         self._manager = manager
         self._module = module
         self._native = native
-        self._signature = module.signature
+        self._signature = module._specialized(special)
         self._special = special
         self._values = values
         self._specialized = specialized
         self.name: str = module.name
         """What errors, validation messages and profiles call it."""
-        self._local_size = local_size_of(module.signature, special)
+        self._local_size = self._signature.local_size
         self._watch = manager._watch
         self._reloader = reloader
         self._look = look  # of watched kernels: takes the files' new version
@@ -510,11 +510,11 @@ class Kernel:
         """This kernel with another module. Raises where it does not fit, and changes nothing."""
         special = module.signature.spec.pack(self._values) if self._values else NO_SPECIALIZATION
         self._manager._native.check_pipeline(native, special.data, special.entries)
-        return Version(module, native, special, local_size_of(module.signature, special))
+        return Version(module, native, special, module._specialized(special))
 
     def _take_version(self, version: Version) -> None:
-        self._module, self._native, self._special, self._local_size = version
-        self._signature = version.module.signature
+        self._module, self._native, self._special, self._signature = version
+        self._local_size = self._signature.local_size
         self._calls.clear()
         self._fast.clear()
 

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from .arrays import as_indices
-from .constants import Specialization
 from .errors import InvalidArgumentError
 from .signature import MISSING, Signature
 
@@ -46,16 +45,3 @@ def default_grid(kernel: str, signature: Signature, bound: tuple[Any, ...]) -> t
     raise InvalidArgumentError(
         f"{kernel} writes no argument whose shape could be the grid: give grid= (invocations) or groups="
     )
-
-
-def local_size_of(signature: Signature, special: Specialization) -> tuple[int, int, int]:
-    """Invocations of one workgroup with these specialization constants."""
-    given: dict[int, int] = {
-        identity: int.from_bytes(special.data[offset : offset + size], "little")
-        for identity, offset, size in special.entries
-    }
-    x, y, z = (
-        given.get(identity, length) if identity is not None else length
-        for identity, length in zip(signature.local_size_ids, signature.local_size, strict=True)
-    )
-    return x, y, z

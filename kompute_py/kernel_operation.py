@@ -11,7 +11,7 @@ from .kernel_calls import flat
 from .memory import Memory
 from .operations import OpBase
 from .shader_module import ShaderModule
-from .signature import MISSING
+from .signature import MISSING, Signature
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -25,7 +25,8 @@ class Version(NamedTuple):
     module: ShaderModule
     native: _native.Shader
     special: Specialization
-    local_size: tuple[int, int, int]
+    signature: Signature
+    """With these constants."""
 
 
 class OpKernel(OpBase):
@@ -126,9 +127,13 @@ class OpKernel(OpBase):
         self, version: Version
     ) -> tuple[_native.Algorithm, tuple[int, int, int], bytes, tuple[Memory, ...]]:
         """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
-        kernel, push = self._kernel, version.module.signature.push
+        kernel, push = self._kernel, version.signature.push
         packed = b"" if push is None else push.pack(self._members, f"what is recorded of {kernel.name}")
-        groups = self._groups if self._extent is None else kernel._groups_of(self._extent, version.local_size)
+        groups = (
+            self._groups
+            if self._extent is None
+            else kernel._groups_of(self._extent, version.signature.local_size)
+        )
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
         references = self._uses if push is None else (*push.references(self._members), *self._uses)
         return algorithm, groups, packed, references

@@ -16,6 +16,8 @@ from .signature import Signature
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .constants import Specialization
+
 _MAGIC = b"\x03\x02\x23\x07"
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 
@@ -152,6 +154,17 @@ class ShaderModule:
         if self._signature is None:
             self._signature = Signature(self.reflection)
         return self._signature
+
+    def _specialized(self, special: Specialization) -> Signature:
+        """The signature with these constants: blocks, local size and arrays of bindings may depend on them."""
+        if not special.entries:
+            return self.signature
+        with naming(self.name):
+            return Signature(
+                _native.reflect_spirv(
+                    self._declared or self._spirv, self._entry, special.data, special.entries
+                )
+            )
 
     def disassembly(self) -> str:
         """The SPIR-V as text, with the names that it has."""

@@ -785,3 +785,30 @@ def test_missing_push_constants_are_shown_with_their_types(mgr, scale):
         kp.InvalidArgumentError, match=r"misses its push constant factor: it has float factor"
     ):
         scale(mgr.zeros(4), mgr.zeros(4))
+
+
+def test_constants_decide_how_large_a_block_is(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        """
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(constant_id = 0) const int TAPS = 5;
+        layout(binding = 0) writeonly buffer Out { float result; };
+        layout(binding = 1) uniform U { vec4 taps[TAPS]; };
+        void main() { result = taps[TAPS - 1].x; }
+        """,
+        name="taps",
+    )
+    result = mgr.zeros(1)
+    for count in (5, 3, 9):
+        special = kernel.specialize(TAPS=count)
+        assert special.signature.text("taps") == f"taps(out float result, vec4[{count}] taps)"
+        special(result, mgr.tensor(np.arange(4 * count, dtype=np.float32).reshape(count, 4)), grid=1)
+        assert result.read() == 4 * count - 4
+        with pytest.raises(
+            kp.InvalidArgumentError, match=rf"'taps' \(vec4\[{count}\]\) has {16 * count} bytes"
+        ):
+            special(result, mgr.zeros((count - 1, 4)), grid=1)
+    with pytest.raises(kp.InvalidArgumentError, match="80 bytes"):
+        kernel(result, mgr.zeros((4, 4)), grid=1)

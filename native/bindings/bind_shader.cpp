@@ -253,11 +253,13 @@ std::vector<uint32_t> spirv_words(const py::bytes& spirv) {
 void bind_shader(py::module_& m) {
     m.def(
         "reflect_spirv",
-        [](const py::bytes& spirv, const std::string& entry) {
+        [](const py::bytes& spirv, const std::string& entry, const py::bytes& spec,
+           const SpecializationMap& map) {
             const std::vector<uint32_t> words = spirv_words(spirv);
-            return reflection_to_python(reflect(words, entry));
+            return reflection_to_python(reflect(words, entry, specialization_of(spec, map).values()));
         },
-        py::arg("spirv"), py::arg("entry") = "main");
+        py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
+        py::arg("spec_map") = SpecializationMap{});
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
         .def_property(

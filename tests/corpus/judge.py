@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import select
 import subprocess
@@ -68,6 +69,7 @@ class _Child:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.corpus.judge"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=self._errors, text=True, cwd=Path(__file__).parents[2],
+                env=os.environ | {"KOMPUTE_PY_SHADER_CACHE_DIR": ""},
             )  # fmt: skip
         process = self._process
         assert process.stdin is not None and process.stdout is not None
