@@ -150,8 +150,9 @@ class Context:
         """`arguments`: place i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five
         says where it goes: (set, binding, element, memory or None, sampler or None).
         `spec_map`: (constant id, offset, size) into `spec_constants`. `push_constants` has the block's size or is empty."""
-    def stream(self, queue_index: int, timestamps: int) -> Stream:
-        """`timestamps`: most operations that can be timed; 0 none, -1 as many as are recorded."""
+    def stream(self, queue_index: int, timestamps: int, disjoint: Sequence[Memory] = ()) -> Stream:
+        """`timestamps`: most operations that can be timed; 0 none, -1 as many as are recorded. Work on `disjoint` is not ordered with
+        that of other queues."""
 
 class Memory:
     """Base of Buffer and Image."""

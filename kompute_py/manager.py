@@ -19,6 +19,7 @@ from .device_memory import DeviceMemory
 from .devices import DeviceInfo, family_indices, list_devices, selection
 from .diagnostics import Diagnostics
 from .errors import (
+    ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
     KomputeError,
@@ -424,10 +425,15 @@ class Manager:
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts, entry=entry)
 
     def sequence(
-        self, queue_index: int = 0, total_timestamps: int = 0, *, timestamps: bool = False
+        self,
+        queue_index: int = 0,
+        total_timestamps: int = 0,
+        *,
+        timestamps: bool = False,
+        disjoint: Memory | Iterable[Memory] = (),
     ) -> Sequence:
         """A Sequence on one of the Manager's queues. See `kp.Sequence` for the arguments and what is raised."""
-        return Sequence(self, queue_index, total_timestamps, timestamps=timestamps)
+        return Sequence(self, queue_index, total_timestamps, timestamps=timestamps, disjoint=disjoint)
 
     def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
         """A Kernel: a shader that is called like a function.
@@ -452,12 +458,12 @@ class Manager:
 
     def submit(
         self,
-        sequences: Iterable[Sequence],
+        sequences: Sequence | Iterable[Sequence],
         *,
         wait: Waitable | Iterable[Waitable] = (),
         signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
     ) -> Fence:
-        """Submits several recorded sequences at once, in their order; returns the Fence of their end.
+        """Submits one or several recorded sequences at once, in their order; returns the Fence of their end.
 
         Those of one queue, one after another in the list, are one submission to the driver. `wait` and `signal` are those of
         `Sequence.eval_async`: all of them start after `wait`, and `signal` comes after the last one. With no sequence it only
@@ -466,7 +472,15 @@ class Manager:
         Raises FailedPreconditionError where one is running or uses something destroyed, InvalidArgumentError for one that is
         given twice or is another Manager's, and what `eval_async` raises.
         """
-        return submit_together(self, list(sequences), wait, signal)
+        if isinstance(sequences, Sequence):
+            sequences = (sequences,)
+        try:
+            given = list(sequences)
+        except TypeError:
+            raise ArgumentTypeError(
+                f"submit takes sequences, as in mgr.submit([seq, ...]), not {type(sequences).__name__}"
+            ) from None
+        return submit_together(self, given, wait, signal)
 
     def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
         limits = self._max_groups

@@ -23,6 +23,7 @@ from .errors import (
     not_copyable,
 )
 from .fence import Fence, to_seconds
+from .memory import Memory
 from .operations import OpBase
 from .peer import PeerCopies, SplitStream, fence_of_streams, managers_of, submit_streams
 from .semaphore import to_signals, to_waits
@@ -44,6 +45,9 @@ class Sequence:
     Manager's queues. `total_timestamps` is how many operations can be timed; ``timestamps=True`` times all, whatever their
     number. Raises OutOfRangeError for a queue that the Manager has not opened.
 
+    Sequences of several queues that share memory are ordered where one of them writes it. `disjoint` lists tensors and images of which
+    this one touches other parts than they do: it then neither waits for them nor they for it, and what is right is the caller's to see to.
+
     A `record` after an evaluation starts a fresh recording; `eval()` with nothing recorded since runs the same again.
 
     One thread at a time records and evaluates it: a call that meets another thread's raises FailedPreconditionError and changes
@@ -64,7 +68,13 @@ class Sequence:
     )
 
     def __init__(
-        self, manager: Manager, queue_index: int = 0, total_timestamps: int = 0, *, timestamps: bool = False
+        self,
+        manager: Manager,
+        queue_index: int = 0,
+        total_timestamps: int = 0,
+        *,
+        timestamps: bool = False,
+        disjoint: Memory | Iterable[Memory] = (),
     ) -> None:
         index = as_index(queue_index, "queue_index")
         count = _AS_MANY_AS_NEEDED if timestamps else as_index(total_timestamps, "total_timestamps")
@@ -80,7 +90,7 @@ class Sequence:
         self._native: _native.Stream | SplitStream
         self._eval: Callable[[], None]
         self._record: Callable[[Any], None]
-        self._use(manager._native.stream(index, count))
+        self._use(manager._native.stream(index, count, _roots(disjoint, manager) if disjoint != () else ()))
         self._timed = count != 0
         self._watch = manager._watch
         # (operation, the callable that its native part borrows) of each operation with Python code in it.
@@ -534,3 +544,27 @@ def _seconds(wait_for: Any, timeout: Any) -> float:
             "Give eval_await either milliseconds (positional) or timeout= in seconds, not both"
         )
     return to_seconds(wait_for, "wait_for", "milliseconds")
+
+
+def _roots(given: Any, manager: Manager) -> list[_native.Memory]:
+    """The native memory behind tensors, views and images, for `disjoint`."""
+    if isinstance(given, Memory):
+        given = (given,)
+    try:
+        memories = list(given)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"disjoint is a {type(given).__name__}; give a list of Tensors and Images"
+        ) from None
+    roots: list[Any] = []
+    for memory in memories:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"disjoint takes Tensors and Images, not {type(memory).__name__}")
+        if memory._manager is not manager:
+            raise InvalidArgumentError(f"disjoint: {memory._describe()} belongs to another Manager")
+        if not memory._is_init():
+            memory._require_init("be listed as disjoint")
+        while (base := getattr(memory, "base", None)) is not None:
+            memory = base
+        roots.append(memory._native)
+    return roots

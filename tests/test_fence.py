@@ -115,3 +115,13 @@ def test_kernels_are_submitted(mgr, needs):
     np.testing.assert_array_equal(t.read(), np.arange(100) + 190)
     with pytest.raises(kp.ArgumentTypeError, match="ndarray"):
         k.submit(np.zeros(4, np.float32), by=1.0)
+
+
+def test_submit_takes_one_sequence_or_several(mgr):
+    tensor = mgr.tensor(np.arange(4, dtype=np.float32))
+    seq = mgr.sequence().record(kp.OpSyncDevice([tensor]))
+    mgr.submit(seq).wait()
+    mgr.submit([seq]).wait()
+    for wrong in (None, 3):
+        with pytest.raises(kp.ArgumentTypeError, match="takes sequences"):
+            mgr.submit(wrong)

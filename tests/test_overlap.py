@@ -102,6 +102,48 @@ def test_one_queue_does_not_overlap_with_itself():
     run_child(check_disjoint_sequences_of_one_queue, driver="null", config=CONFIG)
 
 
+def check_disjoint_parts(declared):
+    """Two queues write parts of one tensor: one after the other, unless the script says that the parts do not meet."""
+    mgr = kp.Manager(family_queue_indices=FAMILIES, validation=True)
+    source, whole = mgr.full(64, 7.0), mgr.zeros(128)
+    first = mgr.sequence(0, disjoint=[whole] if declared else ()).record(kp.OpCopy([source, whole[:64]]))
+    second = mgr.sequence(2).record(kp.OpCopy([source, whole[64:]]))
+    mgr.synchronize()
+    together(first, second)
+    times = [took(lambda: together(first, second)) for _ in range(3)]
+    if declared:
+        assert min(times) < 1.6 * TIME
+        # What waits for the tensor waits for both, and held work does not hold the other back.
+        gate = mgr.semaphore()
+        first.eval_async(wait=(gate, 1))
+        second.eval()
+        gate.signal(1)
+    else:
+        assert min(times) >= 1.99 * TIME
+    assert (whole.read() == 7).all()
+    first.fence.wait()
+    assert not null_control().violations()
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_parts_that_are_said_to_be_disjoint_overlap(declared):
+    run_child(check_disjoint_parts, declared, driver="null", config=CONFIG)
+
+
+def test_disjoint_is_checked(mgr, make_manager):
+    tensor = mgr.zeros(4)
+    assert mgr.sequence(disjoint=tensor).record(kp.OpSyncDevice([tensor])).eval()
+    with pytest.raises(kp.ArgumentTypeError, match="disjoint"):
+        mgr.sequence(disjoint=3)
+    with pytest.raises(kp.ArgumentTypeError, match="disjoint"):
+        mgr.sequence(disjoint=[3])
+    with pytest.raises(kp.InvalidArgumentError, match="another Manager"):
+        mgr.sequence(disjoint=[make_manager().zeros(4)])
+    tensor.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        mgr.sequence(disjoint=[tensor])
+
+
 def check_random_orders(seed):
     """Copies between few tensors on all queues, all submitted before any is waited for, end as if done one by one."""
     rng = np.random.default_rng(seed)

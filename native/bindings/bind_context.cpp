@@ -260,13 +260,20 @@ void bind_context(py::module_& m) {
                  const py::gil_scoped_release unlocked;
                  (void)c.device().pipelines().pipeline(shader, constants, {});
              })
-        .def("stream", [](const Context& c, int64_t queue_index, int64_t timestamps) {
-            c.device().require_open("make a sequence");
-            if (queue_index < 0 || queue_index > UINT32_MAX)
-                throw Error(ErrorKind::out_of_range,
-                            "Queue index " + std::to_string(queue_index) + " does not exist");
-            return make_object<Stream>(c.shared(), static_cast<uint32_t>(queue_index), timestamps);
-        });
+        .def(
+            "stream",
+            [](const Context& c, int64_t queue_index, int64_t timestamps,
+               const std::vector<std::shared_ptr<Resource>>& disjoint) {
+                c.device().require_open("make a sequence");
+                if (queue_index < 0 || queue_index > UINT32_MAX)
+                    throw Error(ErrorKind::out_of_range,
+                                "Queue index " + std::to_string(queue_index) + " does not exist");
+                return make_object<Stream>(
+                    c.shared(), static_cast<uint32_t>(queue_index), timestamps,
+                    std::vector<std::shared_ptr<Object>>(disjoint.begin(), disjoint.end()));
+            },
+            py::arg("queue_index"), py::arg("timestamps"),
+            py::arg("disjoint") = std::vector<std::shared_ptr<Resource>>{});
     m.def("alive", &alive);
     m.def(
         "shutdown", [] { collect_orphans(true); }, py::call_guard<py::gil_scoped_release>());

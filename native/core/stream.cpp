@@ -19,8 +19,18 @@ void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(st
 
 }  // namespace
 
-Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t timestamps)
-    : Object(std::move(owner), ObjectKind::stream), queue_index_(queue_index), timestamp_limit_(timestamps) {
+Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t timestamps,
+               std::vector<std::shared_ptr<Object>> disjoint)
+    : Object(std::move(owner), ObjectKind::stream),
+      queue_index_(queue_index),
+      timestamp_limit_(timestamps),
+      disjoint_(std::move(disjoint)) {
+    for (const auto& object : disjoint_) {
+        object->require_init("list as disjoint");
+        if (&object->device() != &device())
+            throw Error(ErrorKind::invalid_argument,
+                        "disjoint: the " + object->label() + " belongs to another Manager than the sequence");
+    }
     const auto& queues = device().queues();
     if (queue_index >= queues.size())
         throw Error(ErrorKind::out_of_range,
@@ -331,6 +341,14 @@ void Stream::order_with(Stream& other) {
     other.has_rivals_.store(true, std::memory_order_seq_cst);
 }
 
+bool Stream::apart_from(const Stream& other, const Object& object) const noexcept {
+    const auto lists = [&](const Stream& stream) {
+        return std::any_of(stream.disjoint_.begin(), stream.disjoint_.end(),
+                           [&](const auto& each) { return each.get() == &object; });
+    };
+    return lists(*this) || lists(other);
+}
+
 void Stream::register_users() {
     const bool several_queues = device().queues().size() > 1;
     undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
@@ -355,7 +373,9 @@ void Stream::register_users() {
         if (several_queues) {
             for (const auto& user : object.users_) {
                 Stream& other = *user.stream;
-                if (planned.written || other.plan_.objects()[user.slot].written) order_with(other);
+                if ((planned.written || other.plan_.objects()[user.slot].written) &&
+                    !apart_from(other, object))
+                    order_with(other);
             }
             for (const auto& point : object.left_behind_)
                 if (point.timeline != queue_) merge_point(inherited_, point);
@@ -509,6 +529,7 @@ void Stream::release_driven(std::vector<Point> points) {
         VkQueryPool queries;
         std::vector<OperationPtr> operations;
         std::vector<std::shared_ptr<Object>> kept;
+        std::vector<std::shared_ptr<Object>> disjoint;
         explicit Payload(Device& d) : device(d), pool(VK_NULL_HANDLE), queries(VK_NULL_HANDLE) {}
         ~Payload() {
             device.vk().vkDestroyCommandPool(device.handle(), pool, nullptr);
@@ -527,6 +548,8 @@ void Stream::release_driven(std::vector<Point> points) {
             for (Stream* rival : rivals_) merge_point(rival->inherited_, point);
         }
         unregister_users();
+        payload->disjoint = std::move(disjoint_);
+        disjoint_.clear();
     }
     running_.store(false, std::memory_order_release);
     payload->pool = std::exchange(pool_, nullptr);

@@ -45,8 +45,10 @@ public:
         Stream& stream_;
     };
 
-    // `timestamps`: most operations that can be timed; 0: none; -1: as many as are recorded.
-    Stream(std::shared_ptr<Device> device, uint32_t queue_index, int64_t timestamps);
+    // `timestamps`: most operations that can be timed; 0: none; -1: as many as are recorded. `disjoint`: objects of which it touches
+    // other parts than the work of other queues does, so that the two need not be ordered.
+    Stream(std::shared_ptr<Device> device, uint32_t queue_index, int64_t timestamps,
+           std::vector<std::shared_ptr<Object>> disjoint = {});
     ~Stream() override;
 
     // Appends; the first one after a submission starts a fresh list.
@@ -143,6 +145,8 @@ private:
         has_rivals_.store(!rivals_.empty() || !inherited_.empty(), std::memory_order_seq_cst);
     }
     void order_with(Stream& other);
+    // Whether one of the two says that their uses of `object` never meet.
+    [[nodiscard]] bool apart_from(const Stream& other, const Object& object) const noexcept;
     void drop_operations();
     void unregister_users() noexcept;
     void record_commands();
@@ -217,6 +221,7 @@ private:
     // still run. Guarded by the graph mutex.
     std::vector<Stream*> rivals_;
     std::vector<Point> inherited_;
+    std::vector<std::shared_ptr<Object>> disjoint_;
     bool undeclared_ = false;              // an operation does not say what it uses
     std::atomic<bool> has_rivals_{false};  // there are some of either
     bool has_waits_ = false;

@@ -248,7 +248,8 @@ void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& lat
         for (const Point& point : planned.object->left_behind_) merge(point);
         for (const auto& user : planned.object->users_)
             if (user.stream != this &&
-                (planned.written || user.stream->undeclared_ || user.stream->writes(user.slot)))
+                (user.stream->undeclared_ || ((planned.written || user.stream->writes(user.slot)) &&
+                                              !apart_from(*user.stream, *planned.object))))
                 merge(user.stream->last_point());
     }
 }
