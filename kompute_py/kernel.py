@@ -368,6 +368,10 @@ class Kernel:
     ) -> tuple[int, int, int]:
         x, y, z = extent
         i, j, k = local_size
+        if not min(local_size):
+            raise InvalidArgumentError(
+                f"{self.name}: its constants give it the local size {local_size}; each axis needs at least 1: specialize it"
+            )
         count = (-(-x // i), -(-y // j), -(-z // k))
         self._manager._check_groups(count, f"{self.name}: grid {extent} with local size {local_size}")
         return count
@@ -398,9 +402,10 @@ class Kernel:
                     else (native, None)
                 )
                 arguments.append((parameter.set, parameter.binding, element, memory, sampler))
-        algorithm = self._manager._native.algorithm(
-            shader, arguments, groups, special.data, special.entries, push
-        )
+        with naming(self.name):
+            algorithm = self._manager._native.algorithm(
+                shader, arguments, groups, special.data, special.entries, push
+            )
         algorithm.name = self.name
         return algorithm
 

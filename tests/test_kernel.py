@@ -812,3 +812,25 @@ def test_constants_decide_how_large_a_block_is(mgr, needs):
             special(result, mgr.zeros((count - 1, 4)), grid=1)
     with pytest.raises(kp.InvalidArgumentError, match="80 bytes"):
         kernel(result, mgr.zeros((4, 4)), grid=1)
+
+
+def test_what_the_device_cannot_run_names_the_kernel(mgr, needs):
+    needs(mgr, "dispatch")
+    head = "#version 450\nlayout(local_size_x_id = 0) in; layout(constant_id = 1) const int ROOM = 1;\n"
+    kernel = mgr.kernel(
+        head + "layout(binding = 0) buffer A { float a[]; }; shared float room[ROOM];\n"
+        "void main() { room[0] = a[0]; a[0] = room[int(a[1])]; }",
+        name="big",
+    )
+    a = mgr.zeros(4)
+    for constants, expected in (
+        ({"0": 0}, r"big: its constants give it the local size \(0, 1, 1\)"),
+        ({"0": 10**6}, r"big: Local size 1000000 x 1 x 1.*maxComputeWorkGroupSize"),
+        (
+            {"ROOM": 10**8},
+            r"big: The shader uses 400000000 bytes of shared memory.*maxComputeSharedMemorySize",
+        ),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match=expected):
+            kernel.specialize(**constants)(a)
+    kernel(a)
