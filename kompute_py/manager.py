@@ -15,8 +15,7 @@ import numpy as np
 from . import _native
 from .algorithm import Algorithm
 from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
-from .device_memory import DeviceMemory
-from .devices import DeviceInfo, family_indices, list_devices, selection
+from .devices import DeviceInfo, family_indices, selection
 from .diagnostics import Diagnostics
 from .errors import (
     ArgumentTypeError,
@@ -30,6 +29,7 @@ from .host_memory import HostBufferSemantics, from_host
 from .image import Image
 from .image_shapes import parse_format, size_of
 from .memory import DEVICE, Memory, to_memory_type
+from .open_device import OpenDevice
 from .options import (
     PREFIX,
     ConfigReport,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from .types import MemoryTypes
 
 _ndarray = np.ndarray
-_AXES = "xyz"
 # Beyond that, sizes do not fit the core's 64 bits, nor an array's.
 _MOST_BYTES = 2**63 - 1
 _exit_hook_set = False
@@ -65,7 +64,7 @@ _exit_hook_set = False
 _managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 
 
-class Manager:
+class Manager(OpenDevice):
     """Opens a device and makes tensors, images, algorithms and sequences on it.
 
     `device`: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete", "integrated",
@@ -93,17 +92,7 @@ class Manager:
     Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_buffer",
-        "_config",
-        "_device_name",
-        "_diagnostics",
-        "_info",
-        "_max_groups",
-        "_native",
-        "_watch",
-    )
+    __slots__ = ("__weakref__", "_buffer")
 
     def __init__(
         self,
@@ -146,10 +135,9 @@ class Manager:
         wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
         self._config = ConfigReport((wanted, *report))
         self._info = info
-        self._device_name: str = info["device_name"]
-        self._max_groups: tuple[int, int, int] = tuple(info["max_work_group_count"])
+        self._device_name = info["device_name"]
+        self._max_groups = tuple(info["max_work_group_count"])
         self._diagnostics = Diagnostics(native, resolved.strict)
-        # None where nothing reports messages: then no call pays for looking for them.
         watched = native.validation or resolved.memory_debug
         self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()
@@ -285,11 +273,6 @@ class Manager:
         """
         return from_host(self, array, copy, semantics, on_done)
 
-    @property
-    def host_import_alignment(self) -> int | None:
-        """Bytes to which memory that `from_host` shares must be aligned; None where the device takes no such memory."""
-        return self._native.host_import_alignment or None
-
     def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
         element, axes = to_element(dtype)
         made = as_shape(shape) + axes
@@ -381,13 +364,6 @@ class Manager:
     ) -> Sampler:
         """A Sampler: how shaders read images between texels and beyond the edge. See `kp.Sampler` for the arguments."""
         return Sampler(self, filter, address if isinstance(address, str) else list(address), **options)
-
-    def image_formats(self) -> dict[str, tuple[str, ...]]:
-        """What this device can do with images of each format: any of "store", "sample", "filter".
-
-        The keys are GLSL's names, or names in their manner; formats that the device does not have are left out.
-        """
-        return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
 
     def _make_image(
         self,
@@ -482,71 +458,13 @@ class Manager:
             ) from None
         return submit_together(self, given, wait, signal)
 
-    def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
-        limits = self._max_groups
-        if groups[0] > limits[0] or groups[1] > limits[1] or groups[2] > limits[2]:
-            axis = next(i for i in range(3) if groups[i] > limits[i])
-            raise InvalidArgumentError(
-                f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most {limits[axis]} there "
-                f"(maxComputeWorkGroupCount {limits}): spread them over more axes, or use a larger local size"
-            )
-
     def synchronize(self) -> None:
         """Waits until the device is done with everything that was submitted. Raises DeviceLostError where it fails."""
         self._native.wait_idle()
         if self._watch is not None:
             self._watch()
 
-    # -- the device ----------------------------------------------------------------------------------------------------
-
-    def get_device_properties(self) -> DeviceInfo:
-        """The properties of the device that this Manager opened."""
-        return DeviceInfo(self._info)
-
-    def list_devices(self) -> list[DeviceInfo]:
-        """The machine's Vulkan devices, as this Manager sees them: those that are visible to it, in the list's order."""
-        return list_devices(self._config.visible_devices.value)
-
-    @property
-    def config(self) -> ConfigReport:
-        """The options that it runs with, and where each value comes from (see `kp.config_report`)."""
-        return self._config
-
-    @property
-    def queues(self) -> list[dict[str, Any]]:
-        """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
-        return list(self._native.queues)
-
-    @property
-    def waits(self) -> str:
-        """How short waits are done now: "spin", "block", or "measuring" while ``wait_mode="auto"`` tries both."""
-        return self._native.waits
-
-    @property
-    def enabled_extensions(self) -> list[str]:
-        """The device extensions that are enabled."""
-        return list(self._native.enabled_extensions)
-
-    @property
-    def enabled_features(self) -> list[str]:
-        """The device features that are enabled, under Vulkan's names."""
-        return list(self._native.enabled_features)
-
-    @property
-    def memory(self) -> DeviceMemory:
-        """What the device's memory is used for: heaps, totals, who holds how much; see `kp.DeviceMemory`."""
-        return DeviceMemory(self._native, self._diagnostics)
-
-    @property
-    def validation(self) -> bool:
-        """Whether the validation layer is really on."""
-        return self._native.validation
-
     # -- life ----------------------------------------------------------------------------------------------------------
-
-    def is_init(self) -> bool:
-        """Whether the device is open: False after `destroy()`."""
-        return self._native.is_init()
 
     def destroy(self) -> None:
         """Waits for the device's work, then destroys all that was made from this Manager; any number of times.
@@ -597,32 +515,6 @@ class Manager:
         state = "" if self._native.is_init() else " destroyed"
         # The address tells Managers of one device apart.
         return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
-
-    # -- raw Vulkan: of a destroyed Manager they raise FailedPreconditionError -----------------------------------------
-
-    def _open(self) -> _native.Context:
-        if not self._native.is_init():
-            raise FailedPreconditionError(f"{self!r}: it has no Vulkan handles to give")
-        return self._native
-
-    @property
-    def vk_instance(self) -> int:
-        """The VkInstance, as an integer."""
-        return self._open().vk_instance
-
-    @property
-    def vk_physical_device(self) -> int:
-        """The VkPhysicalDevice, as an integer."""
-        return self._open().vk_physical_device
-
-    @property
-    def vk_device(self) -> int:
-        """The VkDevice, as an integer."""
-        return self._open().vk_device
-
-    def vk_queue(self, queue_index: int = 0) -> int:
-        """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
-        return self._open().vk_queue(queue_index)
 
 
 def _set_exit_hook() -> None:

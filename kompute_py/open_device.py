@@ -1,0 +1,127 @@
+"""OpenDevice: what a Manager tells of the device that it has opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._native import Context
+from .device_memory import DeviceMemory
+from .devices import DeviceInfo, list_devices
+from .diagnostics import Diagnostics
+from .errors import FailedPreconditionError, InvalidArgumentError
+from .options import ConfigReport
+
+_AXES = "xyz"
+
+
+class OpenDevice:
+    """An open device: its properties and limits, what is enabled on it, its memory, its Vulkan handles.
+
+    `Manager` is the only one; it opens the device, and sets these attributes.
+    """
+
+    __slots__ = ("_config", "_device_name", "_diagnostics", "_info", "_max_groups", "_native", "_watch")
+
+    _config: ConfigReport
+    _device_name: str
+    _diagnostics: Diagnostics
+    _info: dict[str, Any]
+    _max_groups: tuple[int, int, int]
+    _native: Context
+    # None where nothing reports messages: then no call pays for looking for them.
+    _watch: Callable[..., None] | None
+
+    def is_init(self) -> bool:
+        """Whether the device is open: False after `destroy()`."""
+        return self._native.is_init()
+
+    def get_device_properties(self) -> DeviceInfo:
+        """The properties of the device that this Manager opened."""
+        return DeviceInfo(self._info)
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """The machine's Vulkan devices, as this Manager sees them: those that are visible to it, in the list's order."""
+        return list_devices(self._config.visible_devices.value)
+
+    @property
+    def config(self) -> ConfigReport:
+        """The options that it runs with, and where each value comes from (see `kp.config_report`)."""
+        return self._config
+
+    @property
+    def queues(self) -> list[dict[str, Any]]:
+        """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
+        return list(self._native.queues)
+
+    @property
+    def waits(self) -> str:
+        """How short waits are done now: "spin", "block", or "measuring" while ``wait_mode="auto"`` tries both."""
+        return self._native.waits
+
+    @property
+    def enabled_extensions(self) -> list[str]:
+        """The device extensions that are enabled."""
+        return list(self._native.enabled_extensions)
+
+    @property
+    def enabled_features(self) -> list[str]:
+        """The device features that are enabled, under Vulkan's names."""
+        return list(self._native.enabled_features)
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """What the device's memory is used for: heaps, totals, who holds how much; see `kp.DeviceMemory`."""
+        return DeviceMemory(self._native, self._diagnostics)
+
+    @property
+    def validation(self) -> bool:
+        """Whether the validation layer is really on."""
+        return self._native.validation
+
+    @property
+    def host_import_alignment(self) -> int | None:
+        """Bytes to which memory that `from_host` shares must be aligned; None where the device takes no such memory."""
+        return self._native.host_import_alignment or None
+
+    def image_formats(self) -> dict[str, tuple[str, ...]]:
+        """What this device can do with images of each format: any of "store", "sample", "filter".
+
+        The keys are GLSL's names, or names in their manner; formats that the device does not have are left out.
+        """
+        return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
+
+    def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
+        limits = self._max_groups
+        if groups[0] > limits[0] or groups[1] > limits[1] or groups[2] > limits[2]:
+            axis = next(i for i in range(3) if groups[i] > limits[i])
+            raise InvalidArgumentError(
+                f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most {limits[axis]} there "
+                f"(maxComputeWorkGroupCount {limits}): spread them over more axes, or use a larger local size"
+            )
+
+    # -- raw Vulkan: of a destroyed Manager they raise FailedPreconditionError -----------------------------------------
+
+    def _open(self) -> Context:
+        if not self._native.is_init():
+            raise FailedPreconditionError(f"{self!r}: it has no Vulkan handles to give")
+        return self._native
+
+    @property
+    def vk_instance(self) -> int:
+        """The VkInstance, as an integer."""
+        return self._open().vk_instance
+
+    @property
+    def vk_physical_device(self) -> int:
+        """The VkPhysicalDevice, as an integer."""
+        return self._open().vk_physical_device
+
+    @property
+    def vk_device(self) -> int:
+        """The VkDevice, as an integer."""
+        return self._open().vk_device
+
+    def vk_queue(self, queue_index: int = 0) -> int:
+        """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
+        return self._open().vk_queue(queue_index)
