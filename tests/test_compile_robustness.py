@@ -15,6 +15,8 @@ from kompute_py import _native
 from kompute_py.shader import ShaderCompileWarning
 from tests.compiling import HEAD, shader
 
+pytestmark = pytest.mark.own_driver  # none at all
+
 
 def test_threads_compile_at_the_same_time():
     problems: list[object] = []

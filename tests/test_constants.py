@@ -10,6 +10,8 @@ import pytest
 from kompute_py.constants import PushBlock, SpecConstants
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
 
+pytestmark = pytest.mark.own_driver  # none at all
+
 
 def member(name, kind, offset, **more):
     layout = {

@@ -11,6 +11,8 @@ from hypothesis.extra import numpy as hnp
 import kompute_py as kp
 from kompute_py.regions import locate, reshaped, retyped
 
+pytestmark = pytest.mark.own_driver  # none at all
+
 
 @given(st.data())
 def test_an_index_names_what_numpy_names(data):

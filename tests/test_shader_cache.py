@@ -16,6 +16,8 @@ from kompute_py import _native, shader_cache
 from kompute_py.shader_cache import CachedShader, ShaderCache, digest, pack, unpack
 from tests.child import run_child
 
+pytestmark = pytest.mark.own_driver  # none at all
+
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; };\n"
 WARNS = HEAD + "#extension GL_FOO_bar : enable\nvoid main() { data[0] = 1.0; }\n"
 
