@@ -22,6 +22,7 @@ from .fence import Fence
 from .kernel_calls import (
     Call,
     Forget,
+    array_of,
     check_argument,
     check_references,
     fast_key,
@@ -325,7 +326,7 @@ class Kernel:
         elif isinstance(value, Mapping):
             array = pack_block(parameter, value, what)
         elif isinstance(value, (list, tuple, int, float, np.generic)) or hasattr(value, "__array__"):
-            array = np.array(value, dtype=parameter.dtype)
+            array = array_of(parameter, value, what)
         else:
             raise ArgumentTypeError(
                 f"{what} is a {type(value).__name__}; give a Tensor, an Image or a NumPy array"

@@ -96,6 +96,37 @@ def _check_rows_of_three(what: str, parameter: Parameter, memory: Memory, subjec
         )
 
 
+def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any]:
+    """A list, a number, or what converts itself to an array, as one. Numbers of Python take the binding's dtype; they must fit."""
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{what} is no array of numbers: {error}") from None
+    wanted = parameter.dtype
+    own = hasattr(value, "__array__") and not isinstance(value, np.generic)
+    if own or wanted is None or array.size == 0:
+        return array  # of a dtype that was chosen: it is compared, not converted
+    kind = array.dtype.kind
+    # Integers beyond 64 bits are objects.
+    if kind not in "biuf" and not (kind == "O" and all(isinstance(each, int) for each in array.flat)):
+        raise ArgumentTypeError(
+            f"{what} is {parameter.type}, which holds {wanted}; {value!r:.60} is not made of such numbers"
+        )
+    if kind == "f" and wanted.kind == "f":
+        return array.astype(wanted)
+    try:
+        with np.errstate(invalid="ignore"):
+            converted = array.astype(wanted)
+        fits = wanted.kind == "f" or np.array_equal(converted, array)
+    except OverflowError:
+        fits = False
+    if not fits:
+        raise InvalidArgumentError(
+            f"{what} is {parameter.type}, which holds {wanted}; {value!r:.60} has values that are none"
+        )
+    return converted
+
+
 def pack_block(parameter: Parameter, value: Mapping[str, Any], what: str) -> np.ndarray[Any, Any]:
     """The bytes of a block from its members by name."""
     if parameter.written or tail_of(parameter.layout) is not None:

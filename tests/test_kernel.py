@@ -834,3 +834,44 @@ def test_what_the_device_cannot_run_names_the_kernel(mgr, needs):
         with pytest.raises(kp.InvalidArgumentError, match=expected):
             kernel.specialize(**constants)(a)
     kernel(a)
+
+
+class Own:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype)
+
+
+def test_lists_take_the_bindings_dtype_and_must_fit(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        """
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(binding = 0) readonly buffer X { int x[]; };
+        layout(binding = 1) writeonly buffer Y { float y[]; };
+        void main() { y[gl_GlobalInvocationID.x] = float(x[gl_GlobalInvocationID.x]); }
+        """,
+        name="k",
+    )
+    y = np.zeros(2, np.float32)
+    for fine in ([3, -4], (3.0, -4.0), np.array([3, -4], np.int32), Own(np.array([3, -4], np.int32))):
+        np.testing.assert_array_equal(kernel(fine, y), [3, -4])
+    np.testing.assert_array_equal(kernel([1, 2], [0.5, 1]), [1, 2])
+    for wrong, error in (
+        ([1.5, 2], kp.InvalidArgumentError),
+        ([2**31, 0], kp.InvalidArgumentError),
+        ([2**80, 0], kp.InvalidArgumentError),
+        ([float("nan"), 0], kp.InvalidArgumentError),
+        ([1, [2, 3]], kp.ArgumentTypeError),
+        (["1", "2"], kp.ArgumentTypeError),
+        ([None, 1], kp.ArgumentTypeError),
+        ([1j, 1], kp.ArgumentTypeError),
+        (Own(np.zeros(2, np.float32)), kp.ArgumentTypeError),
+    ):
+        with pytest.raises(error, match="k: 'x' is"):
+            kernel(wrong, y)
