@@ -270,6 +270,21 @@ def test_an_overrun_is_found_by_check(guarded, at):
     guarded.memory.check()  # once
 
 
+@pytest.mark.parametrize("where", ["device", "host", "deviceAndHost"])
+@pytest.mark.parametrize("size", [1, 40, 1000])
+def test_the_first_word_behind_the_end_is_guarded(guarded, where, size):
+    """Also where memory is handed out in larger steps: an index that is one too high is what happens most."""
+    t = guarded.tensor_t(np.zeros(size, np.uint8), where)
+    # A shader may write whole words of a tensor's buffer; a host copy ends with its last byte.
+    end = size if where == "device" else -(-size // 4) * 4
+    if guarded.config.force_non_coherent.value and end % 64:
+        pytest.skip("between the end and the next atom stands no guard in memory that is not coherent")
+    guarded.memory.check()
+    overrun(t, end)
+    with pytest.raises(kp.InternalError, match=r"was overrun: 0 of .* and 4 of"):
+        guarded.memory.check()
+
+
 def test_an_overrun_is_logged_on_release(guarded, caplog):
     t = guarded.tensor_t(np.zeros(1024, np.uint8))
     t.name = "victim"

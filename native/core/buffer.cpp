@@ -86,7 +86,7 @@ void Buffer::allocate() {
                 "This device has no memory that is both device-local and host-visible: deviceAndHost "
                 "tensors are placed in host memory");
     }
-    side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor");
+    side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor", handle_size());
     bind(std::move(side));
 }
 

@@ -272,6 +272,8 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
     if (by_atoms) {
         request.alignment = std::max(request.alignment, atom_);
         request.size = round_up(request.size, atom_);
+        // A guard has atoms of its own: bringing it in must not undo what the host wrote beside it.
+        request.own = request.size;
     }
     if (options_.debug && visible) {
         request.front = round_up(guard_bytes, request.alignment);
@@ -344,9 +346,10 @@ Allocation MemoryAllocator::try_types(uint32_t type_bits, const Request& request
 }
 
 Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
-                                     const char* what) {
+                                     const char* what, uint64_t own) {
     device_.retired().collect();
     const Request request{.size = needs.size,
+                          .own = own != 0 ? own : needs.size,
                           .alignment = std::max<uint64_t>(1, needs.alignment),
                           .use = use,
                           .pool = pool,
@@ -404,7 +407,7 @@ Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) 
     needs.size = round_up(size, host_copy_alignment);
     needs.alignment = host_copy_alignment;
     needs.memoryTypeBits = host_copy_types_;
-    return allocate(needs, MemoryUse::host, MemoryPool::host_copies, what);
+    return allocate(needs, MemoryUse::host, MemoryPool::host_copies, what, size);
 }
 
 Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped) {

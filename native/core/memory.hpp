@@ -91,8 +91,9 @@ public:
     ~MemoryAllocator();
 
     // Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all of this class.
+    // `own`: bytes that the object itself has, where a driver asks for more to go with them; 0: all.
     [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
-                                      const char* what);
+                                      const char* what, uint64_t own = 0);
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
@@ -121,6 +122,7 @@ private:
     friend struct MemoryBlock;
     struct Request {
         uint64_t size = 0;
+        uint64_t own = 0;  // of it, those bytes that something of ours may write: the rest is guarded too
         uint64_t alignment = 1;
         MemoryUse use = MemoryUse::device;
         MemoryPool pool = MemoryPool::buffers;

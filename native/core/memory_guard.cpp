@@ -25,9 +25,9 @@ void MemoryAllocator::sync_guards(MemoryBlock& block, const Guarded& guarded, bo
 
 void MemoryAllocator::guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request) {
     auto& guarded = block.guarded[node];
-    guarded = {offset, request.size, request.front, request.tail, request.what};
+    guarded = {offset, request.own, request.front, request.tail, request.what};
     write_guard(block.mapped + offset - guard_bytes);
-    write_guard(block.mapped + offset + request.size);
+    write_guard(block.mapped + offset + request.own);
     sync_guards(block, guarded, true);
 }
 

@@ -1,6 +1,7 @@
 // Guard bytes: what a debug run puts around each range of host-visible memory, to tell who wrote beyond it.
 //
-// A pattern stands in front of the range and behind it. Nothing of ours writes there, so a byte that differs was written by a
+// A pattern stands in front of the range and behind it: right behind what the object has, in the steps that a driver or we add
+// to it, but for memory that is not coherent, where it begins with the next atom. Nothing of ours writes there, so a byte that differs was written by a
 // shader past its buffer's end, or by foreign code through an address. Memory that is released is poisoned: what still
 // reads it reads a value that is easy to recognise instead of what looks right.
 #pragma once
