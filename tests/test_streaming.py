@@ -162,26 +162,26 @@ def test_views_copies_and_fills_keep_their_places(device):
 @pytest.mark.parametrize("sync", [True, False])
 def test_views_as_inputs_and_outputs(device, sync):
     """They are parts of the user's memory: what lies beside them stays, and frames are in order."""
-    mgr = device
-    a, b = mgr.full(3 * N, 9.0), mgr.full(3 * N, 4.0)
+    mgr, size = device, 1024  # where a part may be bound on any device
+    a, b = mgr.full(3 * size, 9.0), mgr.full(3 * size, 4.0)
     whole_a, whole_b = a.data().copy(), b.data().copy()
-    low, high, out = a[:N], a[2 * N :], b[N : 2 * N]
+    low, high, out = a[:size], a[2 * size :], b[size : 2 * size]
     seq = mgr.sequence()
     if sync:
         seq.record(kp.OpSyncDevice([a, b]))
     seq.record(mgr.kernel(SUM).bind(low, high, out))
     if sync:
         seq.record(kp.OpSyncLocal([b]))
-    x, y = frames(9), [f[::-1].copy() for f in frames(9)]
+    x, y = frames(9, size), [f[::-1].copy() for f in frames(9, size)]
     results = stream(seq, list(zip(x, y, strict=True)), inputs=[low, high], outputs=[out])
     for i, result in enumerate(results):
-        assert result.shape == (N,)
+        assert result.shape == (size,)
         np.testing.assert_array_equal(result, x[i] + y[i])
     assert (a.data() == whole_a).all() and (b.data() == whole_b).all()  # the host copies
-    np.testing.assert_array_equal(a.read(), np.concatenate([x[-1], np.full(N, 9.0), y[-1]]))
-    assert (b.read()[:N] == 4).all() and (b.read()[2 * N :] == 4).all()
+    np.testing.assert_array_equal(a.read(), np.concatenate([x[-1], np.full(size, 9.0), y[-1]]))
+    assert (b.read()[:size] == 4).all() and (b.read()[2 * size :] == 4).all()
     # Two rows of a matrix, one of them in and one out, whatever is recorded around them.
-    table = mgr.zeros((4, N))
+    table = mgr.zeros((4, size))
     seq = mgr.sequence().record(mgr.kernel(DOUBLE).bind(table[1], table[2]))
     for item, result in zip(x, stream(seq, x, inputs=table[1], outputs=table[2], depth=2), strict=True):
         np.testing.assert_array_equal(result, item * 2)
