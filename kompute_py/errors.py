@@ -175,7 +175,7 @@ class Diagnostic(NamedTuple):
     """One message of the shader compiler."""
 
     file: str
-    """As the compiler names it; "<source>" for text without a path."""
+    """As the compiler names it; of text without a path the shader's name as in "<blur>", else "<source>"."""
     line: int
     """From 1 on; 0 when unknown."""
     column: int

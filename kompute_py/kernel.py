@@ -170,6 +170,7 @@ class Kernel:
 
     def __call__(
         self,
+        /,  # so that a binding or push constant may have the name self
         *args: Any,
         **keywords: Any,
     ) -> Any:
@@ -236,7 +237,7 @@ class Kernel:
         arrays = tuple(array for array, _ in results)
         return arrays[0] if len(arrays) == 1 else arrays
 
-    def submit(self, *args: Any, **keywords: Any) -> Fence:
+    def submit(self, /, *args: Any, **keywords: Any) -> Fence:
         """Like a call, but returns at once: the shader runs after earlier work on the same memory and before later work.
 
         Takes tensors and images only, since an array's results could not be copied back. Raises what a call raises.
@@ -250,7 +251,7 @@ class Kernel:
             self._watch()
         return fence
 
-    def bind(self, *args: Any, **keywords: Any) -> OpKernel:
+    def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
 
         Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Nothing is
@@ -456,7 +457,7 @@ class Kernel:
 
     # -- specialization ------------------------------------------------------------------------------------------------
 
-    def specialize(self, **constants: Any) -> Kernel:
+    def specialize(self, /, **constants: Any) -> Kernel:
         """The kernel with these specialization constants, by name; those not named keep their values. Cached.
 
         Raises InvalidArgumentError for a name that the shader lacks or a value that does not fit its type.

@@ -86,6 +86,7 @@ class OpKernel(OpBase):
 
     def set(
         self,
+        /,
         *,
         grid: Any = None,
         groups: Any = None,

@@ -140,9 +140,10 @@ def _compile(
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
     cache: bool = True,
+    title: str | None = None,
     stacklevel: int = 2,
 ) -> _Compiled:
-    """`compile`, which also says which files took part."""
+    """`compile`, which also says which files took part. `title` is what messages call source text."""
     if language is not None and language not in _LANGUAGES:
         raise InvalidArgumentError(
             f"{language!r} is not a shading language; choose one of {', '.join(_LANGUAGES)}"
@@ -161,7 +162,7 @@ def _compile(
             f"{os.fspath(source)!r} is a {graphics} shader by its name; kompute_py runs compute shaders (.comp)"
         )
     if path is None:
-        text, name, files, sought = _encoded("the source", str(source)), b"<source>", [], []
+        text, name, files, sought = _encoded("the source", str(source)), text_name(title), [], []
     else:
         text, name, files = _read(path), os.fsencode(path), [str(path)]
         sought = [(str(path), digest(text))]
@@ -236,7 +237,7 @@ class _Request(NamedTuple):
 
     def key(self) -> bytes:
         """All that decides the result, files that are included aside."""
-        relative = [*self.include_dirs, *([] if self.name == b"<source>" else [self.name])]
+        relative = [*self.include_dirs, *([] if self.name.startswith(b"<") else [self.name])]
         here = b"" if all(map(os.path.isabs, relative)) else os.fsencode(os.getcwd())
         flags = (self.debug_info, self.auto_bind, self.hlsl_offsets, self.hlsl_16bit_types)
         options = f"{self.language} {self.optimize} {flags} {sorted(self.register_bases.items())}"
@@ -331,6 +332,12 @@ def _stage_of(text: str) -> str | None:
     return _STAGES.get(os.path.splitext(text)[1].lower())
 
 
+def text_name(title: str | None) -> bytes:
+    """The file's name for source text, which is in none: the compiler takes it for no path by its "<"."""
+    shown = " ".join((title or "source").replace("\0", " ").split())
+    return f"<{shown}>".encode(errors="replace")
+
+
 def _path_of(source: object) -> Path | None:
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(
@@ -360,19 +367,28 @@ def _read(path: Path) -> bytes:
 
 def _module(path: Path, content: bytes, target: str) -> bytes:
     """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
-    if target not in TARGETS:
-        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(TARGETS)}")
-    minor = TARGETS.index(target)
+    minor = _minor(target)
     if path.suffix.lower() == ".spvasm":
         content = _native.assemble_spirv(content, minor, os.fsencode(path))
     elif content[:4] != _SPIRV_MAGIC or len(content) % 4:
         raise InvalidArgumentError(
             f"{path} is not SPIR-V: it has {len(content)} bytes and starts with {content[:4]!r}"
         )
-    # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
-    if problem := _native.validate_spirv(content, minor, scalar_block_layout=True):
-        raise InvalidArgumentError(f"{path} is not valid SPIR-V for {target}: {problem}")
+    check_target(content, target, str(path))
     return content
+
+
+def check_target(spirv: bytes, target: str, what: str) -> None:
+    """Raises InvalidArgumentError where `what`, a module, is not valid for the target: it may be newer."""
+    # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
+    if problem := _native.validate_spirv(spirv, _minor(target), scalar_block_layout=True):
+        raise InvalidArgumentError(f"{what} is not valid SPIR-V for {target}: {problem}")
+
+
+def _minor(target: str) -> int:
+    if target not in TARGETS:
+        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(TARGETS)}")
+    return TARGETS.index(target)
 
 
 def _encoded(what: str, text: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
-from .shader import COMPILE_OPTIONS, _compile, _path_of
+from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, text_name
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class ShaderModule:
     called main. `source` is GLSL or HLSL text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
     .comp, .glsl, .hlsl, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
     bytes. The other arguments and `options` are those of `kp.compile`.
-    `name` is what errors call it; by default the path's stem, else the entry point.
+    `name` is what errors call it; by default the path's stem, else the entry point. SPIR-V is checked against a `target` that
+    is given, beside what the device takes.
 
     Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V, for a module
     without a compute entry point, or with several of which none was chosen, and for compile options with a source that is
@@ -70,6 +71,10 @@ class ShaderModule:
                 raise ArgumentTypeError(
                     f"A shader has no option {option!r}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
                 )
+        if name is not None and not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"name is a {type(name).__name__}; give what errors call the shader, a str"
+            )
         self.files: tuple[str, ...] = ()
         """The files that it was made from: the source's own and all that it includes."""
         self._sought: list[tuple[str, bytes]] = []  # the files whose change would change it, with digests
@@ -86,6 +91,7 @@ class ShaderModule:
                 defines=defines,
                 include_dirs=include_dirs,
                 includes=includes,
+                title=name,
                 stacklevel=stacklevel + 1,
                 **options,
             )
@@ -99,7 +105,9 @@ class ShaderModule:
                 raise InvalidArgumentError(
                     "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
                 )
-            spirv = _binary(source)
+            spirv = _binary(source, name)
+            if "target" in options:
+                check_target(spirv, options["target"], name or "the module")
             # A Kernel has a module, too.
             module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
             if isinstance(module, ShaderModule):
@@ -198,9 +206,9 @@ def _is_hlsl(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() == ".hlsl"
 
 
-def _binary(source: Any) -> bytes:
+def _binary(source: Any, name: str | None) -> bytes:
     if isinstance(source, str):
-        return _native.assemble_spirv(source)
+        return _native.assemble_spirv(source, name=text_name(name))
     if not isinstance(source, bytes | bytearray | memoryview):
         convert = getattr(source, "to_spirv", None)
         if not callable(convert):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .constants import SpecConstants
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, UnimplementedError
 from .push_members import PushMembers
 
 # Scalars of a shader -> (GLSL's name, prefix of its vectors and matrices, NumPy's dtype).
@@ -29,6 +29,10 @@ _GLSL: dict[str, tuple[str, str, str]] = {
     "float32": ("float", "", "float32"),
     "float64": ("double", "d", "float64"),
 }
+
+
+# What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
+_IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
 
 
 def type_text(layout: Mapping[str, Any]) -> str:
@@ -116,7 +120,7 @@ def _parameter(b: Mapping[str, Any]) -> Parameter:
     if b["image"] is not None:
         image = b["image"]
         prefix = {"int": "i", "uint": "u"}.get(image["component"].rstrip("0123456789"), "")
-        what = {"storage image": "image", "sampled image": "texture"}.get(b["kind"], "sampler")
+        what = _IMAGES.get(b["kind"], "sampler")
         text = f"{prefix}{what}{image['dim']}{'Array' if image['arrayed'] else ''}"
     elif b["kind"] == "sampler":
         text = "sampler"
@@ -159,10 +163,15 @@ class Signature:
         "push",
         "spec",
         "spec_constants",
+        "unbindable",
     )
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.parameters: tuple[Parameter, ...] = tuple(_unique(map(_parameter, reflected["bindings"])))
+        self.unbindable = next(
+            (p for p in self.parameters if p.used and p.kind.endswith("texel buffer")), None
+        )
+        """The first parameter that no object of kompute_py can be."""
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
         self.push = PushMembers(block) if block is not None and block["size"] else None
@@ -189,8 +198,13 @@ class Signature:
         """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out is `MISSING`.
 
         Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice or missing, or
-        too many of them.
+        too many of them, and UnimplementedError where the shader uses what nothing can be bound to.
         """
+        if (odd := self.unbindable) is not None:
+            raise UnimplementedError(
+                f"{kernel}: {odd.name!r} is a {odd.kind} ({odd.type}), which kompute_py does not bind: declare it as a "
+                "storage buffer, which takes a Tensor, or as an image"
+            )
         parameters = self.parameters
         if len(positional) > len(parameters):
             raise InvalidArgumentError(

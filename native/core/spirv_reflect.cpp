@@ -379,9 +379,10 @@ std::vector<SpecConstantInfo> Reflector::spec_constants() const {
         case spirv::NumericType::Kind::floating: constant.scalar = ScalarKind::floating; break;
         }
         constant.width = constant.scalar == ScalarKind::boolean ? 32 : value->type.width;
-        // Several constants may share an id; they all get the one value.
+        // Several constants may share an id; they all get the one value that is given. Where none is, each has a default of
+        // its own (glslang makes one more, with 1, for each local_size_x_id): what shows is that of the one with a name.
         const auto [entry, inserted] = by_id.emplace(constant.id, constant);
-        if (!inserted && entry->second.name.empty()) entry->second.name = constant.name;
+        if (!inserted && entry->second.name.empty() && !constant.name.empty()) entry->second = constant;
     }
     std::vector<SpecConstantInfo> constants;
     for (auto& [id, constant] : by_id) constants.push_back(std::move(constant));
