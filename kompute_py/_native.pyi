@@ -229,6 +229,9 @@ class MappedMemory:
     def __init__(self, memory: Memory | BufferView, read: bool, write: bool) -> None: ...
     def array(self, memory: Memory | BufferView, dtype: np.dtype, count: int) -> np.ndarray | None:
         """Flat and writable, over the device's memory; None where the host does not address it."""
+    def read(self, out: np.ndarray) -> None:
+        """Copies all of its bytes to `out`: for memory that the host does not address."""
+    def write(self, data: np.ndarray) -> None: ...
     def is_open(self) -> bool: ...
     def close(self) -> None:
         """Brings what the host wrote to the device. Again: nothing."""

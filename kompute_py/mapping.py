@@ -95,7 +95,7 @@ class Mapping:
             if flat is None:
                 flat = self._staged = np.empty(tensor._count, tensor._dtype)
                 if not discard:
-                    tensor._native.read(flat)
+                    native.read(flat)
             self._begin = flat.ctypes.data
             self._end = self._begin + flat.nbytes
             array = flat.reshape(tensor._shape).view(MappedArray)
@@ -136,7 +136,7 @@ class Mapping:
         self._array = None
         try:
             if self._staged is not None and self._writes and self._tensor._is_init():
-                self._tensor._native.write(self._staged)
+                native.write(self._staged)
         finally:
             for view in list(self._views.values()):
                 array = view()

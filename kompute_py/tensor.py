@@ -141,7 +141,7 @@ class Tensor(Memory, _native.BufferExporter):
         """The device's memory as an array: ``with t.map(write=True) as array: ...``.
 
         A mapping that reads waits for pending work that writes the tensor, one that writes for all pending work on it, and
-        while it is open, evaluating what would get in its way raises. `discard` writes without looking at the old contents,
+        while it is open, evaluating what would get in its way raises, and so do `read` and `write` of the same bytes. `discard` writes without looking at the old contents,
         which are undefined then. The array, and every view of it, ends with the mapping.
 
         Where the host does not address the memory (see `mappable`), the contents are copied at the beginning (not with

@@ -221,6 +221,34 @@ def test_mappings_of_one_tensor(mgr):
     assert t.read().tolist() == [1] * 8 + [2] * 8
 
 
+@pytest.mark.parametrize("options", [{}, {"force_staging": True}, {"force_non_coherent": True}])
+def test_the_hosts_other_ways_are_held_back(make_manager, options):
+    """What a mapping is to bring to the device at its end would silently replace what came in between."""
+    mgr = make_manager(**options)
+    t, other = mgr.full(16, 1, np.int32), mgr.full(8, 5, np.int32)
+    t.name = "field"
+    with t[0:8].map(write=True) as array:
+        array[:] = 9
+        for write in (t.write, t.copy_from):
+            with pytest.raises(
+                kp.FailedPreconditionError, match=r"'field' is mapped to write.*cannot be written"
+            ):
+                write(counting(16))
+        with pytest.raises(kp.FailedPreconditionError, match=r"mapped to write.*cannot be read"):
+            t.read()
+        with pytest.raises(kp.FailedPreconditionError, match=r"mapped to write.*cannot be read"):
+            t.read(region=7)
+        t.write(np.full(8, 3), region=np.s_[8:16])
+        assert t[8:].read().tolist() == [3] * 8
+    assert t.read().tolist() == [9] * 8 + [3] * 8
+    with t[0:8].map(read=True) as array:
+        with pytest.raises(kp.FailedPreconditionError, match=r"'field' is mapped to read.*cannot be written"):
+            t.write(counting(8), region=np.s_[0:8])
+        assert t.read()[0] == array[0] == 9
+    t[0:8].write(other.read())
+    assert t.read().tolist() == [5] * 8 + [3] * 8
+
+
 def test_a_mapping_waits_for_pending_work(mgr):
     t = mgr.zeros(1 << 22, np.uint32, "deviceAndHost")
     seq = mgr.sequence()

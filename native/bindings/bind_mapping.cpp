@@ -21,12 +21,38 @@ py::object array(const Mapping& mapping, const ResourceRange& range, const py::d
     return py::array(dtype, {count}, {dtype.itemsize()}, mapping.data(), base);
 }
 
+Bytes whole(const Mapping& mapping, const py::array& array, bool writable) {
+    const Bytes bytes = bytes_of(array, writable);
+    if (!mapping.is_open()) throw Error(ErrorKind::failed_precondition, "The mapping is closed");
+    if (bytes.size != mapping.range().size)
+        throw Error(ErrorKind::invalid_argument, "The array has " + std::to_string(bytes.size) +
+                                                     " bytes, the mapping " +
+                                                     std::to_string(mapping.range().size));
+    mapping.range().resource->require_init("copy");
+    await_staging(mapping.range().resource->device());
+    return bytes;
+}
+
+void read(Mapping& mapping, const py::array& out) {
+    const Bytes bytes = whole(mapping, out, true);
+    const py::gil_scoped_release unlocked;
+    mapping.read(bytes.data);
+}
+
+void write(Mapping& mapping, const py::array& data) {
+    const Bytes bytes = whole(mapping, data, false);
+    const py::gil_scoped_release unlocked;
+    mapping.write(bytes.data);
+}
+
 }  // namespace
 
 void bind_mapping(py::module_& m) {
     py::class_<Mapping>(m, "MappedMemory")
         .def(py::init(&map), py::arg("memory"), py::arg("read"), py::arg("write"))
         .def("array", &array, py::arg("memory"), py::arg("dtype"), py::arg("count"))
+        .def("read", &read, py::arg("out"))
+        .def("write", &write, py::arg("data"))
         .def("is_open", &Mapping::is_open)
         .def("close", &Mapping::close);
 }

@@ -18,14 +18,14 @@ void await_points(const std::vector<Point>& points) {
             [&](uint64_t slice) { return point.timeline->wait(point.value, slice); });
 }
 
-namespace {
-
 // Before a transfer through the staging ring, which runs on the first queue behind all that was submitted there: the core
 // waits for it where Ctrl-C is not heard.
 void await_staging(Device& device) {
     Queue* queue = device.queues().front().queue;
     if (const uint64_t last = queue->submitted()) await_points({{queue, last}});
 }
+
+namespace {
 
 // Below this a copy takes less time than giving the interpreter lock away and taking it back.
 constexpr uint64_t release_lock_above = 64 * 1024;

@@ -67,6 +67,8 @@ bool wait_for(double seconds, const Done& done, const Wait& wait) {
 }
 // So, for each of them.
 void await_points(const std::vector<Point>& points);
+// Before a transfer through the staging ring: waits for what was submitted before it.
+void await_staging(Device& device);
 
 // The handle that Python holds on a Device. It closes what it opened when it goes, without waiting.
 class Context {

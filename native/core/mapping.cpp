@@ -32,6 +32,10 @@ void Mapping::begin(bool reads) {
     if (writes_) range_.resource->note_on_device();
 }
 
+void Mapping::read(void* out) { range_.resource->read_mapped(out, range_.offset, range_.size); }
+
+void Mapping::write(const void* data) { range_.resource->write_mapped(data, range_.offset, range_.size); }
+
 void Mapping::close() {
     if (!std::exchange(open_, false)) return;
     Resource& resource = *range_.resource;

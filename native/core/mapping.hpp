@@ -3,7 +3,7 @@
 // Vulkan lets the host read memory while the device reads it, and nothing else at the same time. So a mapping that reads
 // waits for pending work that writes the memory, and holds back recordings that would write it; a mapping that writes waits for all
 // pending work, and holds back every recording that uses it. Held back means: their next evaluation raises, until the
-// mapping ends. That costs an evaluation nothing: recordings that list the memory among what they use are told.
+// mapping ends. The host's other ways to the same bytes, read() and write(), raise too. That costs an evaluation nothing: recordings that list the memory among what they use are told.
 #pragma once
 
 #include "resource_range.hpp"
@@ -29,6 +29,10 @@ public:
     void begin(bool reads);
     // The first byte; null where the host does not address the memory.
     [[nodiscard]] std::byte* data() const noexcept { return data_; }
+    // Where the host does not address the memory: its bytes, all of them, copied to `out`, or from `data`. Block.
+    void read(void* out);
+    void write(const void* data);
+    [[nodiscard]] const ResourceRange& range() const noexcept { return range_; }
     [[nodiscard]] bool is_open() const noexcept { return open_; }
     // Brings what the host wrote to the device, and lets recordings go on. Again: nothing.
     void close();

@@ -211,6 +211,7 @@ void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vecto
                             ": it is mapped to " + (other.writes ? "write" : "read") +
                             " already. Close that mapping first");
     mappings_.push_back({range.offset, range.size, writes});
+    is_mapped_ = true;
     hold_back(!writes, points);
 }
 
@@ -219,6 +220,7 @@ void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
         return each.offset == range.offset && each.size == range.size && each.writes == writes;
     });
     if (mine != mappings_.end()) mappings_.erase(mine);
+    is_mapped_ = !mappings_.empty();
     let_go(!writes);
 }
 
@@ -229,6 +231,19 @@ void Resource::require_unmapped(bool writes) const {
                         "The " + label() + " is mapped to " + (mapping.writes ? "write" : "read") +
                             ": what " + (mapping.writes ? "uses" : "writes") +
                             " it cannot be evaluated. Close the mapping first");
+}
+
+void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) const {
+    if (!is_mapped_) [[likely]]
+        return;
+    const std::lock_guard lock(device().graph_mutex());
+    for (const Mapped& mapping : mappings_)
+        if ((writes || mapping.writes) && mapping.offset < offset + size &&
+            offset < mapping.offset + mapping.size)
+            throw Error(ErrorKind::failed_precondition,
+                        "The " + label() + " is mapped to " + (mapping.writes ? "write" : "read") +
+                            ": meanwhile it cannot be " + (writes ? "written" : "read") +
+                            " in another way. Use the mapping's array, or close the mapping first");
 }
 
 void Resource::flush_range(uint64_t offset, uint64_t size) const {
@@ -280,6 +295,11 @@ void Resource::transfer(const char* action, bool writes, const std::function<voi
 }
 
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
+    require_unmapped(false, offset, size);
+    read_mapped(out, offset, size);
+}
+
+void Resource::read_mapped(void* out, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "read");
     if (size != 0) read_now(out, offset, size);
@@ -301,6 +321,11 @@ void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
 }
 
 void Resource::write(const void* data, uint64_t offset, uint64_t size) {
+    require_unmapped(true, offset, size);
+    write_mapped(data, offset, size);
+}
+
+void Resource::write_mapped(const void* data, uint64_t offset, uint64_t size) {
     const std::shared_lock lock(transfers_);
     check_range(offset, size, "write");
     require_writable();
@@ -308,6 +333,8 @@ void Resource::write(const void* data, uint64_t offset, uint64_t size) {
 }
 
 void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset, uint64_t size) {
+    source.require_unmapped(false, source_offset, size);
+    require_unmapped(true, offset, size);
     // In one order whichever way the copy goes, so that two copies that cross do not wait for each other.
     const bool before = std::less<const Resource*>()(this, &source);
     const std::shared_lock first((before ? *this : source).transfers_);

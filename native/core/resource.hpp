@@ -91,6 +91,8 @@ public:
     void end_mapping(const ResourceRange& range, bool writes) noexcept;
     // Throws where a mapping is in the way of a recording that uses, or writes, the resource. Under the graph mutex.
     void require_unmapped(bool writes) const;
+    // Throws where a mapping of these bytes is in the way of the host's own reading, or writing, of them.
+    void require_unmapped(bool writes, uint64_t offset, uint64_t size) const;
     [[nodiscard]] std::byte* mapped() const noexcept { return direct_; }
     [[nodiscard]] std::shared_ptr<void> keep_device_side() const;
     void flush_range(uint64_t offset, uint64_t size) const;
@@ -103,7 +105,7 @@ public:
     [[nodiscard]] bool needs_refresh() const noexcept;
     void refresh();
 
-    // The device's contents, after pending work. Blocks.
+    // The device's contents, after pending work. Blocks. These three throw where a mapping is in the way.
     void read(void* out, uint64_t offset, uint64_t size);
     // Replaces the device's contents (not the host copy), after pending work. Blocks.
     void write(const void* data, uint64_t offset, uint64_t size);
@@ -160,10 +162,14 @@ private:
     // read() and write() with the transfer lock held and everything checked.
     void read_now(void* out, uint64_t offset, uint64_t size);
     void write_now(const void* data, uint64_t offset, uint64_t size);
+    // read() and write() of a mapping's own bytes, which it keeps others from.
+    void read_mapped(void* out, uint64_t offset, uint64_t size);
+    void write_mapped(const void* data, uint64_t offset, uint64_t size);
     // Brings both sides of memory that the host addresses together, once no work is pending: what the host wrote goes out
     // (a cache writes back only lines it changed), then what the device wrote comes in.
     void settle() const;
     void check_range(uint64_t offset, uint64_t size, const char* action) const;
+    friend class Mapping;
     friend class Stream;
     friend class StreamPlan;
     // The plan's number of the host copy (Object::slot_ numbers the device's side).
@@ -175,6 +181,7 @@ private:
         bool writes = false;
     };
     std::vector<Mapped> mappings_;
+    std::atomic<bool> is_mapped_{false};  // whether there are any: seen without the graph mutex
     std::shared_mutex transfers_;         // shared: a host transfer runs
     std::mutex host_copy_mutex_;          // held while it is made or let go
     std::optional<FillPattern> initial_;  // of a host copy that is not made yet
