@@ -137,7 +137,7 @@ def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of `count` elements of `dtype`, for an object that `what` names.
 
-    Floats and complex numbers round; integers must be in range, and a float is never cut to an integer. For a structured
+    Floats and complex numbers round; integers must be in range (0 and 1 for bool), and a float is never cut to an integer. For a structured
     `dtype`, tuples are elements, as in ``np.array([(1, 2.0)], dtype)``.
     """
     array = (
@@ -148,11 +148,10 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
             f"{what} holds {count} elements; the data has {array.size} (shape {array.shape})"
         )
     if array.dtype != dtype:
-        integers = array.dtype.kind in "biu" and dtype.kind in "iu"
-        if integers:
-            limits = np.iinfo(dtype)
+        if array.dtype.kind in "biu" and dtype.kind in "biu":
+            least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
             low, high = int(array.min()), int(array.max())
-            if low < limits.min or high > limits.max:
+            if low < least or high > most:
                 raise InvalidArgumentError(
                     f"{what} has dtype {dtype}; the data's range {low} to {high} does not fit"
                 )

@@ -38,6 +38,22 @@ def test_scalars_of_every_dtype(mgr, dtype, value):
     assert t.read().tobytes() == np.full(37, np.array(value, dtype)).tobytes()
 
 
+def test_zero_and_one_are_bools(mgr):
+    t = mgr.full(3, 1, np.bool_, "host")
+    assert t.read().tolist() == [True] * 3
+    t.fill(0).wait()
+    assert not t.read().any()
+    t.write([1, 0, 1])
+    assert t.read().tolist() == [True, False, True]
+    for wrong in (2, -1):
+        with pytest.raises(
+            kp.InvalidArgumentError, match=f"bool; the data's range {wrong} to {wrong} does not fit"
+        ):
+            t.fill(wrong)
+    with pytest.raises(kp.ArgumentTypeError, match="without loss"):
+        t.write([1.0, 0.0, 1.0])
+
+
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
 def test_every_memory_type(mgr, memory_type):
     t = mgr.empty(1000, np.float64, memory_type)
