@@ -119,13 +119,20 @@ def load_tensors(
     Raises NotFoundError where there is no such file, or no tensor of a name (it lists near ones); InvalidArgumentError where
     the file is damaged or no safetensors file, or a chosen tensor has no element; UnimplementedError for elements of less
     than 8 bits; UnavailableError where the system does not let it be read; OutOfMemoryError where the device has too little
-    memory; FailedPreconditionError where the Manager is destroyed.
+    memory; ArgumentTypeError for what is no Manager; FailedPreconditionError where it is destroyed.
     """
     path = _path(path)
     if manager is None:
         from .shared import manager as default_manager
 
         manager = default_manager()
+    else:
+        from .manager import Manager
+
+        if not isinstance(manager, Manager):
+            raise ArgumentTypeError(
+                f"manager is a {type(manager).__name__}; give a kp.Manager, or None for the default one"
+            )
     with _opened(path) as (file, header, start, _):
         chosen = _choose(header.entries, names, path)
         _check_loadable(chosen, path)
@@ -304,7 +311,7 @@ def _check_loadable(chosen: list[TensorFileEntry], path: str) -> None:
     raw = [entry for entry in chosen if entry.is_raw]
     if raw:
         kinds = sorted({f"{entry.dtype} as {entry.numpy_dtype}" for entry in raw})
-        fix = "; install ml_dtypes for bfloat16" if any(entry.dtype == "BF16" for entry in raw) else ""
+        fix = "; install ml_dtypes, a recent one, for these floats"
         warn(
             f"{path!r}: {_listed([entry.name for entry in raw])} a dtype that NumPy does not have, and "
             f"{'is' if len(raw) == 1 else 'are'} loaded as bits ({', '.join(kinds)}){fix}"

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .types import is_small_float
 from .units import binary_size
 
 PREFIX_BYTES = 8
@@ -77,6 +78,16 @@ _NUMPY = {
     "C64": "c8",
 }
 _OF_NUMPY = {code: name for name, code in _NUMPY.items()}
+# ml_dtypes' names of the floats that NumPy lacks.
+_SMALL_FLOATS = {
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
+}
+_OF_SMALL_FLOATS = {ours: name for name, ours in _SMALL_FLOATS.items()}
 
 
 class TensorFileEntry(NamedTuple):
@@ -94,8 +105,8 @@ class TensorFileEntry(NamedTuple):
     def numpy_dtype(self) -> np.dtype[Any]:
         """The dtype of the Tensor that `kp.load_tensors` makes of it.
 
-        BF16 is ml_dtypes' bfloat16, or uint16 (its bits) where that package is not installed. The 8-bit floats are uint8
-        (their bits). Raises UnimplementedError for floats of 4 and 6 bits, which no NumPy dtype holds.
+        BF16 and the 8-bit floats are those of ml_dtypes, or their bits (uint16, uint8) where that package is not installed,
+        or is too old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which no NumPy dtype holds.
         """
         return tensor_dtype(self.dtype, f"The tensor {shown(self.name)}")
 
@@ -123,10 +134,8 @@ def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
     code = _NUMPY.get(name)
     if code is not None:
         return np.dtype(code)
-    if name == "BF16":
-        return _bfloat16()
-    if _BITS[name] == 8:
-        return np.dtype(np.uint8)
+    if name in _SMALL_FLOATS:
+        return _small_float(name)
     raise UnimplementedError(
         f"{what} has dtype {name}, whose elements of {_BITS[name]} bits no NumPy dtype holds; "
         "load the others with names="
@@ -134,19 +143,21 @@ def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
 
 
 @cache
-def _bfloat16() -> np.dtype[Any]:
+def _small_float(name: str) -> np.dtype[Any]:
     try:
-        from ml_dtypes import bfloat16
-    except ImportError:
-        return np.dtype(np.uint16)
-    return np.dtype(bfloat16)
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, _SMALL_FLOATS[name]))
+    except (ImportError, AttributeError):
+        return np.dtype(f"u{_BITS[name] // 8}")
 
 
 def format_dtype(dtype: np.dtype[Any], what: str) -> str:
     """The format's name of a NumPy dtype. Raises ArgumentTypeError, which `what` begins, where it has none."""
-    if dtype.name == "bfloat16":
-        return "BF16"
-    found = _OF_NUMPY.get(f"{dtype.kind}{dtype.itemsize}")
+    if is_small_float(dtype):
+        found = _OF_SMALL_FLOATS.get(dtype.name)
+    else:
+        found = _OF_NUMPY.get(f"{dtype.kind}{dtype.itemsize}")
     if found is None:
         if dtype.kind == "c":
             fix = "save its real and imaginary parts: data.view(np.float64)"

@@ -156,20 +156,50 @@ def test_bfloat16_through_ml_dtypes(mgr, path):
 def test_bfloat16_without_ml_dtypes_is_its_bits(mgr, path, monkeypatch):
     array = bfloat16_file(path)
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    safetensors_format._bfloat16.cache_clear()
+    safetensors_format._small_float.cache_clear()
     try:
         with pytest.warns(kp.KomputeWarning, match="'half'.*BF16 as uint16.*install ml_dtypes"):
             tensor = kp.load_tensors(path, mgr)["half"]
     finally:
-        safetensors_format._bfloat16.cache_clear()
+        safetensors_format._small_float.cache_clear()
     np.testing.assert_array_equal(tensor.read(), array.view(np.uint16))
 
 
-def test_floats_of_8_bits_are_their_bits(mgr, path):
-    write_file(path, {"small": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}, b"\1\2\3\4")
-    with pytest.warns(kp.KomputeWarning, match="F8_E4M3 as uint8"):
-        tensor = kp.load_tensors(path, mgr)["small"]
-    assert tensor.read().tobytes() == b"\1\2\3\4"
+@pytest.mark.parametrize(
+    "dtype, name",
+    [
+        ("float8_e4m3fn", "F8_E4M3"), ("float8_e4m3fnuz", "F8_E4M3FNUZ"), ("float8_e5m2", "F8_E5M2"),
+        ("float8_e5m2fnuz", "F8_E5M2FNUZ"), ("float8_e8m0fnu", "F8_E8M0"),
+    ],
+)  # fmt: skip
+def test_floats_of_8_bits_through_ml_dtypes(mgr, path, dtype, name):
+    element = np.dtype(getattr(ml_dtypes, dtype))
+    values = np.array([0.5, 1, 2, 8]).astype(element)
+    write_file(path, {"small": {"dtype": name, "shape": [4], "data_offsets": [0, 4]}}, values.tobytes())
+    loaded = kp.load_tensors(path, mgr)
+    assert loaded["small"].dtype == element
+    assert loaded["small"].read().astype(float).tolist() == [0.5, 1, 2, 8]
+    kp.save_tensors(path, loaded)
+    assert kp.tensor_file_info(path).tensors["small"].dtype == name
+    assert kp.load_tensors(path, mgr)["small"].read().tobytes() == values.tobytes()
+
+
+def test_floats_of_8_bits_without_ml_dtypes_are_their_bits(mgr, path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    safetensors_format._small_float.cache_clear()
+    try:
+        write_file(path, {"small": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}, b"\1\2\3\4")
+        with pytest.warns(kp.KomputeWarning, match=r"F8_E4M3 as uint8.*ml_dtypes"):
+            tensor = kp.load_tensors(path, mgr)["small"]
+        assert tensor.read().tobytes() == b"\1\2\3\4"
+    finally:
+        safetensors_format._small_float.cache_clear()
+
+
+def test_floats_that_files_lack_are_refused(mgr, path):
+    tensor = mgr.zeros(4, ml_dtypes.float8_e4m3b11fnuz)
+    with pytest.raises(kp.ArgumentTypeError, match="float8_e4m3b11fnuz, which safetensors files do not have"):
+        kp.save_tensors(path, {"t": tensor})
 
 
 def test_what_no_tensor_can_hold_is_refused_and_the_rest_loads(mgr, path):
@@ -431,6 +461,11 @@ def test_a_load_that_fails_destroys_what_it_made(mgr, reference):
     made = [each for each in gc.get_objects() if isinstance(each, kp.Tensor) and each.manager is mgr]
     assert len(made) >= 5 and not any(tensor.is_init() for tensor in made)
     del caught, made
+
+
+def test_loading_into_what_is_no_manager(path):
+    with pytest.raises(kp.ArgumentTypeError, match=r"manager is a str; give a kp\.Manager"):
+        kp.load_tensors(path, "model")
 
 
 def test_loading_into_a_destroyed_manager(make_manager, reference):
