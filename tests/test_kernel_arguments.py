@@ -198,3 +198,82 @@ def test_lists_take_the_bindings_dtype_and_must_fit(mgr, needs):
 def test_a_kernel_is_no_operation_and_says_how_to_make_one(mgr, scale):
     with pytest.raises(kp.ArgumentTypeError, match=r"not Kernel; make one: kernel\.bind"):
         mgr.sequence().record(scale)
+
+
+def test_arguments_called_self(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        """
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(binding = 0) writeonly buffer A { float self[]; };
+        layout(binding = 1) writeonly buffer B { float other[]; };
+        void main() { self[0] = 2; other[0] = 3; }
+        """
+    )
+    a, b = mgr.zeros(1), mgr.zeros(1)
+    kernel(self=a, other=b)
+    kernel.submit(self=a, other=b).wait()
+    mgr.sequence().record(kernel.bind(self=a, other=b)).eval()
+    assert (a.read(), b.read()) == (2, 3)
+
+
+def test_a_constant_has_its_own_default_not_the_local_sizes(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        """
+        #version 450
+        layout(local_size_x_id = 0) in;
+        layout(constant_id = 0) const uint TILE = 8;
+        layout(binding = 0) buffer A { uint a[]; };
+        void main() { a[0] = TILE; a[1] = gl_WorkGroupSize.x; }
+        """
+    )
+    seen = mgr.zeros(2, np.uint32)
+    kernel(seen, groups=1)
+    assert kernel.spec_constants == {"TILE": seen.read()[0]} == {"TILE": 8}
+    assert kernel.local_size[0] == seen.read()[1] == 1
+    kernel.specialize(TILE=4)(seen, groups=1)
+    assert seen.read().tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#version 450\nlayout(local_size_x = 1) in;\nvoid main() { nowhere = 1; }",
+        '#version 450\n#include "nowhere.h"\nvoid main() {}',
+        "#version 450\nvoid other() {}",
+        "#version 450\nlayout(location = 0) out vec4 c;\nvoid main() { c = vec4(1); }",
+        "; SPIR-V\nOpNowhere\n",
+    ],
+)
+def test_compile_errors_name_the_shader(mgr, source):
+    with pytest.raises(kp.ShaderCompileError, match=r"^<blur>(:\d|: )") as caught:
+        mgr.kernel(source, name="blur")
+    assert caught.value.diagnostics[0].file == "<blur>"
+    with pytest.raises(kp.ArgumentTypeError, match="name is a int"):
+        mgr.kernel(source, name=5)
+
+
+def test_a_module_is_checked_against_a_target_that_is_given(mgr):
+    source = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}"
+    old, new = (kp.compile(source, target=target) for target in ("vulkan1.0", "vulkan1.2"))
+    with pytest.raises(kp.InvalidArgumentError, match=r"blur is not valid SPIR-V for vulkan1\.0: .*1\.5"):
+        mgr.kernel(new, name="blur", target="vulkan1.0")
+    assert mgr.kernel(old, name="blur", target="vulkan1.0").name == "blur"
+
+
+def test_texel_buffers_are_refused_by_name(mgr):
+    kernel = mgr.kernel(
+        """
+        #version 450
+        layout(local_size_x = 1) in;
+        layout(binding = 0, r32f) uniform imageBuffer texels;
+        void main() { imageStore(texels, 0, vec4(1)); }
+        """,
+        name="fill",
+    )
+    with pytest.raises(
+        kp.UnimplementedError, match=r"fill: 'texels' is a storage texel buffer \(imageBuffer\)"
+    ):
+        kernel(mgr.zeros(4))
