@@ -46,6 +46,7 @@ END
 
 # optional_needs COMMAND: the same lines, for what the command also runs without. Not every release offers these.
 optional_needs() {
+    [ "$1" != test ] || say 'valgrind|cmd valgrind|counts the instructions that an evaluation takes'
     # 150 MB to download and 650 MB on the disk; PyTorch's own wheels for Linux take ten times that.
     if [ "$1" = test ] && [ -z "${DEV_WITHOUT_TORCH-}" ]; then
         say 'python3-torch|module torch|PyTorch for the CPU: tests exchange memory with it (DEV_WITHOUT_TORCH=1 goes without)'
