@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +12,20 @@ from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import concurrent.futures
-    from collections.abc import Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     from .manager import Manager
     from .sequence import Sequence
 
 _NO_LIMIT = -1.0
+
+
+@functools.cache
+def _wait_in_loop() -> Callable[[_native.Fence, tuple[Manager, ...]], Coroutine[object, object, None]]:
+    # asyncio is imported by who uses it only, and the import's own look-up is a good part of an await's cost.
+    from .waiting import wait_in_loop
+
+    return wait_in_loop
 
 
 class Fence:
@@ -67,9 +76,7 @@ class Fence:
         One thread a Manager waits for all. A cancelled await leaves the work as it is: tracked, and what it uses safe.
         """
         if not self.done():
-            from .waiting import wait_in_loop
-
-            yield from wait_in_loop(self._native, self._managers).__await__()
+            yield from _wait_in_loop()(self._native, self._managers).__await__()
             self.wait(0)
         return self
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import collections
 import concurrent.futures
 import os
 import threading
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _lock = threading.Lock()
 _services: weakref.WeakKeyDictionary[Manager, _Service] = weakref.WeakKeyDictionary()
 _running: set[_Service] = set()
+# How many awaits one turn of an event loop begins or ends, so that a thousand at once do not keep its other tasks waiting.
+_A_TURN = 64
 
 
 class _Service:
@@ -34,6 +37,10 @@ class _Service:
         self._native = _native.Waiter(manager._native)
         self._lock = threading.Lock()
         self._calls: dict[int, Callable[[], object]] = {}
+        # By loop what it has yet to have watched; only that loop's thread touches its queue.
+        self._asked: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, collections.deque[_Wake]] = (
+            weakref.WeakKeyDictionary()
+        )
         # A daemon, since the interpreter would else wait for it before it calls what ends it.
         self._thread = threading.Thread(
             target=self._run, name=f"kompute_py waiting for {manager._device_name}", daemon=True
@@ -46,6 +53,37 @@ class _Service:
             number = self._native.watch(fence)
             self._calls[number] = call
         return number
+
+    def watch_soon(self, wake: _Wake) -> None:
+        """Watches for a future of the running event loop, in one of its next turns."""
+        loop = wake.loop
+        with self._lock:
+            queue = self._asked.get(loop)
+            if queue is None:
+                queue = self._asked[loop] = collections.deque()
+        if not queue:
+            loop.call_soon(self._watch_some, loop, queue)
+        queue.append(wake)
+
+    def _watch_some(self, loop: asyncio.AbstractEventLoop, queue: collections.deque[_Wake]) -> None:
+        for _ in range(min(len(queue), _A_TURN)):
+            wake = queue[0]
+            if not wake.future.done():
+                try:
+                    wake.number = self.watch(wake.fence, wake)
+                    # The thread may have ended, and what was watched is over: the Manager waited for it.
+                    if self._native.closed() and not wake.future.done():
+                        wake.future.set_result(None)
+                except Exception as error:
+                    wake.future.set_exception(error)
+            queue.popleft()
+        if queue:
+            loop.call_soon(self._watch_some, loop, queue)
+
+    def drop(self, wake: _Wake) -> None:
+        """Watches for it no longer: its await was cancelled."""
+        if wake.number is not None:
+            self.forget(wake.number)
 
     def forget(self, number: int) -> None:
         with self._lock:
@@ -80,7 +118,7 @@ class _Service:
             # One call into each loop, however many of its tasks go on.
             for loop, futures in loops.items():
                 try:
-                    loop.call_soon_threadsafe(_resolve, futures)
+                    loop.call_soon_threadsafe(_resolve, loop, futures)
                 except RuntimeError:
                     continue  # closed meanwhile: nobody waits in it
             del calls, loops
@@ -89,20 +127,24 @@ class _Service:
 class _Wake:
     """Stands for a future of an event loop; the thread gathers them by loop instead of calling each."""
 
-    __slots__ = ("future", "loop")
+    __slots__ = ("fence", "future", "loop", "number")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, fence: _native.Fence) -> None:
         self.loop = loop
-        self.future = future
+        self.fence = fence
+        self.future: asyncio.Future[None] = loop.create_future()
+        self.number: int | None = None
 
     def __call__(self) -> None:
         raise AssertionError("gathered by the thread")
 
 
-def _resolve(futures: list[asyncio.Future[None]]) -> None:
-    for future in futures:
+def _resolve(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]]) -> None:
+    for future in futures[:_A_TURN]:
         if not future.done():
             future.set_result(None)
+    if len(futures) > _A_TURN:
+        loop.call_soon(_resolve, loop, futures[_A_TURN:])
 
 
 def _service(manager: Manager) -> _Service:
@@ -130,14 +172,14 @@ async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> N
     loop = asyncio.get_running_loop()
     for manager in managers:
         service = _service(manager)
-        future: asyncio.Future[None] = loop.create_future()
-        number = service.watch(fence, _Wake(loop, future))
+        wake = _Wake(loop, fence)
+        service.watch_soon(wake)
         try:
-            await future
+            await wake.future
         finally:
             # Where the await was cancelled; else it is forgotten already.
-            if not future.done() or future.cancelled():
-                service.forget(number)
+            if not wake.future.done() or wake.future.cancelled():
+                service.drop(wake)
 
 
 def future(fence: Fence) -> concurrent.futures.Future[Fence]:
