@@ -264,6 +264,17 @@ def check_lost(while_waiting):
         ):
             with pytest.raises(kp.DeviceLostError, match="OpSyncLocal of the sequence 'upload'"):
                 wait()
+    else:
+        # The submission that the device refused is named, and a lost device is given no other.
+        during = (
+            "It was lost during the submission of one of OpSyncDevice, OpSyncLocal of the sequence 'upload'"
+        )
+        assert during in str(caught.value)
+        before = control.calls("vkQueueSubmit")
+        for wait in (seq.eval, seq.eval_async, t.read):
+            with pytest.raises(kp.DeviceLostError, match=during):
+                wait()
+        assert control.calls("vkQueueSubmit") == before
     assert view.tolist() == list(range(1000))  # the host's copy is the host's
     t.destroy()
     seq.destroy()

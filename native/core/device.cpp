@@ -219,6 +219,23 @@ std::string Device::lost_work() const {
     return lost_work_;
 }
 
+void Device::throw_lost(const char* call, const std::string& what) {
+    mark_lost();
+    try {
+        throw_vk(VK_ERROR_DEVICE_LOST, call, what);
+    } catch (const Error& error) {
+        const std::string work = lost_work();
+        if (work.empty()) throw;
+        throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work,
+                    error.vk_result());
+    }
+}
+
+bool Device::known_idle() const noexcept {
+    return std::all_of(queues_.begin(), queues_.end(),
+                       [](const auto& queue) { return queue->known_reached(queue->submitted()); });
+}
+
 bool Device::busy() {
     if (foreign()) return false;
     if (lost()) return false;

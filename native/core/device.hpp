@@ -128,6 +128,10 @@ public:
     // What was running when the device was lost: kept by the first who knows, said in every error from then on.
     void note_lost_work(const std::string& work);
     [[nodiscard]] std::string lost_work() const;
+    // Throws that `call` on `what` met the lost device, with what was running as far as it is known.
+    [[noreturn]] void throw_lost(const char* call, const std::string& what);
+    // Whether all that was submitted is known to have ended, without asking the driver, which a lost device would refuse.
+    [[nodiscard]] bool known_idle() const noexcept;
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
     // Validation messages about this device, and our own of that kind.

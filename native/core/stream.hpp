@@ -175,6 +175,9 @@ private:
     [[nodiscard]] Point point_of(uint64_t last) const noexcept;
     void forget_cancelled() noexcept;
     [[nodiscard]] std::string what_ran() const;
+    [[nodiscard]] std::string what_runs(const std::vector<std::string>& names) const;
+    // Throws why the driver did not take `streams`, naming them where the device was lost with nothing else in flight.
+    [[noreturn]] static void rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error);
     [[noreturn]] void rethrow(const Error& error) const;
     void make_command_buffer();
     void tell_name();

@@ -122,7 +122,11 @@ bool Stream::submit_driven() {
             if (!ordered && has_rivals_.load(std::memory_order_seq_cst)) continue;
             if (fit_to_submit()) [[likely]] {
                 flush();
-                note_submitted(queue_->submit(submission_));
+                try {
+                    note_submitted(queue_->submit(submission_));
+                } catch (const Error& error) {
+                    rethrow_unsubmitted({this}, error);
+                }
                 if (undeclared_) [[unlikely]]
                     queue_->note_undeclared(last_point().value);
                 return true;
@@ -203,7 +207,11 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
                 if (!stream->fit_to_submit()) unfit = stream;
             if (!unfit) {
                 for (const Stream* stream : ready) stream->flush();
-                value = gate.pass(submission, make_ends);
+                try {
+                    value = gate.pass(submission, make_ends);
+                } catch (const Error& error) {
+                    rethrow_unsubmitted(ready, error);
+                }
                 for (Stream* stream : ready)
                     stream->note_submitted(value ? value : stream->own_.value | own_bit);
             }
@@ -299,6 +307,10 @@ std::string Stream::what_ran() const {
                     return names[i] + ", operation " + std::to_string(i + 1) + " of " +
                            std::to_string(names.size()) + " of the " + label();
     }
+    return what_runs(names);
+}
+
+std::string Stream::what_runs(const std::vector<std::string>& names) const {
     constexpr size_t most = 8;
     std::string list;
     for (size_t i = 0; i < names.size() && i < most; ++i) list += (i ? ", " : "") + names[i];
@@ -308,6 +320,9 @@ std::string Stream::what_ran() const {
 
 void Stream::explain_loss() const {
     if (!device().lost() || !is_running()) return;
+    // What is held did not run.
+    const Point last = last_point();
+    if (!last.timeline || last.timeline->promised() < last.value) return;
     // Where another thread is recording or submitting just now, what ran is known by the sequence's name only.
     std::string work = "the " + label();
     if (take_turn(Turn::looking)) {
@@ -322,6 +337,18 @@ void Stream::rethrow(const Error& error) const {
     explain_loss();
     const std::string work = device().lost_work();
     if (work.empty()) throw;
+    throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
+}
+
+void Stream::rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error) {
+    if (error.kind() != ErrorKind::device_lost || streams.empty()) throw;
+    Device& device = streams.front()->device();
+    // What is in flight was running; whoever waits for it will say so.
+    if (!device.lost_work().empty() || !device.known_idle()) throw;
+    std::string work = "the submission of ";
+    for (size_t i = 0; i < streams.size(); ++i)
+        work += (i ? ", " : "") + streams[i]->what_runs(streams[i]->names_of_operations());
+    device.note_lost_work(work);
     throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
 }
 

@@ -65,9 +65,7 @@ void Timeline::promise(uint64_t value) noexcept { raise_to(promised_, value); }
 
 void Timeline::fail_call(VkResult result, const char* call) const {
     if (result != VK_ERROR_DEVICE_LOST) throw_vk(result, call, "a timeline");
-    device_.mark_lost();
-    const std::string work = device_.lost_work();
-    throw_vk(result, call, work.empty() ? "a timeline" : "a timeline; it was lost during " + work);
+    device_.throw_lost(call, "a timeline");
 }
 
 void Timeline::require_sound(uint64_t value) const {

@@ -45,6 +45,10 @@ public:
     [[nodiscard]] bool wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was_long = nullptr);
     // Waits however long it takes. Throws as reached() does.
     void wait_until(uint64_t value);
+    // Whether it is known to be reached, without asking the driver.
+    [[nodiscard]] bool known_reached(uint64_t value) const noexcept {
+        return completed_.load(std::memory_order_acquire) >= value;
+    }
     // Whether nothing is to be waited for any more: reached, failed, or the device is lost.
     [[nodiscard]] bool passed(uint64_t value) noexcept;
     // The counter now. Throws on a lost device.
