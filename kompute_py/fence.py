@@ -132,6 +132,8 @@ def to_seconds(
     if time is None:
         return _NO_LIMIT
     try:
+        if isinstance(time, str | bytes):
+            raise TypeError
         seconds = float(time) * (1e-3 if unit == "milliseconds" else 1.0)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{name} is {time!r}; give {unit} as a number, or None") from None

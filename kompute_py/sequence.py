@@ -254,6 +254,7 @@ class Sequence:
         if not self._is_due():
             if not native.is_init():
                 raise FailedPreconditionError("The sequence is destroyed: there is nothing to wait for")
+            native.wait(0.0)  # on a lost device, what was refused is never done
             warn("eval_await with nothing running: call eval_async before it")
             return self
         if not native.wait(seconds):

@@ -271,7 +271,7 @@ def check_lost(while_waiting):
         )
         assert during in str(caught.value)
         before = control.calls("vkQueueSubmit")
-        for wait in (seq.eval, seq.eval_async, t.read):
+        for wait in (seq.eval, seq.eval_async, seq.eval_await, mgr.synchronize, t.read):
             with pytest.raises(kp.DeviceLostError, match=during):
                 wait()
         assert control.calls("vkQueueSubmit") == before

@@ -211,8 +211,11 @@ void bind_context(py::module_& m) {
              [](const Context& c) {
                  c.device().require_open("wait");
                  await_points(c.device().unfinished());
-                 const py::gil_scoped_release unlocked;
-                 c.device().wait_idle();
+                 {
+                     const py::gil_scoped_release unlocked;
+                     c.device().wait_idle();
+                 }
+                 if (c.device().lost()) c.device().throw_lost("waiting", "the device");
              })
         .def("is_acting", [](const Context& c) { return c.device().is_acting(); })
         .def("drain_messages",

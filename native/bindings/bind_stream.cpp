@@ -5,6 +5,9 @@ namespace {
 
 // KeyboardInterrupt leaves the stream running, and a later wait collects it.
 bool wait(Stream& stream, double seconds) {
+    // What a lost device refused was never running, and its end never comes.
+    if (stream.device().lost() && !stream.is_running())
+        stream.device().throw_lost("waiting", "the " + stream.label());
     return wait_for(
         seconds, [&] { return stream.poll(); }, [&](uint64_t slice) { return stream.wait(slice); });
 }

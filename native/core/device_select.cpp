@@ -54,6 +54,11 @@ const char* type_name(DeviceType type) {
     return "device of another type";
 }
 
+// "a CPU", "an integrated GPU"
+std::string one_of(DeviceType type) {
+    return (type == DeviceType::integrated ? "an " : "a ") + std::string(type_name(type));
+}
+
 // Lower is better.
 int type_rank(DeviceType type) {
     switch (type) {
@@ -183,7 +188,7 @@ public:
         switch (kind_) {
         case Kind::index:
             return "index is " + std::to_string(device.index) + ", not " + std::to_string(index_);
-        case Kind::type: return std::string("is a ") + type_name(device.type) + ", not " + quoted(text_);
+        case Kind::type: return "is " + one_of(device.type) + ", not " + quoted(text_);
         case Kind::vendor: return "vendor and name are not " + quoted(text_);
         case Kind::uuid: return "UUID is " + uuid_text(device.uuid) + ", not " + quoted(text_);
         case Kind::name: break;
@@ -249,8 +254,7 @@ bool better(const DeviceCandidate& a, const DeviceCandidate& b) {
 std::string lost_reason(const DeviceCandidate& device, const DeviceCandidate& winner) {
     const std::string rival = "[" + std::to_string(winner.index) + "] ";
     if (type_rank(device.type) != type_rank(winner.type))
-        return std::string("is a ") + type_name(device.type) + "; " + rival + "is a " +
-               type_name(winner.type);
+        return "is " + one_of(device.type) + "; " + rival + "is " + one_of(winner.type);
     if (device.device_local_bytes != winner.device_local_bytes) {
         return "has " + memory_text(device.device_local_bytes) + " of device memory; " + rival + "has " +
                memory_text(winner.device_local_bytes);
