@@ -505,7 +505,8 @@ std::vector<uint64_t> Stream::timestamps() {
 void Stream::release(std::vector<Point> points) {
     // From here on what is submitted is refused, and a call that has begun is short unless it calls out.
     (void)make_stale();
-    while (!take_turn(Turn::driving)) {
+    // As one who looks: another thread that would drive waits this out, and is told of the end.
+    while (!take_turn(Turn::looking)) {
         {
             const std::lock_guard lock(device().graph_mutex());
             if (is_calling_out()) {

@@ -106,7 +106,7 @@ private:
     [[nodiscard]] bool writes(uint32_t slot) noexcept { return plan_.objects()[slot].written; }
     void check_mappings();
 
-    // What a thread is doing with it: changing or submitting it, or looking for a moment.
+    // What a thread is doing with it: changing or submitting it, or looking (or destroying it), which takes a moment.
     enum class Turn : uint8_t { none, driving, looking };
     [[nodiscard]] bool take_turn(Turn turn) const noexcept {
         Turn none = Turn::none;
