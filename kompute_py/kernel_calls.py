@@ -82,17 +82,23 @@ def upload(memories: Iterable[Any]) -> None:
         memory._native.write(memory.data())
 
 
-def _check_rows_of_three(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
-    """A vec3 in an array takes the room of four by std140 and std430, which rows of three numbers do not have."""
+def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
+    """std140 pads the elements of arrays to 16 bytes, and std430 a vec3 to the room of four: plain numbers have no such gaps."""
     members = parameter.layout["members"]
     sole = members[0] if len(members) == 1 else None
-    if sole is None or not sole["array"] or sole["rows"] != 3 or sole["columns"] > 1:
+    if sole is None or len(sole["array"]) != 1 or sole["members"] or sole["columns"] > 1:
         return
-    if sole["array_strides"][-1] > 3 * memory._dtype.itemsize:
+    stride, item, rows = sole["array_strides"][-1], memory._dtype.itemsize, max(1, sole["rows"])
+    rowed = len(memory._shape) > 1
+    if stride <= rows * item or (rowed and memory._shape[-1] * item == stride):
+        return
+    # A flat array of vectors may have been laid out by hand; one of scalars is taken for what it looks like.
+    if rows == 1 or (rowed and memory._shape[-1] == rows):
+        numbers = "numbers" if rows == 1 else f"rows of {('two', 'three')[rows == 3]}"
         raise InvalidArgumentError(
-            f"{what} is {parameter.type}, whose elements are {sole['array_strides'][-1]} bytes apart; {subject} has rows of "
-            f"three without padding. Make it with dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of four, or "
-            "declare the block with scalar layout, or as an array of numbers"
+            f"{what} is {parameter.type}, whose elements are {stride} bytes apart; {subject} has {numbers} without padding. Make it with "
+            f"dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of {stride // item}, or declare the block with "
+            f"{'std430' if rows < 3 else 'scalar'} layout{'' if rows < 3 else ', or as an array of numbers'}"
         )
 
 
@@ -258,8 +264,8 @@ def check_argument(
         )
     if dtype.names is not None:
         check_layout(parameter.layout, dtype, memory._count, f"{what} ({subject})", parameter.binding)
-    if dtype.names is None and memory._shape[-1:] == (3,) and len(memory._shape) > 1:
-        _check_rows_of_three(what, parameter, memory, subject)
+    if dtype.names is None and not raw:
+        _check_padding(what, parameter, memory, subject)
     if memory.nbytes < parameter.size:
         raise InvalidArgumentError(
             f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has {memory.nbytes}"

@@ -654,6 +654,30 @@ def test_rows_of_three_for_a_padded_vec3(mgr, needs):
     assert np.array_equal(kernel(padded, np.zeros(4, np.float32)), points[:, 2])
 
 
+def test_numbers_for_a_padded_array(mgr, needs):
+    source = """
+        #version 450
+        layout(set = 0, binding = 0, std140) readonly buffer X { float x[]; };
+        layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+        layout(local_size_x = 4) in;
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i]; }
+    """
+    kernel = mgr.kernel(source, name="copy")
+    assert "x: storage buffer, float[] (16 bytes apart), read\n" in str(kernel)
+    for given in (mgr.zeros(16), mgr.zeros((8, 2)), np.zeros(4, np.float32)):
+        with pytest.raises(
+            kp.InvalidArgumentError,
+            match=r"copy: 'x' is float\[\], whose elements are 16 bytes apart.*struct_dtype.*rows of 4.*std430",
+        ):
+            kernel(given, mgr.zeros(4))
+    needs(mgr, "dispatch")
+    values = np.arange(4, dtype=np.float32)
+    assert np.array_equal(kernel(np.pad(values[:, None], ((0, 0), (0, 3))), np.zeros(4, np.float32)), values)
+    made = np.zeros(4, kp.struct_dtype(kernel, "x"))
+    made[..., 0] = values
+    assert np.array_equal(kernel(made, np.zeros(4, np.float32)), values)
+
+
 def test_specialize_names_the_kernel(mgr):
     with pytest.raises(
         kp.InvalidArgumentError, match=r"^special: There is no specialization constant 'tile'"
