@@ -57,9 +57,9 @@ class _Service:
     def watch_soon(self, wake: _Wake) -> None:
         """Watches for a future of the running event loop, in one of its next turns."""
         loop = wake.loop
-        with self._lock:
-            queue = self._asked.get(loop)
-            if queue is None:
+        queue = self._asked.get(loop)
+        if queue is None:
+            with self._lock:
                 queue = self._asked[loop] = collections.deque()
         if not queue:
             loop.call_soon(self._watch_some, loop, queue)
@@ -148,6 +148,8 @@ def _resolve(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]
 
 
 def _service(manager: Manager) -> _Service:
+    if (known := _services.get(manager)) is not None:
+        return known
     with _lock:
         service = _services.get(manager)
         if service is None:
