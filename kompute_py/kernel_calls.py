@@ -84,14 +84,14 @@ def upload(memories: Iterable[Any]) -> None:
 
 def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
     """std140 pads the elements of arrays to 16 bytes, and std430 a vec3 to the room of four: plain numbers have no such gaps."""
-    members = parameter.layout["members"]
-    sole = members[0] if len(members) == 1 else None
-    if sole is None or len(sole["array"]) != 1 or sole["members"] or sole["columns"] > 1:
-        return
-    stride, item, rows = sole["array_strides"][-1], memory._dtype.itemsize, max(1, sole["rows"])
+    stride, item = parameter.padded_stride, memory._dtype.itemsize
     rowed = len(memory._shape) > 1
-    if stride <= rows * item or (rowed and memory._shape[-1] * item == stride):
+    if not stride or (rowed and memory._shape[-1] * item == stride):
         return
+    sole = parameter.layout["members"][0]
+    if len(sole["array"]) != 1:
+        return
+    rows = max(1, sole["rows"])
     # A flat array of vectors may have been laid out by hand; one of scalars is taken for what it looks like.
     if rows == 1 or (rowed and memory._shape[-1] == rows):
         numbers = "numbers" if rows == 1 else f"rows of {('two', 'three')[rows == 3]}"

@@ -6,17 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .kernel import Kernel
-    from .signature import Parameter
-
-
-def _gaps(parameter: Parameter) -> str:
-    """How far an array's elements are apart, where that is more than they take."""
-    members = parameter.layout["members"]
-    if len(members) != 1 or not members[0]["array"] or members[0]["columns"] > 1 or parameter.dtype is None:
-        return ""
-    stride = members[0]["array_strides"][-1]
-    padded = not members[0]["members"] and stride > max(1, members[0]["rows"]) * parameter.dtype.itemsize
-    return f" ({stride} bytes apart)" if padded else ""
 
 
 def describe(kernel: Kernel) -> str:
@@ -29,7 +18,8 @@ def describe(kernel: Kernel) -> str:
     ]
     lines = [signature.text(kernel.name), f"  local size  {' x '.join(sizes)}"]
     for p in signature.parameters:
-        lines.append(f"  binding     {p.set}.{p.binding} {p.name}: {p.kind}, {p.type}{_gaps(p)}, {p.access}")
+        gaps = f" ({p.padded_stride} bytes apart)" if p.padded_stride else ""
+        lines.append(f"  binding     {p.set}.{p.binding} {p.name}: {p.kind}, {p.type}{gaps}, {p.access}")
     if signature.push is not None:
         lines.append(f"  push        {signature.push.name}: {signature.push.size} bytes")
     lines += [f"  struct      {text}" for text in signature.structs()]

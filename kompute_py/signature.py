@@ -84,6 +84,17 @@ class Parameter(NamedTuple):
         return len(members) != 1 or members[0]["kind"] == "struct"
 
     @property
+    def padded_stride(self) -> int:
+        """Bytes from one number or vector of its sole member, an array, to the next where that is more than one takes; else 0."""
+        members = self.layout["members"]
+        if len(members) != 1 or not members[0]["array"] or self.dtype is None:
+            return 0
+        sole = members[0]
+        stride: int = sole["array_strides"][-1]
+        plain = not sole["members"] and sole["columns"] <= 1
+        return stride if plain and stride > max(1, sole["rows"]) * self.dtype.itemsize else 0
+
+    @property
     def is_image(self) -> bool:
         """Whether an Image is bound."""
         return self.image is not None

@@ -1,0 +1,24 @@
+"""Shaders that several files of kernel tests use."""
+
+from __future__ import annotations
+
+SCALE = """
+#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { float factor; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = factor * x[i]; }
+"""
+FIXED = """
+#version 450
+layout(local_size_x = 4, local_size_y = 2) in;
+layout(set = 0, binding = 0) readonly buffer In { int header; int table[16]; } first;
+layout(set = 0, binding = 2) buffer Grid { uint cells[]; } grid;
+layout(set = 0, binding = 1) readonly buffer Unused { vec4 nothing[]; };
+void main() {
+    uvec3 size = gl_NumWorkGroups * gl_WorkGroupSize, id = gl_GlobalInvocationID;
+    uint i = id.x + size.x * id.y;
+    if (i < grid.cells.length()) grid.cells[i] = uint(first.header + first.table[i % 16]);
+}
+"""
