@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 CPU = 1
 VULKAN = 7
+CPU_MEMORY = (CPU, 3, 11)
+"""Device types of DLPack whose memory the CPU addresses; 3 and 11 are pinned memory."""
 # DLPack's codes of the kinds of elements, by NumPy's letters.
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT16 = 4
@@ -173,7 +175,7 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
             "mgr.tensor_t(data) takes arrays and lists"
         )
     where = obj.__dlpack_device__()[0]
-    if int(where) not in (CPU, 3, 11):  # 3 and 11: pinned memory, which the CPU addresses like any other
+    if int(where) not in CPU_MEMORY:
         raise ExchangeError(
             f"The data lies on DLPack device type {int(where)}, not in the CPU's memory: move it there first (torch: .cpu())"
         )

@@ -19,15 +19,14 @@ from .algorithm import made_by
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .fence import Fence
+from .kernel_arrays import array_for
 from .kernel_calls import (
     Call,
     Forget,
-    array_of,
     check_argument,
     check_references,
     fast_key,
     flat,
-    pack_block,
     several,
     upload,
 )
@@ -68,15 +67,24 @@ class Kernel:
     block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
     ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
     `uses`, `bind` and `push`. A block of fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
-    addresses the shader finds in memory instead are named in ``uses=[...]``, to be uploaded and kept alive. Tensors, views of them and Images are used in place. NumPy arrays (and lists) are copied in; those that
-    the shader writes are copied back, and returned.
+    addresses the shader finds in memory instead are named in ``uses=[...]``, to be uploaded and kept alive.
+
+    **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its memory through the buffer
+    protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on the CPU), are copied in; those that the
+    shader writes are copied back into the same memory, and returned. Lists and numbers are copied in, too. They cannot be
+    written: for a binding that the shader writes they are refused, and so are read-only memory and objects that only convert to
+    an array by a copy.
 
     **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader checks its bounds;
     ``groups=`` counts workgroups. Left out, the grid is the reversed shape of the first argument that is written (of an image,
     its width, height and depth).
 
-    A call blocks until the device is done. Of tensors with a host copy it uploads those that were never on the device; results
-    stay there: ``t.read()``, or record `bind` between OpSyncDevice and OpSyncLocal. `submit` does not block.
+    A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record `bind` before
+    OpSyncLocal. `submit` does not block.
+
+    **Host copies.** What a tensor or image was made from is uploaded once, before the first use of its device memory by
+    anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the device; a call does not.
+    To change a tensor between calls, use ``t.write(array)``.
 
     One kernel can be called from several threads; the calls run one after the other.
 
@@ -176,7 +184,8 @@ class Kernel:
     ) -> Any:
         """Runs the shader and waits until it is done: see `Kernel` for the arguments.
 
-        Returns the arrays of NumPy arguments that the shader wrote: None, one, or a tuple in the order of the bindings.
+        Returns the arrays, and other arguments that are no tensors, that the shader wrote: None, one, or a tuple in the order of the
+        bindings. Each is the object that was given.
 
         Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of the wrong
         kind, push constants out of range, a grid of zero or beyond the device's limits; ArgumentTypeError for objects of wrong
@@ -200,7 +209,7 @@ class Kernel:
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
         grid, groups, values, members, uses = self._resolve(args, keywords)
         memories: list[Any] = []
-        results: list[tuple[np.ndarray[Any, Any], Memory]] = []
+        results: list[tuple[Any, np.ndarray[Any, Any], Memory]] = []
         given = True
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
@@ -214,7 +223,7 @@ class Kernel:
             array, memory = self._borrow(i, parameter, value)
             memories.append(memory)
             if parameter.written:
-                results.append((array, memory))
+                results.append((value, array, memory))
         bound = self._checked(memories)
         _, count = self._extent(grid, groups, bound)
         references = self._references(members, uses)
@@ -230,12 +239,12 @@ class Kernel:
             self._fast[key] = (call, call.groups, call.push)
             if len(self._fast) > 4 * _MOST_CALLS:
                 self._fast.clear()
-        for array, memory in results:
+        for _, array, memory in results:
             memory.read(array)
         if not results:
             return None
-        arrays = tuple(array for array, _ in results)
-        return arrays[0] if len(arrays) == 1 else arrays
+        given_back = tuple(value for value, _, _ in results)
+        return given_back[0] if len(given_back) == 1 else given_back
 
     def submit(self, /, *args: Any, **keywords: Any) -> Fence:
         """Like a call, but returns at once: the shader runs after earlier work on the same memory and before later work.
@@ -314,24 +323,13 @@ class Kernel:
         return tuple(bound)
 
     def _borrow(self, index: int, parameter: Parameter, value: Any) -> tuple[np.ndarray[Any, Any], Memory]:
-        """(array, tensor that holds a copy of it) for a NumPy argument."""
+        """(array over the argument's memory, tensor that holds a copy of it) for what is no Tensor."""
         what = f"{self.name}: {parameter.name!r}"
         if parameter.is_image or parameter.kind == "sampler":
             raise ArgumentTypeError(
                 f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with {made_by(parameter.kind)}"
             )
-        if isinstance(value, np.ndarray):
-            array = value
-            if parameter.written and not array.flags.writeable:
-                raise InvalidArgumentError(f"{what} is written by the shader; the array is read-only")
-        elif isinstance(value, Mapping):
-            array = pack_block(parameter, value, what)
-        elif isinstance(value, (list, tuple, int, float, np.generic)) or hasattr(value, "__array__"):
-            array = array_of(parameter, value, what)
-        else:
-            raise ArgumentTypeError(
-                f"{what} is a {type(value).__name__}; give a Tensor, an Image or a NumPy array"
-            )
+        array = array_for(parameter, value, what)
         if array.size == 0:
             raise InvalidArgumentError(f"{what} is an array with no element")
         key = (index, array.shape, array.dtype.str if array.dtype.kind != "V" else array.dtype)

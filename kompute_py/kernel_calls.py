@@ -106,7 +106,7 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
     """A list, a number, or what converts itself to an array, as one. Numbers of Python take the binding's dtype; they must fit."""
     try:
         array = np.array(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:  # RuntimeError: torch's
         raise ArgumentTypeError(f"{what} is no array of numbers: {error}") from None
     wanted = parameter.dtype
     own = hasattr(value, "__array__") and not isinstance(value, np.generic)

@@ -104,9 +104,7 @@ def test_arrays_are_copied_in_and_back(scale):
     strided = np.zeros((8, 2), np.float32)
     assert scale(arange(16)[::2], strided[:, 1], factor=1.0).base is strided
     np.testing.assert_array_equal(strided[:, 1], arange(16)[::2])
-    made = scale([1, 2, 3], out=[0, 0, 0], factor=2)
-    assert isinstance(made, np.ndarray) and made.dtype == np.float32
-    np.testing.assert_array_equal(made, [2, 4, 6])
+    np.testing.assert_array_equal(scale([1, 2, 3], out=np.zeros(3, np.float32), factor=2), [2, 4, 6])
     for n in range(1, 40):  # more shapes than are kept
         np.testing.assert_array_equal(scale(arange(n), np.empty(n, np.float32), factor=n), arange(n) * n)
 
@@ -201,18 +199,20 @@ def test_sources(mgr, needs, tmp_path):
 
     module = kp.ShaderModule(SCALE, name="held")
     for source in (SCALE, spirv, bytearray(spirv), Holder(), module, mgr.kernel(SCALE), module.disassembly()):
-        np.testing.assert_array_equal(mgr.kernel(source)([1, 2], out=[0, 0], factor=2), [2, 4])
+        np.testing.assert_array_equal(
+            mgr.kernel(source)([1, 2], out=np.zeros(2, np.float32), factor=2), [2, 4]
+        )
     for path in (tmp_path / "twice.comp", str(tmp_path / "twice.spv")):
         kernel = mgr.kernel(path)
         assert kernel.name == "twice"
-        np.testing.assert_array_equal(kernel([1, 2], out=[0, 0], factor=2), [2, 4])
+        np.testing.assert_array_equal(kernel([1, 2], out=np.zeros(2, np.float32), factor=2), [2, 4])
     assert mgr.kernel(module).name == "held"
     include = mgr.kernel(
         SCALE.replace("factor *", "TWICE *").replace("layout(local", '#include "twice.h"\nlayout(local'),
         includes={"twice.h": "#define TWICE (2.0 * FACTOR)\n"},
         defines={"FACTOR": "factor"},
     )
-    np.testing.assert_array_equal(include([1, 2], out=[0, 0], factor=2), [4, 8])
+    np.testing.assert_array_equal(include([1, 2], out=np.zeros(2, np.float32), factor=2), [4, 8])
 
 
 def test_what_is_no_shader(mgr, tmp_path):
@@ -454,7 +454,7 @@ def test_after_the_manager_is_destroyed(make_manager):
     kernel = mgr.kernel(SCALE)
     mgr.destroy()
     with pytest.raises(kp.FailedPreconditionError):
-        kernel([1], [1], factor=1)
+        kernel([1], np.zeros(1, np.float32), factor=1)
 
 
 # -- what it shows ---------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.kernel_sources import SCALE
 
 SYSTEM = Path("/usr/lib/python3/dist-packages")
 
@@ -86,6 +87,32 @@ def test_a_shader_works_on_what_torch_wrote(torch, mgr, needs):
     y.fill_(3)
     mgr.sequence().eval(kp.OpMult([a, b, out]))
     assert torch.equal(z, torch.arange(100) * 3.0)
+
+
+def test_a_kernel_reads_and_writes_tensors_of_torch(torch, mgr, needs):
+    needs(mgr, "dispatch")
+    scale = mgr.kernel(SCALE, name="scale")
+    x, whole = torch.arange(6, dtype=torch.float32), torch.zeros(6, 2)
+    for out in (torch.zeros(6), whole[:, 1]):
+        assert scale(x, out=out, factor=2) is out
+        assert out.tolist() == [0, 2, 4, 6, 8, 10]
+    assert whole[:, 0].tolist() == [0] * 6
+    for wrong, error, text in (
+        (
+            torch.zeros(6, requires_grad=True),
+            kp.ArgumentTypeError,
+            "'y' is a Tensor whose memory cannot be used: .*detach",
+        ),
+        (
+            torch.zeros(1).expand(6),
+            kp.InvalidArgumentError,
+            "'y' is written.* elements of the Tensor share memory",
+        ),
+        (torch.zeros(6, dtype=torch.int32), kp.ArgumentTypeError, "'y' is .*int32"),
+        (torch.zeros(6, device="meta"), kp.ArgumentTypeError, "'y' is a Tensor whose memory cannot be used"),
+    ):
+        with pytest.raises(error, match=text):
+            scale(x, out=wrong, factor=2)
 
 
 def test_views_and_shapes(torch, mgr):
