@@ -11,6 +11,7 @@ import pytest
 
 import kompute_py as kp
 from tests.child import run_child
+from tests.drivers import PROFILES
 
 TWO = "lavapipe+swiftshader"
 TYPES = list(kp.MemoryTypes.__members__.values())
@@ -526,7 +527,11 @@ def check_null(config):
 
 
 @pytest.mark.own_driver
-@pytest.mark.parametrize("config", ["memory=discrete", "memory=noncoherent", "memory=unified", "gpu_us=300"])
+@pytest.mark.parametrize(
+    "config",
+    ["memory=discrete", "memory=noncoherent", "memory=unified", "gpu_us=300"]
+    + [f"profile={profile}" for profile in PROFILES],
+)
 def test_with_the_null_driver(config):
     run_child(check_null, config, driver="lavapipe+null", config=config)
 

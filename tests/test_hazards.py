@@ -18,7 +18,7 @@ import pytest
 
 import kompute_py as kp
 from tests.child import run_child
-from tests.drivers import LAYERS
+from tests.drivers import LAYERS, PROFILES
 
 COUNT = 4096
 ADD = """
@@ -215,6 +215,13 @@ def test_validators_are_silent_about_random_programs(layer, queues):
 def test_validators_are_silent_on_several_queue_families(layer):
     """The null driver has families and queues enough; it runs no shader, which validation does not need."""
     assert run_child(run_random_programs, list(range(20, 36)), (0, 0, 1), driver="null", layer=layer) == []
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("profile", PROFILES)
+def test_validators_are_silent_on_every_kind_of_device(profile):
+    seeds, config = list(range(40, 44)), f"profile={profile}"
+    assert run_child(run_random_programs, seeds, (0, 0, 1), driver="null", layer="newer", config=config) == []
 
 
 # -- seeded hazards --------------------------------------------------------------------------------------------------------------

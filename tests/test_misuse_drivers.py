@@ -198,7 +198,7 @@ def check_missing_features():
 
 
 def test_what_the_device_lacks():
-    config = "int64=0,float64=0,noext=VK_KHR_16bit_storage,max_range=65536,invocations=32"
+    config = "int64=0,float64=0,noext=VK_KHR_16bit_storage,maxStorageBufferRange=65536,invocations=32"
     run_child(check_missing_features, driver="null", config=config)
 
 

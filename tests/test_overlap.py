@@ -13,7 +13,7 @@ import pytest
 
 import kompute_py as kp
 from tests.child import run_child
-from tests.drivers import null_control
+from tests.drivers import PROFILES, null_control
 
 pytestmark = pytest.mark.own_driver
 
@@ -167,9 +167,12 @@ def check_random_orders(seed):
     assert not null_control().violations()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_orders_hold(seed):
-    run_child(check_random_orders, seed, driver="null", layer="newer", config="gpu_us=3000")
+@pytest.mark.parametrize(
+    ("seed", "device"),
+    [(seed, "memory=discrete") for seed in range(3)] + [(3, f"profile={p}") for p in PROFILES],
+)
+def test_random_orders_hold(seed, device):
+    run_child(check_random_orders, seed, driver="null", layer="newer", config=f"{device},gpu_us=3000")
 
 
 STREAMED = 0.03

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 from tests.child import run_child
-from tests.drivers import null_control
+from tests.drivers import PROFILES, null_control
 
 # Not from conftest: a child that imported it would be given the tests' own driver.
 RUNS_SHADERS = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe") != "null"
@@ -413,10 +413,14 @@ def explore_null():
 
 
 @pytest.mark.own_driver
-@pytest.mark.parametrize("memory", ["discrete", "noncoherent", "exotic", "unified"])
-def test_programs_on_other_memory(memory):
+@pytest.mark.parametrize(
+    "device",
+    [f"memory={each}" for each in ("discrete", "noncoherent", "exotic", "unified")]
+    + [f"profile={each}" for each in PROFILES],
+)
+def test_programs_on_other_memory(device):
     """Memory that lavapipe does not have: not visible to the host, or carried over by flush and invalidate alone.
 
     The null driver copies and fills; each submission takes a while, on one of three queues of two families.
     """
-    assert run_child(explore_null, driver="null", config=f"memory={memory},gpu_us=20") == [[], 0, 0]
+    assert run_child(explore_null, driver="null", config=f"{device},gpu_us=20") == [[], 0, 0]

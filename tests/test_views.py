@@ -11,7 +11,7 @@ import pytest
 
 import kompute_py as kp
 from tests.child import run_child
-from tests.drivers import null_control
+from tests.drivers import PROFILES, null_control
 
 ADD_ONE = """
 #version 450
@@ -253,8 +253,9 @@ def check_partial_flushes():
 
 
 @pytest.mark.own_driver
-def test_parts_of_memory_that_only_flushes_carry_over():
-    run_child(check_partial_flushes, driver="null", config="memory=discrete")
+@pytest.mark.parametrize("config", ["memory=discrete", *(f"profile={profile}" for profile in PROFILES)])
+def test_parts_of_memory_that_only_flushes_carry_over(config):
+    run_child(check_partial_flushes, driver="null", config=config)
 
 
 # -- life ----------------------------------------------------------------------------------------------------------------------

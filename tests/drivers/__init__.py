@@ -4,10 +4,11 @@
 """
 
 from .control import NullControl, Result, null_control
-from .locate import LAYERS, DriverUnavailableError, drivers, environment, layer_directory, manifest
+from .locate import LAYERS, PROFILES, DriverUnavailableError, drivers, environment, layer_directory, manifest
 
 __all__ = [
     "LAYERS",
+    "PROFILES",
     "DriverUnavailableError",
     "NullControl",
     "Result",

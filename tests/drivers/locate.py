@@ -36,6 +36,8 @@ SWIFTSHADER_LIBRARY = "libvk_swiftshader.so"
 LAYER_LIBRARY = "libVkLayer_khronos_validation.so"
 LAYER_MANIFEST = "VkLayer_khronos_validation.json"
 LAYERS = ("debian", "newer")
+# Of the null driver, for config="profile=NAME": a device of each kind that programs must be right on (README.md).
+PROFILES = ("small_bar", "large_bar", "integrated", "mobile", "small_limits")
 
 
 class DriverUnavailableError(RuntimeError):
@@ -301,7 +303,7 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
         driver: "lavapipe", "swiftshader" or "null"; several with "+" between (the loader orders devices).
         layer: "debian" or "newer" to offer that validation layer instead of what the loader finds, with
             synchronization validation switched on. The program still has to enable it (or VK_INSTANCE_LAYERS has).
-        config: for the null driver, the value of KP_NULL_DRIVER, such as "memory=unified,devices=2".
+        config: for the null driver, the value of KP_NULL_DRIVER, such as "profile=mobile,gpu_us=20".
 
     Raises:
         DriverUnavailableError: the driver or layer is not here and can not be made.

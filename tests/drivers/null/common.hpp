@@ -145,20 +145,34 @@ void destroy(typename T::Handle handle) {
 
 // --------------------------------------------------------------------------------------- configuration
 
+struct Config;
+// A kind of real device; see profiles.cpp.
+struct Profile {
+    const char* name;
+    const char* device_name;
+    VkPhysicalDeviceType type;
+    std::vector<std::pair<uint64_t, VkMemoryHeapFlags>> heaps;  // MiB (0: Config::heap_mib), and flags
+    std::vector<VkMemoryType> types;
+    void (*apply)(Config&, VkPhysicalDeviceLimits&);
+};
+const Profile* find_profile(const std::string& name);  // null: there is none
+std::string profile_names();                           // with "|" between
+
 struct Config {
+    Config();
+    VkPhysicalDeviceLimits limits{};  // of the default device, of the profile, or as single keys set them
+    const Profile* profile = nullptr;
     uint32_t api_version = VK_API_VERSION_1_3;
     uint32_t devices = 1;
     std::string memory = "discrete";
     uint64_t heap_mib = 8192;
     uint64_t host_heap_mib = 16384;
     uint64_t gpu_us = 0;  // above zero: a worker per queue takes this long for each submission
-    uint32_t max_range = 1u << 30;
-    uint32_t push = 256;
-    uint32_t groups = 65535;
-    uint32_t invocations = 1024;
-    uint32_t allocations = 4096;
     uint32_t subgroup = 32;
-    uint64_t max_wait_ms = 120000;  // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
+    uint32_t transfer_timestamps = 0;      // valid bits of timestamps on the queue family with transfers only
+    uint64_t max_allocation = 4ull << 30;  // maxMemoryAllocationSize
+    uint32_t max_set_descriptors = 1u << 20;  // maxPerSetDescriptors
+    uint64_t max_wait_ms = 120000;            // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
     std::vector<std::string> disabled_features;
     std::vector<std::string> disabled_extensions;
@@ -498,6 +512,5 @@ inline constexpr VkDeviceSize kAtomSize = 64;
 inline constexpr VkDeviceSize kBufferAlignment = 64;
 inline constexpr VkDeviceSize kImageGranularity = 1024;
 inline constexpr VkDeviceSize kImportAlignment = 4096;
-inline constexpr VkDeviceSize kMaxAllocation = 4ull << 30;
 
 }  // namespace kpnull

@@ -33,6 +33,18 @@ Descriptor from_buffer(VkDescriptorType type, const VkDescriptorBufferInfo& info
                       (unsigned long long)info.offset,
                       (unsigned long long)limits.minStorageBufferOffsetAlignment);
     }
+    if (buffer &&
+        (type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC)) {
+        const VkPhysicalDeviceLimits& limits =
+            static_cast<Device*>(buffer->parent)->physical->properties.limits;
+        if (range > limits.maxUniformBufferRange)
+            violation("a descriptor's range %llu exceeds maxUniformBufferRange %u", (unsigned long long)range,
+                      limits.maxUniformBufferRange);
+        if (info.offset % limits.minUniformBufferOffsetAlignment)
+            violation("a descriptor's offset %llu is not a multiple of minUniformBufferOffsetAlignment %llu",
+                      (unsigned long long)info.offset,
+                      (unsigned long long)limits.minUniformBufferOffsetAlignment);
+    }
     return {type, buffer, info.offset, range};
 }
 Descriptor from_image(VkDescriptorType type, const VkDescriptorImageInfo& info) {

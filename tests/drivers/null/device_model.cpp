@@ -21,74 +21,6 @@ void add_part(PhysicalDevice& device, VkStructureType type, const First& first, 
     device.property_structs.push_back({type, std::vector<uint8_t>(begin, end)});
 }
 
-void set_limits(PhysicalDevice& device, const Config& config) {
-    VkPhysicalDeviceLimits& l = device.properties.limits;
-    l.maxImageDimension1D = l.maxImageDimension2D = l.maxImageDimensionCube = 16384;
-    l.maxImageDimension3D = 2048;
-    l.maxImageArrayLayers = 2048;
-    l.maxTexelBufferElements = 1u << 27;
-    l.maxUniformBufferRange = 65536;
-    l.maxStorageBufferRange = config.max_range;
-    l.maxPushConstantsSize = config.push;
-    l.maxMemoryAllocationCount = config.allocations;
-    l.maxSamplerAllocationCount = 4000;
-    l.bufferImageGranularity = kImageGranularity;
-    l.maxBoundDescriptorSets = 8;
-    l.maxPerStageDescriptorSamplers = l.maxPerStageDescriptorUniformBuffers =
-        l.maxPerStageDescriptorStorageBuffers = l.maxPerStageDescriptorSampledImages =
-            l.maxPerStageDescriptorStorageImages = 1u << 16;
-    l.maxPerStageDescriptorInputAttachments = 8;
-    l.maxPerStageResources = 1u << 18;
-    l.maxDescriptorSetSamplers = l.maxDescriptorSetUniformBuffers = l.maxDescriptorSetStorageBuffers =
-        l.maxDescriptorSetSampledImages = l.maxDescriptorSetStorageImages = 1u << 18;
-    l.maxDescriptorSetUniformBuffersDynamic = l.maxDescriptorSetStorageBuffersDynamic = 16;
-    l.maxDescriptorSetInputAttachments = 8;
-    l.maxVertexInputAttributes = l.maxVertexInputBindings = 16;
-    l.maxVertexInputAttributeOffset = 2047;
-    l.maxVertexInputBindingStride = 2048;
-    l.maxVertexOutputComponents = l.maxFragmentInputComponents = 64;
-    l.maxFragmentOutputAttachments = l.maxColorAttachments = 8;
-    l.maxFragmentDualSrcAttachments = 1;
-    l.maxFragmentCombinedOutputResources = 1u << 16;
-    l.maxComputeSharedMemorySize = 49152;
-    for (uint32_t& n : l.maxComputeWorkGroupCount) n = config.groups;
-    l.maxComputeWorkGroupInvocations = config.invocations;
-    l.maxComputeWorkGroupSize[0] = l.maxComputeWorkGroupSize[1] = config.invocations;
-    l.maxComputeWorkGroupSize[2] = std::min(64u, config.invocations);
-    l.subPixelPrecisionBits = l.subTexelPrecisionBits = l.mipmapPrecisionBits = 8;
-    l.maxDrawIndexedIndexValue = UINT32_MAX;
-    l.maxDrawIndirectCount = 1;
-    l.maxSamplerLodBias = 15;
-    l.maxSamplerAnisotropy = 16;
-    l.maxViewports = 1;
-    l.maxViewportDimensions[0] = l.maxViewportDimensions[1] = 16384;
-    l.viewportBoundsRange[0] = -32768;
-    l.viewportBoundsRange[1] = 32767;
-    l.minMemoryMapAlignment = 64;
-    l.minTexelBufferOffsetAlignment = 16;
-    l.minUniformBufferOffsetAlignment = 64;
-    l.minStorageBufferOffsetAlignment = 16;
-    l.minTexelOffset = l.minTexelGatherOffset = -8;
-    l.maxTexelOffset = l.maxTexelGatherOffset = 7;
-    l.minInterpolationOffset = -0.5f;
-    l.maxInterpolationOffset = 0.4375f;
-    l.subPixelInterpolationOffsetBits = 4;
-    l.maxFramebufferWidth = l.maxFramebufferHeight = 16384;
-    l.maxFramebufferLayers = 1024;
-    l.framebufferColorSampleCounts = l.framebufferDepthSampleCounts = l.framebufferStencilSampleCounts =
-        l.framebufferNoAttachmentsSampleCounts = l.sampledImageColorSampleCounts =
-            l.sampledImageIntegerSampleCounts = l.sampledImageDepthSampleCounts =
-                l.sampledImageStencilSampleCounts = l.storageImageSampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    l.maxSampleMaskWords = 1;
-    l.timestampComputeAndGraphics = VK_TRUE;
-    l.timestampPeriod = 1.0f;
-    l.discreteQueuePriorities = 2;
-    l.pointSizeRange[0] = l.pointSizeRange[1] = l.lineWidthRange[0] = l.lineWidthRange[1] = 1;
-    l.standardSampleLocations = VK_TRUE;
-    l.optimalBufferCopyOffsetAlignment = l.optimalBufferCopyRowPitchAlignment = 16;
-    l.nonCoherentAtomSize = kAtomSize;
-}
-
 void set_memory(PhysicalDevice& device, const Config& config, bool integrated) {
     constexpr VkMemoryPropertyFlags device_local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     constexpr VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
@@ -101,6 +33,12 @@ void set_memory(PhysicalDevice& device, const Config& config, bool integrated) {
     const auto type = [&](VkMemoryPropertyFlags flags, uint32_t heap_index) {
         m.memoryTypes[m.memoryTypeCount++] = {flags, heap_index};
     };
+    if (config.profile && !integrated) {
+        for (const auto& [mib, flags] : config.profile->heaps) heap(mib ? mib : config.heap_mib, flags);
+        for (const VkMemoryType& each : config.profile->types) m.memoryTypes[m.memoryTypeCount++] = each;
+        device.usable_types = (1u << m.memoryTypeCount) - 1;
+        return;
+    }
     heap(config.heap_mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT);
     if (integrated || config.memory == "unified") {
         type(device_local | visible | coherent | cached, 0);
@@ -212,12 +150,13 @@ VkPhysicalDeviceVulkan11Properties make_v11(const PhysicalDevice& device, const 
     p.pointClippingBehavior = VK_POINT_CLIPPING_BEHAVIOR_ALL_CLIP_PLANES;
     p.maxMultiviewViewCount = 6;
     p.maxMultiviewInstanceIndex = (1u << 27) - 1;
-    p.maxPerSetDescriptors = 1u << 20;
-    p.maxMemoryAllocationSize = kMaxAllocation;
+    p.maxPerSetDescriptors = config.max_set_descriptors;
+    p.maxMemoryAllocationSize = config.max_allocation;
     return p;
 }
 
-VkPhysicalDeviceVulkan12Properties make_v12() {
+VkPhysicalDeviceVulkan12Properties make_v12(const Config& config) {
+    const VkPhysicalDeviceLimits& l = config.limits;
     VkPhysicalDeviceVulkan12Properties p{};
     p.driverID = VkDriverId(0x4b50);  // no registered driver
     std::snprintf(p.driverName, sizeof p.driverName, "null driver");
@@ -229,16 +168,21 @@ VkPhysicalDeviceVulkan12Properties make_v12() {
             p.shaderRoundingModeRTEFloat32 = VK_TRUE;
     p.maxUpdateAfterBindDescriptorsInAllPools = 1u << 20;
     p.shaderStorageBufferArrayNonUniformIndexingNative = VK_TRUE;
-    p.maxPerStageDescriptorUpdateAfterBindSamplers = p.maxPerStageDescriptorUpdateAfterBindUniformBuffers =
-        p.maxPerStageDescriptorUpdateAfterBindStorageBuffers =
-            p.maxPerStageDescriptorUpdateAfterBindSampledImages =
-                p.maxPerStageDescriptorUpdateAfterBindStorageImages = p.maxPerStageUpdateAfterBindResources =
-                    1u << 20;
+    // No device allows fewer descriptors that are updated after binding than others.
+    const auto of_array = [](uint32_t others) { return std::max(others, 1u << 20); };
+    p.maxPerStageDescriptorUpdateAfterBindSamplers = of_array(l.maxPerStageDescriptorSamplers);
+    p.maxPerStageDescriptorUpdateAfterBindUniformBuffers = of_array(l.maxPerStageDescriptorUniformBuffers);
+    p.maxPerStageDescriptorUpdateAfterBindStorageBuffers = of_array(l.maxPerStageDescriptorStorageBuffers);
+    p.maxPerStageDescriptorUpdateAfterBindSampledImages = of_array(l.maxPerStageDescriptorSampledImages);
+    p.maxPerStageDescriptorUpdateAfterBindStorageImages = of_array(l.maxPerStageDescriptorStorageImages);
+    p.maxPerStageUpdateAfterBindResources = of_array(l.maxPerStageResources);
     p.maxPerStageDescriptorUpdateAfterBindInputAttachments =
         p.maxDescriptorSetUpdateAfterBindInputAttachments = 8;
-    p.maxDescriptorSetUpdateAfterBindSamplers = p.maxDescriptorSetUpdateAfterBindUniformBuffers =
-        p.maxDescriptorSetUpdateAfterBindStorageBuffers = p.maxDescriptorSetUpdateAfterBindSampledImages =
-            p.maxDescriptorSetUpdateAfterBindStorageImages = 1u << 20;
+    p.maxDescriptorSetUpdateAfterBindSamplers = of_array(l.maxDescriptorSetSamplers);
+    p.maxDescriptorSetUpdateAfterBindUniformBuffers = of_array(l.maxDescriptorSetUniformBuffers);
+    p.maxDescriptorSetUpdateAfterBindStorageBuffers = of_array(l.maxDescriptorSetStorageBuffers);
+    p.maxDescriptorSetUpdateAfterBindSampledImages = of_array(l.maxDescriptorSetSampledImages);
+    p.maxDescriptorSetUpdateAfterBindStorageImages = of_array(l.maxDescriptorSetStorageImages);
     p.maxDescriptorSetUpdateAfterBindUniformBuffersDynamic =
         p.maxDescriptorSetUpdateAfterBindStorageBuffersDynamic = 16;
     p.supportedDepthResolveModes = p.supportedStencilResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT;
@@ -251,7 +195,8 @@ VkPhysicalDeviceVulkan13Properties make_v13(const Config& config) {
     VkPhysicalDeviceVulkan13Properties p{};
     p.minSubgroupSize = std::max(1u, config.subgroup / 2);
     p.maxSubgroupSize = config.subgroup;
-    p.maxComputeWorkgroupSubgroups = std::max(1u, config.invocations / p.minSubgroupSize);
+    p.maxComputeWorkgroupSubgroups =
+        std::max(1u, config.limits.maxComputeWorkGroupInvocations / p.minSubgroupSize);
     p.requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
     p.maxInlineUniformBlockSize = 256;
     p.maxPerStageDescriptorInlineUniformBlocks = p.maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks =
@@ -268,7 +213,7 @@ VkPhysicalDeviceVulkan13Properties make_v13(const Config& config) {
 
 void set_property_structs(PhysicalDevice& d, const Config& config) {
     const auto v11 = make_v11(d, config);
-    const auto v12 = make_v12();
+    const auto v12 = make_v12(config);
     const auto v13 = make_v13(config);
 #define KP_P(NAME) VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##NAME
     if (config.api_version >= VK_API_VERSION_1_2) {
@@ -335,13 +280,18 @@ void describe(PhysicalDevice& device) {
     p.driverVersion = VK_MAKE_API_VERSION(0, 1, 0, 0);
     p.vendorID = 0x10000 + 0x4b50;  // above 0xFFFF: not a PCI vendor
     p.deviceID = 1 + device.index;
+    const Profile* profile = integrated ? nullptr : config.profile;
     p.deviceType = integrated || config.memory == "unified" ? VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
                                                             : VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     std::snprintf(p.deviceName, sizeof p.deviceName, "Null %s",
                   p.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? "Discrete" : "Integrated");
+    if (profile) {
+        p.deviceType = profile->type;
+        std::snprintf(p.deviceName, sizeof p.deviceName, "%s", profile->device_name);
+    }
     std::memcpy(p.pipelineCacheUUID, "kp-null-cache-00", VK_UUID_SIZE);
     p.pipelineCacheUUID[VK_UUID_SIZE - 1] = uint8_t('0' + device.index);
-    set_limits(device, config);
+    p.limits = config.limits;
     set_memory(device, config, integrated);
     set_extensions(device, config);
     describe_features(device, config);
@@ -349,7 +299,7 @@ void describe(PhysicalDevice& device) {
     constexpr VkQueueFlags compute = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
     device.families = {{compute | VK_QUEUE_GRAPHICS_BIT, 4, 64, {1, 1, 1}},
                        {compute, 2, 64, {1, 1, 1}},
-                       {VK_QUEUE_TRANSFER_BIT, 1, 0, {1, 1, 1}}};
+                       {VK_QUEUE_TRANSFER_BIT, 1, config.transfer_timestamps, {1, 1, 1}}};
 }
 
 }  // namespace kpnull

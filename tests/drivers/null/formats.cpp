@@ -3,6 +3,7 @@
 #include "entry_points.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace kpnull {
@@ -187,8 +188,8 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice
 }
 
 namespace {
-VkResult image_format_properties(VkFormat format, VkImageType type, VkImageTiling tiling,
-                                 VkImageUsageFlags usage, VkImageCreateFlags flags,
+VkResult image_format_properties(VkPhysicalDevice handle, VkFormat format, VkImageType type,
+                                 VkImageTiling tiling, VkImageUsageFlags usage, VkImageCreateFlags flags,
                                  VkImageFormatProperties* out) {
     *out = {};
     const VkFormatFeatureFlags features =
@@ -206,32 +207,34 @@ VkResult image_format_properties(VkFormat format, VkImageType type, VkImageTilin
         if ((usage & use) && !(features & feature)) return VK_ERROR_FORMAT_NOT_SUPPORTED;
     const bool linear = tiling == VK_IMAGE_TILING_LINEAR;
     if (linear && type == VK_IMAGE_TYPE_3D) return VK_ERROR_FORMAT_NOT_SUPPORTED;
-    if (type == VK_IMAGE_TYPE_3D)
-        out->maxExtent = {2048, 2048, 2048};
-    else
-        out->maxExtent = {16384, type == VK_IMAGE_TYPE_2D ? 16384u : 1u, 1};
-    out->maxMipLevels = linear ? 1 : type == VK_IMAGE_TYPE_3D ? 12 : 15;
-    out->maxArrayLayers = linear || type == VK_IMAGE_TYPE_3D ? 1 : 2048;
+    const PhysicalDevice& device = *from<PhysicalDevice>(handle);
+    const VkPhysicalDeviceLimits& l = device.properties.limits;
+    const uint32_t side = type == VK_IMAGE_TYPE_3D   ? l.maxImageDimension3D
+                          : type == VK_IMAGE_TYPE_2D ? l.maxImageDimension2D
+                                                     : l.maxImageDimension1D;
+    out->maxExtent = {side, type == VK_IMAGE_TYPE_1D ? 1 : side, type == VK_IMAGE_TYPE_3D ? side : 1};
+    out->maxMipLevels = linear ? 1 : uint32_t(std::bit_width(side));
+    out->maxArrayLayers = linear || type == VK_IMAGE_TYPE_3D ? 1 : l.maxImageArrayLayers;
     out->sampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    out->maxResourceSize = kMaxAllocation;
+    out->maxResourceSize = device.instance->config.max_allocation;
     return VK_SUCCESS;
 }
 }  // namespace
 
 VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties(
-    VkPhysicalDevice, VkFormat format, VkImageType type, VkImageTiling tiling, VkImageUsageFlags usage,
+    VkPhysicalDevice device, VkFormat format, VkImageType type, VkImageTiling tiling, VkImageUsageFlags usage,
     VkImageCreateFlags flags, VkImageFormatProperties* out) {
     KP_FAILABLE("vkGetPhysicalDeviceImageFormatProperties");
-    return image_format_properties(format, type, tiling, usage, flags, out);
+    return image_format_properties(device, format, type, tiling, usage, flags, out);
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceImageFormatProperties2(
-    VkPhysicalDevice, const VkPhysicalDeviceImageFormatInfo2* info, VkImageFormatProperties2* out) {
+    VkPhysicalDevice device, const VkPhysicalDeviceImageFormatInfo2* info, VkImageFormatProperties2* out) {
     KP_FAILABLE("vkGetPhysicalDeviceImageFormatProperties2");
     if (const auto* external = find_in_chain<VkPhysicalDeviceExternalImageFormatInfo>(
             info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO);
         external && external->handleType)
         return VK_ERROR_FORMAT_NOT_SUPPORTED;
-    return image_format_properties(info->format, info->type, info->tiling, info->usage, info->flags,
+    return image_format_properties(device, info->format, info->type, info->tiling, info->usage, info->flags,
                                    &out->imageFormatProperties);
 }
 VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceSparseImageFormatProperties(VkPhysicalDevice, VkFormat,

@@ -210,13 +210,17 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateMemory(VkDevice handle, const VkMemoryA
     }
     const auto* host_import = find_in_chain<VkImportMemoryHostPointerInfoEXT>(
         info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+    if (size > physical.instance->config.max_allocation)
+        violation("vkAllocateMemory: %llu bytes exceed maxMemoryAllocationSize %llu", ull(size),
+                  ull(physical.instance->config.max_allocation));
     VkResult failure = VK_SUCCESS;
     if (host_import && (reinterpret_cast<uintptr_t>(host_import->pHostPointer) % kImportAlignment ||
                         size % kImportAlignment)) {
         violation("vkAllocateMemory: an imported pointer %p of %llu bytes is not aligned to %llu",
                   host_import->pHostPointer, ull(size), ull(kImportAlignment));
         failure = VK_ERROR_INVALID_EXTERNAL_HANDLE;
-    } else if (size > kMaxAllocation || (!host_import && !take_heap(physical, type.heapIndex, size))) {
+    } else if (size > device->physical->instance->config.max_allocation ||
+               (!host_import && !take_heap(physical, type.heapIndex, size))) {
         failure = VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     if (failure != VK_SUCCESS) {

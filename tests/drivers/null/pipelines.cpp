@@ -118,6 +118,43 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyShaderModule(VkDevice, VkShaderModule module
     destroy<ShaderModule>(module);
 }
 
+namespace {
+// Notes where the descriptors of a layout, over all of its sets, are more than a compute shader may have.
+void check_descriptors(const PipelineLayout& layout, const VkPhysicalDeviceLimits& l) {
+    uint64_t samplers = 0, uniform = 0, storage = 0, sampled = 0, images = 0;
+    for (const auto& set : layout.sets)
+        for (const auto& b : set) switch (b.type) {
+            case VK_DESCRIPTOR_TYPE_SAMPLER: samplers += b.count; break;
+            case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER: samplers += b.count, sampled += b.count; break;
+            case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+            case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER: sampled += b.count; break;
+            case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+            case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER: images += b.count; break;
+            case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER:
+            case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC: uniform += b.count; break;
+            case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER:
+            case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC: storage += b.count; break;
+            default: break;
+            }
+    const auto check = [](uint64_t count, const char* name, uint32_t limit) {
+        if (count > limit)
+            violation("vkCreatePipelineLayout: %llu descriptors exceed %s %u", (unsigned long long)count,
+                      name, limit);
+    };
+    check(samplers, "maxPerStageDescriptorSamplers", l.maxPerStageDescriptorSamplers);
+    check(uniform, "maxPerStageDescriptorUniformBuffers", l.maxPerStageDescriptorUniformBuffers);
+    check(storage, "maxPerStageDescriptorStorageBuffers", l.maxPerStageDescriptorStorageBuffers);
+    check(sampled, "maxPerStageDescriptorSampledImages", l.maxPerStageDescriptorSampledImages);
+    check(images, "maxPerStageDescriptorStorageImages", l.maxPerStageDescriptorStorageImages);
+    check(samplers, "maxDescriptorSetSamplers", l.maxDescriptorSetSamplers);
+    check(uniform, "maxDescriptorSetUniformBuffers", l.maxDescriptorSetUniformBuffers);
+    check(storage, "maxDescriptorSetStorageBuffers", l.maxDescriptorSetStorageBuffers);
+    check(sampled, "maxDescriptorSetSampledImages", l.maxDescriptorSetSampledImages);
+    check(images, "maxDescriptorSetStorageImages", l.maxDescriptorSetStorageImages);
+    check(uniform + storage + sampled + images, "maxPerStageResources", l.maxPerStageResources);
+}
+}  // namespace
+
 VKAPI_ATTR VkResult VKAPI_CALL vkCreatePipelineLayout(VkDevice handle, const VkPipelineLayoutCreateInfo* info,
                                                       const VkAllocationCallbacks*, VkPipelineLayout* out) {
     KP_FAILABLE("vkCreatePipelineLayout");
@@ -137,6 +174,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreatePipelineLayout(VkDevice handle, const VkP
     if (info->setLayoutCount > limits.maxBoundDescriptorSets)
         violation("vkCreatePipelineLayout: %u sets exceed maxBoundDescriptorSets %u", info->setLayoutCount,
                   limits.maxBoundDescriptorSets);
+    check_descriptors(*layout, limits);
     *out = to(layout);
     return VK_SUCCESS;
 }

@@ -433,6 +433,9 @@ VKAPI_ATTR void VKAPI_CALL vkCmdResetQueryPool(VkCommandBuffer handle, VkQueryPo
     *cb.emit<QueriesCommand>(Op::ResetQueries) = {from<QueryPool>(pool), first, count};
     cb.refer(from<QueryPool>(pool));
     cb.effects = true;
+    if (!(cb.device->physical->families[cb.pool->family].queueFlags &
+          (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)))
+        violation("vkCmdResetQueryPool: queue family %u has neither compute nor graphics", cb.pool->family);
 }
 namespace {
 void record_timestamp(CommandBuffer& cb, QueryPool* pool, uint32_t query, VkPipelineStageFlags2 stage) {

@@ -141,6 +141,50 @@ def features_off() -> None:
     vk.vkDestroyInstance(instance, None)
 
 
+def _memory_types(physical: Any) -> list[str]:
+    """Each memory type as the initials of its properties: Local, Visible, Coherent, cacHed."""
+    memory = vk.vkGetPhysicalDeviceMemoryProperties(physical)
+    flags = [memory.memoryTypes[i].propertyFlags for i in range(memory.memoryTypeCount)]
+    return ["".join(name for bit, name in enumerate("LVCH") if flag >> bit & 1) for flag in flags]
+
+
+def _profile(types: str, storage_buffers: int, transfer_bits: int = 0) -> None:
+    instance = make_instance()
+    physical = vk.vkEnumeratePhysicalDevices(instance)[0]
+    assert _memory_types(physical) == types.split(), _memory_types(physical)
+    limits = vk.vkGetPhysicalDeviceProperties(physical).limits
+    assert limits.maxPerStageDescriptorStorageBuffers == storage_buffers
+    families = vk.vkGetPhysicalDeviceQueueFamilyProperties(physical)
+    assert [f.timestampValidBits for f in families] == [64, 64, transfer_bits]
+    vk.vkDestroyInstance(instance, None)
+
+
+@scenario("profile=small_bar")
+def profile_small_bar() -> None:
+    _profile("L VC LVC VCH", 1 << 23, 64)
+
+
+@scenario("profile=large_bar")
+def profile_large_bar() -> None:
+    _profile("LVC VC VCH", 1 << 23, 64)
+
+
+@scenario("profile=integrated")
+def profile_integrated() -> None:
+    _profile("LVCH", 65536)
+
+
+@scenario("profile=mobile")
+def profile_mobile() -> None:
+    _profile("L LVC LVH", 35)
+
+
+@scenario("profile=small_limits,maxPerStageDescriptorStorageBuffers=29,transfer_timestamps=36")
+def profile_small_limits() -> None:
+    """Keys behind a profile change single values."""
+    _profile("L LVCH", 29, 36)
+
+
 @scenario("memory=imaginary")
 def bad_configuration() -> None:
     raises(Exception, make_instance)

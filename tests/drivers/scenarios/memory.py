@@ -92,7 +92,7 @@ def noncoherent() -> None:
             allocation.destroy()
 
 
-@scenario("heap_mib=64,allocations=8")
+@scenario("heap_mib=64,maxMemoryAllocationCount=8")
 def memory_limits() -> None:
     with Rig() as rig:
         big = vk.VkMemoryAllocateInfo(allocationSize=40 << 20, memoryTypeIndex=DEVICE_ONLY)

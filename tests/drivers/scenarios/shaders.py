@@ -95,7 +95,7 @@ def log_of_commands() -> None:
         compute.destroy()
 
 
-@scenario("push=128,groups=7,max_range=4096")
+@scenario("maxPushConstantsSize=128,groups=7,maxStorageBufferRange=4096")
 def limits() -> None:
     with Rig() as rig:
         compute = Pipeline(rig, sets=2)
