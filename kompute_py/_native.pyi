@@ -519,6 +519,18 @@ def reflect_spirv(
     """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point. Sizes that depend on
     constants are those of the given ones; the constants' defaults are the module's."""
 
+def reach_spirv(
+    spirv: bytes,
+    entry: str = "main",
+    spec_constants: bytes = b"",
+    spec_map: Sequence[tuple[int, int, int]] = (),
+) -> tuple[
+    list[tuple[str, int, int, int]],
+    list[tuple[int, int, int, int, int, list[tuple[int, int]], bool]],
+]:
+    """Which elements of run-time arrays every invocation uses: expressions (term, value, a, b), and (set, binding, offset, stride,
+    index, guards, alone) of each array; see native/core/spirv_reach.hpp."""
+
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
 def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...
 def decompile_spirv(spirv: bytes, language: str, entry: str) -> str: ...

@@ -27,11 +27,13 @@ from .kernel_calls import (
     check_references,
     fast_key,
     flat,
+    refuse_number,
     several,
     upload,
 )
 from .kernel_grid import counts_of, default_grid
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
+from .kernel_sizes import Launch, SizeRules
 from .kernel_text import describe
 from .memory import Memory
 from .reflection import plan_of
@@ -79,6 +81,10 @@ class Kernel:
     ``groups=`` counts workgroups. Left out, the grid is the reversed shape of the first argument that is written (of an image,
     its width, height and depth).
 
+    **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong together: one that ends before the
+    invocations do that use it raises InvalidArgumentError, since the shader would read zeros there, and so does one number for an array. Elements that a default grid
+    leaves out are a KomputeWarning. (`kompute_py.kernel_sizes` says what reflection cannot know.)
+
     A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record `bind` before
     OpSyncLocal. `submit` does not block.
 
@@ -107,6 +113,7 @@ class Kernel:
         "_reloader",
         "_scratch",
         "_signature",
+        "_sizes",
         "_special",
         "_specialized",
         "_values",
@@ -155,6 +162,7 @@ class Kernel:
         self._module = module
         self._native = native
         self._signature = module._specialized(special)
+        self._sizes: SizeRules | None = None  # made at the first call
         self._special = special
         self._values = values
         self._specialized = specialized
@@ -225,9 +233,10 @@ class Kernel:
             if parameter.written:
                 results.append((value, array, memory))
         bound = self._checked(memories)
-        _, count = self._extent(grid, groups, bound)
+        extent, count = self._extent(grid, groups, bound)
         references = self._references(members, uses)
         push = self._pack(members)
+        self._check_sizes(bound, extent, count, push, grid is None and groups is None)
         call = self._recorded(bound, references, count, push)
         call.prepare(count, push)
         upload(bound)
@@ -283,7 +292,9 @@ class Kernel:
                 )
         bound = self._checked(values)
         kind = OpKernel if self._look is None else OpWatchedKernel
-        operation = kind(self, bound, *self._extent(grid, groups, bound), members, uses)
+        extent, count = self._extent(grid, groups, bound)
+        operation = kind(self, bound, extent, count, members, uses)
+        self._check_sizes(bound, extent, count, operation._push, grid is None and groups is None)
         if self._reloader is not None:
             self._reloader.add_operation(operation)
         return operation
@@ -329,6 +340,8 @@ class Kernel:
             raise ArgumentTypeError(
                 f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with {made_by(parameter.kind)}"
             )
+        if type(value) is not np.ndarray:
+            refuse_number(self._signature, parameter, value, what)
         array = array_for(parameter, value, what)
         if array.size == 0:
             raise InvalidArgumentError(f"{what} is an array with no element")
@@ -375,6 +388,24 @@ class Kernel:
         count = (-(-x // i), -(-y // j), -(-z // k))
         self._manager._check_groups(count, f"{self.name}: grid {extent} with local size {local_size}")
         return count
+
+    def _check_sizes(
+        self,
+        bound: tuple[Any, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        by_default: bool,
+    ) -> None:
+        """Raises where an array ends before the invocations that use it do: see `kernel_sizes`."""
+        rules = self._sizes
+        if rules is None:
+            rules = self._sizes = SizeRules(self._signature, self._module, self._special)
+        if rules.groups and rules.differing(bound):
+            block = self._signature.push
+            start = 0 if block is None else block._start
+            launch = Launch(extent, groups, self._local_size, push, start, by_default)
+            rules.check(self.name, bound, launch)
 
     def _pack(self, members: Mapping[str, Any]) -> bytes:
         push = self._signature.push
@@ -520,6 +551,7 @@ class Kernel:
     def _take_version(self, version: Version) -> None:
         self._module, self._native, self._special, self._signature = version
         self._local_size = self._signature.local_size
+        self._sizes = None
         self._calls.clear()
         self._fast.clear()
 

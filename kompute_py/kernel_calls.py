@@ -13,7 +13,7 @@ from .errors import ArgumentTypeError, InvalidArgumentError
 from .memory import DEVICE, Memory
 from .push_members import pack_struct
 from .sampler import Bindable, SampledImage, Sampler
-from .signature import Parameter
+from .signature import Parameter, Signature, type_text
 from .struct_layout import check as check_layout
 from .struct_layout import tail_of
 
@@ -100,6 +100,22 @@ def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str
             f"dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of {stride // item}, or declare the block with "
             f"{'std430' if rows < 3 else 'scalar'} layout{'' if rows < 3 else ', or as an array of numbers'}"
         )
+
+
+def refuse_number(signature: Signature, parameter: Parameter, value: Any, what: str) -> None:
+    """Raises for one number in the place of an array: the shader would find one element, and zeros beyond it."""
+    tail = tail_of(parameter.layout)
+    number = isinstance(value, (int, float, np.generic)) and not isinstance(value, np.void)
+    if tail is None or parameter.written or not number:
+        return
+    kind = type_text({**tail, "array": ()})
+    dtype = parameter.dtype if parameter.dtype is not None else "dtype"
+    like = next((p.name for p in signature.parameters if p is not parameter and not p.is_image), "other")
+    raise InvalidArgumentError(
+        f"{what} is {parameter.type}, an array, and {value!r} is one number: beyond it the shader would read zeros. Give "
+        f"np.full({like}.shape, {value!r}, np.{dtype}), declare a push constant for it "
+        f"(layout(push_constant) uniform P {{ {kind} {parameter.name}; }};), or give [{value!r}] if one element is meant"
+    )
 
 
 def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any]:

@@ -115,6 +115,7 @@ class OpKernel(OpBase):
         extent, count = self._extent, self._groups
         if grid is not None or groups is not None:
             extent, count = kernel._extent(grid, groups, ())
+        kernel._check_sizes(self._memories, extent, count, packed, False)
         self._native.set(count, packed, [each._native for each in references])
         self._references = references
         self._members, self._extent, self._groups, self._push = values, extent, count, packed

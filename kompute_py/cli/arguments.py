@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import InvalidArgumentError
 from ..push_members import PushMembers
 from ..signature import Parameter, Signature, nearest
+from ..struct_layout import tail_of
 from .array_files import SOURCES, Array, literal, load, shape_of
 from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
 
@@ -130,6 +131,7 @@ class _Preparation:
         self._signature: Signature = kernel.signature
         self._parameters = {p.name: p for p in self._signature.parameters}
         self._inputs: dict[str, list[str]] = {}
+        self._numbers: dict[str, str] = {}  # arrays that one number was given for
         self._first: Fitted | None = None  # the first input, which outputs take their shape from
         self._arguments: dict[str, Argument] = {}
         self._bound: dict[str, Any] = {}
@@ -148,6 +150,7 @@ class _Preparation:
         outputs = self._outputs()
         for name, sources in self._inputs.items():
             self._input(self._parameters[name], sources)
+        self._refuse_numbers()
         for name, block in blocks.items():
             self._block(self._parameters[name], block)
         for parameter in self._signature.parameters:
@@ -264,10 +267,23 @@ class _Preparation:
         array, picture = load(source, name, base if base is None or base.names is None else None)
         if element is None:
             element = image_element(parameter, wanted, array, picture)
+        elif array.ndim == 0 and tail_of(parameter.layout) is not None:
+            self._numbers[name] = source
         fitted = fit_picture(array, element, what) if picture else fit_array(array, element, what)
         return Argument(
             parameter, element, self._memory(parameter, element, fitted.array), fitted.shape
         ), fitted
+
+    def _refuse_numbers(self) -> None:
+        """Raises for one number that is given for an array beside arrays: beyond it the shader would read zeros."""
+        if all(argument.memory.size() <= 1 for argument in self._arguments.values()):
+            return
+        for name, source in self._numbers.items():
+            raise InvalidArgumentError(
+                f"{self._kernel.name}: {name} ({self._parameters[name].type}) is an array, and {source} is one number: beyond "
+                f"it the shader would read zeros. Declare a push constant and give --set {name}={source}, or give an array "
+                f'("{source}," is one of one element)'
+            )
 
     def _memory(self, parameter: Parameter, element: Element, array: Array) -> Any:
         if element.format is None:

@@ -1,5 +1,7 @@
 #include "bindings.hpp"
 
+#include "core/spirv_reach.hpp"
+
 #include <cstring>
 
 namespace kp {
@@ -239,6 +241,23 @@ py::dict reflection_to_python(const ShaderInfo& info) {
     return result;
 }
 
+namespace {
+
+py::tuple reach_to_python(const ShaderReach& found) {
+    constexpr const char* names[] = {"unknown", "constant", "invocation",    "group",
+                                     "local",   "groups",   "push_constant", "length",
+                                     "add",     "subtract", "multiply",      "minimum"};
+    py::list expressions, reaches;
+    for (const auto& each : found.expressions)
+        expressions.append(py::make_tuple(names[static_cast<size_t>(each.term)], each.value, each.a, each.b));
+    for (const auto& each : found.reaches)
+        reaches.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.index,
+                                      py::cast(each.guards), each.alone));
+    return py::make_tuple(expressions, reaches);
+}
+
+}  // namespace
+
 std::vector<uint32_t> spirv_words(const py::bytes& spirv) {
     const std::string_view bytes = spirv;
     if (bytes.empty() || bytes.size() % 4 != 0)
@@ -257,6 +276,15 @@ void bind_shader(py::module_& m) {
            const SpecializationMap& map) {
             const std::vector<uint32_t> words = spirv_words(spirv);
             return reflection_to_python(reflect(words, entry, specialization_of(spec, map).values()));
+        },
+        py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
+        py::arg("spec_map") = SpecializationMap{});
+    m.def(
+        "reach_spirv",
+        [](const py::bytes& spirv, const std::string& entry, const py::bytes& spec,
+           const SpecializationMap& map) {
+            const std::vector<uint32_t> words = spirv_words(spirv);
+            return reach_to_python(reach(words, entry, specialization_of(spec, map).values()));
         },
         py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
         py::arg("spec_map") = SpecializationMap{});

@@ -1,4 +1,5 @@
 // What reflection does with modules that are broken, or no modules at all.
+#include "core/spirv_reach.hpp"
 #include "spirv_text.hpp"
 
 #include <cstring>
@@ -142,6 +143,7 @@ TEST_CASE("spirv garbage: mutated modules reflect or throw, and never do anythin
         words.shrink_to_fit();
         try {
             const ShaderInfo info = reflect(words);
+            (void)reach(words);
             ++reflected;
         } catch (const Error& error) {
             ++refused;
