@@ -12,6 +12,7 @@ from . import _native as core
 from .arrays import as_indices, as_name
 from .constants import NO_SPECIALIZATION, Specialization, is_given
 from .diagnostics import warn
+from .dtype_rules import conversion
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -27,6 +28,7 @@ from .struct_layout import check as check_layout
 
 if TYPE_CHECKING:
     from .manager import Manager
+    from .signature import Parameter
 
 _AXES = "xyz"
 # One reminder a process is enough: scripts that mean it would otherwise be told at each algorithm.
@@ -98,7 +100,8 @@ class Algorithm:
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
     binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
     types; NotFoundError for a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where
-    the shader needs what the device lacks. Surplus tensors and constants warn.
+    the shader needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once for each binding, a
+    tensor whose dtype differs from the shader's: nothing is converted, and `mgr.tensor` makes float32 of everything.
     """
 
     __slots__ = (
@@ -432,12 +435,12 @@ def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tupl
         if not memory._is_init():
             memory._require_init(f"be tensors[{position}] of an algorithm")
     if len(bound) < plan.slots:
-        missing = next(b for position, _, b in plan.required if position >= len(bound))
+        missing = next(b for position, _, b, _ in plan.required if position >= len(bound))
         raise InvalidArgumentError(
             f"The shader uses {len(plan.required)} bindings up to number {plan.slots - 1}, so it needs {plan.slots} tensors; "
             f"{len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
         )
-    for position, is_image, binding in plan.required:
+    for position, is_image, binding, scalar in plan.required:
         memory = bound[position]
         is_sampler = binding.kind == "sampler"
         if memory._is_image is not is_image or isinstance(memory, Sampler) is not is_sampler:
@@ -445,13 +448,28 @@ def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tupl
                 f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is "
                 f"{memory._describe()}: give {made_by(binding.kind)} there"
             )
-        # Plain dtypes may be anything, as in Kompute; one that has fields says what each byte means.
+        # Plain dtypes may be anything, as in Kompute, and warn; one that has fields says what each byte means.
+        if scalar is not None and scalar.contradicts(memory._dtype):
+            _warn_of_dtype(plan, position, memory, scalar)
         if isinstance(memory, Memory) and memory._dtype.names is not None:
             what = f"tensors[{position}] ({memory._describe()})"
             check_layout(plan.blocks[position], memory._dtype, memory._count, what, position)
     if len(bound) > plan.top:
         warn(f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound")
     return bound
+
+
+def _warn_of_dtype(plan: ShaderPlan, position: int, memory: Memory, scalar: Parameter) -> None:
+    """Once for each binding of a shader and dtype."""
+    key = (position, memory._dtype)
+    if key in plan.warned or scalar.packs(memory._dtype, memory._shape):
+        return
+    plan.warned.add(key)
+    assert scalar.dtype is not None
+    warn(
+        f"tensors[{position}] ({memory._describe()}) goes to the {scalar.kind} {scalar.name!r}, {scalar.type}, which the shader reads "
+        f"as {scalar.dtype}: it finds other numbers there. {conversion(memory._dtype, scalar.dtype, False)}"
+    )
 
 
 def made_by(kind: str) -> str:

@@ -137,7 +137,7 @@ def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of `count` elements of `dtype`, for an object that `what` names.
 
-    Floats and complex numbers round; integers must be in range (0 and 1 for bool), and a float is never cut to an integer. For a structured
+    Floats and complex numbers round, and must be in range; integers must be in range (0 and 1 for bool), and a float is never cut to an integer. For a structured
     `dtype`, tuples are elements, as in ``np.array([(1, 2.0)], dtype)``.
     """
     array = (
@@ -166,7 +166,26 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
             raise ArgumentTypeError(
                 f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. {fix}"
             )
-    return array.astype(dtype, order="C", copy=False)
+    with np.errstate(over="ignore"):
+        converted = array.astype(dtype, order="C", copy=False)
+    if converted is not array and not keeps_finite(array, converted):
+        raise InvalidArgumentError(
+            f"{what} has dtype {dtype}; the data has values beyond its range, which would be infinite"
+        )
+    return converted
+
+
+def keeps_finite(array: np.ndarray[Any, Any], converted: np.ndarray[Any, Any]) -> bool:
+    """Whether no finite number of `array` became an infinite one, or none, by its conversion to floats of fewer bits."""
+    if (
+        array.dtype.kind == "V"
+        or converted.dtype.kind not in "fcV"
+        or np.can_cast(array.dtype, converted.dtype)
+    ):
+        return True
+    wide = converted.astype(np.complex128 if converted.dtype.kind == "c" else np.float64)
+    finite = np.isfinite(wide)
+    return bool(finite.all() or not (~finite & np.isfinite(array)).any())
 
 
 def check_out(
@@ -203,6 +222,10 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
         if element.shape != ():
             raise ArgumentTypeError(f"{what}: {value!r} is no single element of {dtype}; give a tuple")
         return element.tobytes()
+    if np.ndim(value) != 0:
+        raise ArgumentTypeError(
+            f"{what}: {value!r:.60} is no single element: give a scalar, or bytes for a pattern. write() takes arrays"
+        )
     if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     return matching([value], dtype, 1, what).tobytes()

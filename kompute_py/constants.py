@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .diagnostics import warn
+from .dtype_rules import kind_of
 from .errors import ArgumentTypeError, InvalidArgumentError
 
 
@@ -25,6 +27,11 @@ class Scalar(NamedTuple):
     size: int
     low: int
     high: int
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """As `dtype_rules.kind_of` has it."""
+        return "float" if self.code in "efd" else "int", self.size
 
 
 def _integer(name: str, code: str, size: int) -> Scalar:
@@ -160,12 +167,13 @@ def is_given(values: Any) -> bool:
 class PushBlock:
     """Packs push constants for one shader's block."""
 
-    __slots__ = ("_components", "_has_bool", "_struct", "name", "size", "zeros")
+    __slots__ = ("_components", "_has_bool", "_known", "_struct", "name", "size", "zeros")
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.name: str = reflected["block_name"] or reflected["name"] or "push constants"
         self.size: int = reflected["size"]
         self.zeros = bytes(self.size)
+        self._known: set[np.dtype[Any]] = set()  # dtypes of arrays that were given
         start = reflected["offset"]
         # Members that alias (merged blocks) keep the first; a value cannot be written to one place twice.
         components: list[Component] = []
@@ -204,6 +212,8 @@ class PushBlock:
                     pass  # nested lists, or a value to complain about by name below
         elif isinstance(values, np.ndarray):
             if values.nbytes == self.size and not values.dtype.hasobject:
+                if values.dtype not in self._known:
+                    self._look_at(values.dtype)
                 return values.astype(values.dtype.newbyteorder("="), copy=False).tobytes()
             if values.dtype.kind not in "biuf":
                 raise InvalidArgumentError(
@@ -225,6 +235,22 @@ class PushBlock:
                 f"push_consts are a {type(values).__name__}; give a list of numbers, an array or bytes"
             )
         return self._pack_each(list(_flat_values(values)))
+
+    def _look_at(self, dtype: np.dtype[Any]) -> None:
+        """Warns, once, of an array that goes in bit by bit where the shader reads other numbers in its bits."""
+        self._known.add(dtype)
+        given = kind_of(dtype)
+        if dtype.kind not in "biuf" or (dtype.itemsize == 1 and dtype.kind != "b"):
+            return  # raw bytes
+        for component in self._components:
+            declared = component.scalar.kind
+            if given != declared:
+                warn(
+                    f"push_consts are an array of {dtype} with the bytes of the shader's block {self.name}: they go in bit by bit, "
+                    f"and the shader reads {component.scalar.name} in {component.name!r}. Give a list, which is converted, or "
+                    "array.tobytes() if the bits are meant"
+                )
+                return
 
     def unpack(self, packed: bytes) -> tuple[bool | int | float, ...]:
         """The values of the scalars in a block's bytes, in the order of `component_names`."""
@@ -265,7 +291,7 @@ NO_SPECIALIZATION = Specialization(b"", (), 0)
 class SpecConstants:
     """Packs specialization constants for one shader."""
 
-    __slots__ = ("_by_id", "_by_name", "_defaults", "_last")
+    __slots__ = ("_by_id", "_by_name", "_defaults", "_last", "_warned")
 
     def __init__(self, reflected: list[Mapping[str, Any]]) -> None:
         self._by_id: dict[int, tuple[Scalar, str]] = {
@@ -274,6 +300,7 @@ class SpecConstants:
         self._by_name: dict[str, int] = {c["name"]: c["id"] for c in reflected if c["name"]}
         self._defaults: dict[int, bool | int | float] = {c["id"]: c["default"] for c in reflected}
         self._last = max(self._by_id, default=-1)
+        self._warned: set[int] = set()
 
     def _known(self) -> str:
         if not self._by_id:
@@ -342,6 +369,16 @@ class SpecConstants:
         entries = []
         for identity, value in items:
             scalar, name = self._by_id[identity]
+            if (
+                bitwise == scalar.size
+                and kind_of(value.dtype) != scalar.kind
+                and identity not in self._warned
+            ):
+                self._warned.add(identity)
+                warn(
+                    f"spec_consts are an array of {value.dtype}, whose elements go in bit by bit; the shader declares constant "
+                    f"{identity}{f' ({name})' if name else ''} as {scalar.name}. Give a list, which is converted"
+                )
             # A NumPy bool has one byte, VkBool32 four: it never goes in bit by bit.
             raw = (
                 value.tobytes()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .algorithm import made_by
+from .arrays import keeps_finite
+from .dtype_rules import conversion
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .memory import DEVICE, Memory
 from .push_members import pack_struct
@@ -134,12 +136,13 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
         raise ArgumentTypeError(
             f"{what} is {parameter.type}, which holds {wanted}; {value!r:.60} is not made of such numbers"
         )
-    if kind == "f" and wanted.kind == "f":
-        return array.astype(wanted)
     try:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             converted = array.astype(wanted)
-        fits = wanted.kind == "f" or np.array_equal(converted, array)
+        if wanted.kind == "f":  # rounds, and must not become infinite
+            fits = bool(np.isfinite(converted).all()) if kind == "O" else keeps_finite(array, converted)
+        else:
+            fits = np.array_equal(converted, array)
     except OverflowError:
         fits = False
     if not fits:
@@ -270,13 +273,12 @@ def check_argument(
     if is_sampler:
         return
     dtype = memory._dtype
-    noun = "tensor" if given is None else "array"
     subject = memory._describe() if given is None else f"the array of shape {given.shape}, {given.dtype}"
     raw = parameter.is_record and dtype.itemsize == 1
     if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None and not raw:
         raise ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {parameter.dtype}; {subject} does not. Convert the "
-            f"data with astype(np.{parameter.dtype}), or reinterpret its bytes: {noun}.view(np.{parameter.dtype})"
+            f"{what} is {parameter.type}, which holds {parameter.dtype}; {subject} does not. "
+            f"{conversion(dtype, parameter.dtype, given is not None)}"
         )
     if dtype.names is not None:
         check_layout(parameter.layout, dtype, memory._count, f"{what} ({subject})", parameter.binding)

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _native
 from .constants import PushBlock, SpecConstants
+from .signature import Parameter, parameter_of
 from .struct_layout import BUFFERS, element_dtype
 
 
@@ -60,11 +61,14 @@ class ShaderPlan:
         "spec",
         "spec_constants",
         "top",
+        "warned",
     )
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         bindings = []
-        required = []
+        required: list[tuple[int, bool, Binding, Parameter | None]] = []
+        # (position, dtype) of tensors that contradict the shader, of which was warned.
+        self.warned: set[tuple[int, np.dtype[Any]]] = set()
         # Why tensors by position cannot serve this shader; "" where they can.
         self.refusal = ""
         # Layouts by binding, to check structured dtypes against.
@@ -88,10 +92,12 @@ class ShaderPlan:
             if is_buffer and used:
                 self.blocks[b["binding"]] = b["layout"]
             if used:
-                required.append((b["binding"], "image" in b["kind"], bindings[-1]))
+                parameter = parameter_of(b) if is_buffer else None
+                scalar = parameter if parameter is not None and parameter.dtype is not None else None
+                required.append((b["binding"], "image" in b["kind"], bindings[-1], scalar))
         self.bindings = tuple(bindings)
         self.required = tuple(required)
-        self.slots = max((position for position, _, _ in required), default=-1) + 1
+        self.slots = max((each[0] for each in required), default=-1) + 1
         # Bindings that are declared but unused still take a position, so that giving their tensors is no surplus.
         self.top = max((b.binding for b in bindings), default=-1) + 1
         block = reflected["push_constants"]

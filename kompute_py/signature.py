@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .constants import SpecConstants
+from .dtype_rules import contradicts
 from .errors import InvalidArgumentError, UnimplementedError
 from .push_members import PushMembers
 
@@ -83,6 +84,26 @@ class Parameter(NamedTuple):
         members = self.layout["members"]
         return len(members) != 1 or members[0]["kind"] == "struct"
 
+    def contradicts(self, dtype: np.dtype[Any]) -> bool:
+        """Whether the shader finds other numbers in elements of `dtype` than they are; not said of blocks of several kinds."""
+        wanted = self.dtype
+        if dtype is wanted or wanted is None:
+            return False
+        return contradicts(dtype, wanted) and not (self.is_record and dtype.itemsize == 1)
+
+    def packs(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+        """Whether rows of smaller numbers make up whole elements of integers: pixels of four bytes in each uint."""
+        members, wanted = self.layout["members"], self.dtype
+        if (
+            wanted is None
+            or wanted.kind not in "iu"
+            or dtype.kind == "b"
+            or dtype.itemsize >= wanted.itemsize
+        ):
+            return False
+        sole = members[0] if len(members) == 1 and members[0]["array"] else None
+        return sole is not None and len(shape) > 1 and shape[-1] * dtype.itemsize == sole["array_strides"][-1]
+
     @property
     def padded_stride(self) -> int:
         """Bytes from one number or vector of its sole member, an array, to the next where that is more than one takes; else 0."""
@@ -122,7 +143,8 @@ def _scalars(layout: Mapping[str, Any]) -> set[str]:
     )
 
 
-def _parameter(b: Mapping[str, Any]) -> Parameter:
+def parameter_of(b: Mapping[str, Any]) -> Parameter:
+    """The parameter that a reflected binding is."""
     layout = b["layout"]
     members = layout["members"]
     sole = members[0] if len(members) == 1 else None
@@ -178,7 +200,7 @@ class Signature:
     )
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
-        self.parameters: tuple[Parameter, ...] = tuple(_unique(map(_parameter, reflected["bindings"])))
+        self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, reflected["bindings"])))
         self.unbindable = next(
             (p for p in self.parameters if p.used and p.kind.endswith("texel buffer")), None
         )
@@ -330,4 +352,4 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
     return result
 
 
-__all__ = ["MISSING", "Parameter", "Signature", "nearest", "type_text"]
+__all__ = ["MISSING", "Parameter", "Signature", "nearest", "parameter_of", "type_text"]
