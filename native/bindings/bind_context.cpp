@@ -44,7 +44,7 @@ py::list memory_statistics(const Context& context) {
 py::list memory_holders_for_python(const Context& context) {
     std::vector<MemoryHolder> holders;
     {
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         holders = memory_holders(context.device());
     }
     py::list result;
@@ -150,7 +150,7 @@ void bind_context(py::module_& m) {
                                             .force_staging = force_staging,
                                             .force_non_coherent = force_non_coherent},
                                            wait_mode);
-                 const py::gil_scoped_release unlocked;
+                 const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
              py::kw_only(), py::arg("index"), py::arg("preferences"), py::arg("visible"),
@@ -203,7 +203,7 @@ void bind_context(py::module_& m) {
                  } catch (const Error&) {
                      // The wait failed, not the work; close() sees it through in other ways.
                  }
-                 const py::gil_scoped_release unlocked;
+                 const Unlocked unlocked;
                  c.device().close();
              })
         .def("abandon", &Context::abandon)
@@ -212,7 +212,7 @@ void bind_context(py::module_& m) {
                  c.device().require_open("wait");
                  await_points(c.device().unfinished());
                  {
-                     const py::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      c.device().wait_idle();
                  }
                  if (c.device().lost()) c.device().throw_lost("waiting", "the device");
@@ -229,11 +229,11 @@ void bind_context(py::module_& m) {
         .def("memory_holders", &memory_holders_for_python)
         .def(
             "memory_trim", [](const Context& c) { return c.device().is_open() ? c.device().trim() : 0; },
-            py::call_guard<py::gil_scoped_release>())
+            py::call_guard<Unlocked>())
         .def("memory_reset_peak", [](const Context& c) { c.device().memory().reset_peak(); })
         .def(
             "memory_check", [](const Context& c) { return c.device().memory().check_guards(); },
-            py::call_guard<py::gil_scoped_release>())
+            py::call_guard<Unlocked>())
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
              py::arg("fill") = py::none())
         .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),
@@ -251,7 +251,7 @@ void bind_context(py::module_& m) {
                 const std::string_view bytes(spirv);
                 const std::string_view declared_bytes(declared);
                 // Another thread may be compiling under the store's lock.
-                const py::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return c.device().pipelines().shader(bytes, entry, declared_bytes);
             },
             py::arg("spirv"), py::arg("entry") = "main", py::arg("declared") = py::bytes())
@@ -260,7 +260,7 @@ void bind_context(py::module_& m) {
                 const SpecializationMap& map) {
                  c.device().require_open("make an algorithm");
                  const Specialization constants = specialization_of(spec, map);
-                 const py::gil_scoped_release unlocked;
+                 const Unlocked unlocked;
                  (void)c.device().pipelines().pipeline(shader, constants, {});
              })
         .def(
@@ -279,7 +279,12 @@ void bind_context(py::module_& m) {
             py::arg("disjoint") = std::vector<std::shared_ptr<Resource>>{});
     m.def("alive", &alive);
     m.def(
-        "shutdown", [] { collect_orphans(true); }, py::call_guard<py::gil_scoped_release>());
+        "shutdown",
+        [] {
+            leave_at_exit();
+            collect_orphans(true);
+        },
+        py::call_guard<Unlocked>());
     m.def("loader_info", &loader_info_to_python);
     m.def("enumerate_devices", &enumerate_devices);
     m.def("select_device", &select_device_for_python);

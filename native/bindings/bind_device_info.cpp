@@ -147,7 +147,7 @@ py::dict device_info(const PhysicalDevice& device) {
 py::list enumerate_devices(const std::optional<std::string>& visible) {
     std::vector<PhysicalDevice> devices;
     {
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         const auto instance = Instance::get({});
         devices = query_devices(*instance, visible).devices;
     }

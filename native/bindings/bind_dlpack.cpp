@@ -86,12 +86,12 @@ py::object export_tensor(const ResourceRange& range, std::vector<int64_t> shape,
                                                       std::to_string(range.size) + " bytes of the " +
                                                       range.label());
         exported->keep = std::shared_ptr<void>(data, FreeCopy{});
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         resource.read(data, range.offset, range.size);
         tensor.data = data;
         flags = dlpack::flag_is_copied;
     } else {
-        const py::gil_scoped_release unlocked;  // another thread may be in a transfer, or destroying it
+        const Unlocked unlocked;  // another thread may be in a transfer, or destroying it
         Resource::Shared shared = resource.share();
         if (shared.data) tensor.data = shared.data + range.offset;
         exported->keep = std::move(shared.keep);

@@ -103,7 +103,7 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
 void bind_fence(py::module_& m) {
     py::class_<Fence, std::shared_ptr<Fence>>(m, "Fence")
         .def(
-            "done", [](Fence& f) { return f.done(); }, py::call_guard<py::gil_scoped_release>())
+            "done", [](Fence& f) { return f.done(); }, py::call_guard<Unlocked>())
         .def("wait", &wait, py::arg("timeout"))
         .def_static("join", &Fence::join)
         .def_static("of", &Fence::of);

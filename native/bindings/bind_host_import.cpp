@@ -91,7 +91,7 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     range.owner = owner;
     std::shared_ptr<Buffer> buffer;
     {
-        const py::gil_scoped_release unlocked;  // the driver may pin every page
+        const Unlocked unlocked;  // the driver may pin every page
         buffer = make_object<Buffer>(context.shared(), std::move(range));
     }
     owner->done = {array.inc_ref().ptr(), on_done.is_none() ? nullptr : on_done.inc_ref().ptr()};

@@ -29,7 +29,7 @@ void read_region(Image& image, const py::array& out, const RegionTuple& tuple) {
     const ImageRegion region = region_of(tuple);
     check_bytes(image, region, bytes, "read");
     await_points(image.pending(true));
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     image.read_region(bytes.data, region);
 }
 
@@ -38,7 +38,7 @@ void write_region(Image& image, const py::array& data, const RegionTuple& tuple)
     const ImageRegion region = region_of(tuple);
     check_bytes(image, region, bytes, "write");
     await_points(image.pending());
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     image.write_region(bytes.data, region);
 }
 
@@ -123,7 +123,7 @@ std::shared_ptr<Image> make_image(const Context& context, const py::object& data
                                                          std::to_string(wanted));
         source = bytes.data;
     }
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return make_object<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
 }
 

@@ -35,13 +35,13 @@ Bytes whole(const Mapping& mapping, const py::array& array, bool writable) {
 
 void read(Mapping& mapping, const py::array& out) {
     const Bytes bytes = whole(mapping, out, true);
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     mapping.read(bytes.data);
 }
 
 void write(Mapping& mapping, const py::array& data) {
     const Bytes bytes = whole(mapping, data, false);
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     mapping.write(bytes.data);
 }
 

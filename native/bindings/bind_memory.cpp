@@ -35,7 +35,7 @@ std::byte* host_side(Resource& resource) {
     if (const Point point = resource.settled(); point.timeline) [[unlikely]]
         await_points({point});
     if (!resource.host_copy_made()) {
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         resource.need_host_copy();
     }
     std::byte* data = resource.host_data();
@@ -75,7 +75,7 @@ void read(Resource& resource, const py::array& out, uint64_t offset) {
     const Bytes bytes = bytes_of(out, true);
     await_points(resource.pending(true));
     if (!resource.host_visible()) await_staging(resource.device());
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     resource.read(bytes.data, offset, bytes.size);
 }
 
@@ -83,14 +83,14 @@ void write(Resource& resource, const py::array& data, uint64_t offset) {
     const Bytes bytes = bytes_of(data, false);
     await_points(resource.pending());
     if (!resource.host_visible()) await_staging(resource.device());
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     resource.write(bytes.data, offset, bytes.size);
 }
 
 void wait(Resource& resource) {
     resource.require_init("wait for");
     await_points(resource.pending());
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     resource.wait_pending();
 }
 
@@ -139,7 +139,7 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     // What goes through the device (a `storage` buffer's data, a fill) waits for it, and it may be busy for long.
     if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
     if (source && memory_type == MemoryType::storage) await_staging(context.device());
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return make();
 }
 
@@ -153,7 +153,7 @@ void bind_memory(py::module_& m) {
             [](Resource& r, const std::string& n) { r.set_name(n); })
         .def("is_init", [](const Resource& r) { return r.is_init(); })
         .def(
-            "destroy", [](Resource& r) { r.destroy(); }, py::call_guard<py::gil_scoped_release>())
+            "destroy", [](Resource& r) { r.destroy(); }, py::call_guard<Unlocked>())
         .def("host_array", &host_array, py::arg("base"), py::arg("dtype"), py::arg("count"))
         .def("keep_host", &keep_host)
         .def("read", &read, py::arg("out"), py::arg("offset") = 0)

@@ -27,8 +27,8 @@ OperationPtr custom(const Context& context, std::string name, const py::object& 
     return make_custom(
         context.shared(), std::move(name),
         [callable](VkCommandBuffer commands) {
-            const py::gil_scoped_acquire locked;
-            py::reinterpret_borrow<py::object>(callable)(handle_value(commands));
+            const Locked locked;
+            run_python([&] { py::reinterpret_borrow<py::object>(callable)(handle_value(commands)); });
         },
         std::move(uses));
 }
@@ -36,7 +36,7 @@ OperationPtr custom(const Context& context, std::string name, const py::object& 
 // A sync operation makes the host copies that are missing, and with them touches as much memory: without the interpreter lock.
 template <class Make>
 OperationPtr make_sync(std::vector<ResourceRange> ranges, const Make& make) {
-    std::optional<py::gil_scoped_release> unlocked;
+    std::optional<Unlocked> unlocked;
     for (const auto& range : ranges) {
         if (range.resource->host_copy_made()) continue;
         unlocked.emplace();

@@ -7,12 +7,12 @@ namespace {
 
 // The interpreter lock is free while the core works, and taken to hear Ctrl-C between the slices of a wait.
 void await_points_unlocked(const std::vector<Point>& points) {
-    const py::gil_scoped_acquire locked;
+    const Locked locked;
     await_points(points);
 }
 
 void submit(PeerCopy& copy) {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     copy.submit(await_points_unlocked);
 }
 

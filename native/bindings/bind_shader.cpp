@@ -105,8 +105,8 @@ bool is_image(DescriptorKind kind) {
 std::shared_ptr<void> keep(const py::object& object) {
     return {object.inc_ref().ptr(), [](void* pointer) {
                 if (!Py_IsInitialized()) return;
-                const py::gil_scoped_acquire locked;
-                Py_DECREF(static_cast<PyObject*>(pointer));
+                const Locked locked;
+                run_python([pointer] { Py_DECREF(static_cast<PyObject*>(pointer)); });
             }};
 }
 
@@ -173,7 +173,7 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
     std::string push_constants(push);
     std::vector<Argument> bound = arguments_of(arguments);
     // Compiling a pipeline takes milliseconds; other threads may run meanwhile.
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return make_object<Algorithm>(context.shared(), std::move(shader), std::move(bound), groups, constants,
                                   std::move(push_constants));
 }
@@ -316,7 +316,7 @@ void bind_shader(py::module_& m) {
             [](Algorithm& a, const std::string& n) { a.set_name(n); })
         .def("is_init", [](const Algorithm& a) { return a.is_init(); })
         .def(
-            "destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<py::gil_scoped_release>())
+            "destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<Unlocked>())
         .def_property_readonly("vk_pipeline",
                                [](const Algorithm& a) { return handle_value(a.pipeline().handle); })
         .def_property_readonly("vk_pipeline_layout",

@@ -56,7 +56,7 @@ void bind_shader_check(py::module_& m) {
             const std::vector<SpecValue> values = specialization_of(spec_constants, spec_map).values();
             std::vector<Finding> found;
             {
-                const py::gil_scoped_release released;
+                const Unlocked released;
                 found = check_shader(words, host, entry, values);
             }
             py::list list;

@@ -97,7 +97,7 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     request.register_bases = register_bases_of(register_bases);
     CompileOutput output;
     {
-        const py::gil_scoped_release released;
+        const Unlocked released;
         output = compile(request);
     }
     py::list included;
@@ -136,7 +136,7 @@ void bind_shader_compile(py::module_& m) {
             const std::vector<uint32_t> words = words_of(spirv);
             const ValidationOptions options{vulkan_minor, scalar_block_layout, uniform_buffer_standard_layout,
                                             relax_block_layout, workgroup_scalar_block_layout};
-            const py::gil_scoped_release released;
+            const Unlocked released;
             return validate_spirv(words, options);
         },
         "spirv"_a, "vulkan_minor"_a = 2, "scalar_block_layout"_a = false,
@@ -146,7 +146,7 @@ void bind_shader_compile(py::module_& m) {
         "disassemble_spirv",
         [](const py::bytes& spirv, bool friendly_names) {
             const std::vector<uint32_t> words = words_of(spirv);
-            const py::gil_scoped_release released;
+            const Unlocked released;
             return disassemble_spirv(words, friendly_names);
         },
         "spirv"_a, "friendly_names"_a = true);
@@ -155,7 +155,7 @@ void bind_shader_compile(py::module_& m) {
         [](const std::string& text, uint32_t vulkan_minor, const std::string& name) {
             std::vector<uint32_t> words;
             {
-                const py::gil_scoped_release released;
+                const Unlocked released;
                 words = assemble_spirv(text, vulkan_minor, name);
             }
             return to_bytes(words);
@@ -166,7 +166,7 @@ void bind_shader_compile(py::module_& m) {
         [](const py::bytes& spirv, const std::string& language, const std::string& entry) {
             const std::vector<uint32_t> words = words_of(spirv);
             const SourceLanguage chosen = language_named(language);
-            const py::gil_scoped_release released;
+            const Unlocked released;
             return decompile_spirv(words, chosen, entry);
         },
         "spirv"_a, "language"_a, "entry"_a);

@@ -17,7 +17,7 @@ void bind_waiter(py::module_& m) {
                 // Drivers differ in how they read a time-out that never ends.
                 return w.wait(UINT64_C(1'000'000'000));
             },
-            py::call_guard<py::gil_scoped_release>())
+            py::call_guard<Unlocked>())
         .def("close", &Waiter::close)
         .def("closed", &Waiter::closed);
 }

@@ -10,6 +10,7 @@
 #include "core/operation.hpp"
 #include "core/pipeline_store.hpp"
 #include "core/stream.hpp"
+#include "interpreter.hpp"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -58,11 +59,11 @@ bool wait_for(double seconds, const Done& done, const Wait& wait) {
         }
         bool finished = false;
         {
-            const py::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             finished = wait(slice);
         }
         if (finished) return true;
-        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        check_signals();
     }
 }
 // So, for each of them.

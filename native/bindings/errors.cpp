@@ -51,10 +51,12 @@ void bind_errors(py::module_& m) {
         try {
             if (pointer) std::rethrow_exception(pointer);
         } catch (const ShaderCompileFailure& failure) {
-            set_error(failure, diagnostics_to_python(failure.diagnostics()),
-                      probes_to_python(failure.probes()));
+            run_python([&] {
+                set_error(failure, diagnostics_to_python(failure.diagnostics()),
+                          probes_to_python(failure.probes()));
+            });
         } catch (const Error& error) {
-            set_error(error, py::tuple(), py::tuple());
+            run_python([&] { set_error(error, py::tuple(), py::tuple()); });
         }
     });
 }

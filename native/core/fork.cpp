@@ -3,6 +3,7 @@
 #include "device.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -26,6 +27,12 @@ Registry& registry() {
 }
 
 }  // namespace
+
+namespace {
+std::atomic<bool> with_drivers{false};
+}
+
+bool forked_with_drivers() noexcept { return with_drivers.load(std::memory_order_relaxed); }
 
 // What the handlers of pthread_atfork do; a friend of Device.
 struct ForkHandlers {
@@ -64,7 +71,7 @@ struct ForkHandlers {
             alive_count(static_cast<ObjectKind>(kind)).store(0);
         registry().devices.clear();
         registry().mutex.unlock();
-        Instance::forget_all();
+        if (Instance::forget_all()) with_drivers.store(true, std::memory_order_relaxed);
         Instance::after_fork();
     }
 };

@@ -14,5 +14,8 @@ class Device;
 // Called with each device that is made, and before it goes.
 void enlist_for_fork(Device& device);
 void delist_for_fork(Device& device) noexcept;
+// Whether this process is a child of one that had drivers loaded: their threads are missing here, and what they do when the
+// process ends may wait for them.
+[[nodiscard]] bool forked_with_drivers() noexcept;
 
 }  // namespace kp

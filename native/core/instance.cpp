@@ -123,7 +123,11 @@ std::vector<std::weak_ptr<Instance>> instances;
 
 void Instance::before_fork() { instances_mutex.lock(); }
 void Instance::after_fork() { instances_mutex.unlock(); }
-void Instance::forget_all() { instances.clear(); }
+bool Instance::forget_all() {
+    const bool any = std::any_of(instances.begin(), instances.end(), [](const auto& weak) { return !weak.expired(); });
+    instances.clear();
+    return any;
+}
 
 std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
     const std::lock_guard lock(instances_mutex);

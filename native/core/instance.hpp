@@ -38,7 +38,8 @@ public:
     // Around fork(): the list of instances is whole in the child, which then forgets it.
     static void before_fork();
     static void after_fork();
-    static void forget_all();
+    // Returns whether there were any.
+    static bool forget_all();
 
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
