@@ -27,12 +27,13 @@ bool Waiter::settle_down(uint64_t number, Watched& watched) {
 
 uint64_t Waiter::watch(std::shared_ptr<Fence> fence) {
     device_->require_own();
+    Watched gone;
     const std::lock_guard lock(mutex_);
     const uint64_t number = next_++;
     Watched& watched = watched_[number];
     watched.fence = std::move(fence);
     if (!settle_down(number, watched)) {
-        watched_.erase(number);
+        gone = take(number);
         finished_.push_back(number);
         wake_locked();
         return number;
@@ -43,7 +44,15 @@ uint64_t Waiter::watch(std::shared_ptr<Fence> fence) {
     return number;
 }
 
+Waiter::Watched Waiter::take(uint64_t number) noexcept {
+    const auto found = watched_.find(number);
+    Watched watched = std::move(found->second);
+    watched_.erase(found);
+    return watched;
+}
+
 void Waiter::forget(uint64_t number) noexcept {
+    Watched gone;
     const std::lock_guard lock(mutex_);
     const auto found = watched_.find(number);
     if (found == watched_.end()) return;
@@ -57,7 +66,7 @@ void Waiter::forget(uint64_t number) noexcept {
     if (due->second.empty()) due_.erase(due);
     // The thread may sleep on a semaphore that the fence kept alive.
     wake_locked();
-    watched_.erase(found);
+    gone = take(number);
 }
 
 std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
@@ -95,6 +104,7 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
     used.clear();
     if (result == VK_ERROR_DEVICE_LOST) device_->mark_lost();
 
+    std::vector<Watched> gone;
     const std::lock_guard lock(mutex_);
     sleeping_.clear();
     std::vector<uint64_t> passed = std::exchange(finished_, {});
@@ -120,7 +130,7 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
         Watched& watched = watched_[number];
         ++watched.next;
         if (settle_down(number, watched)) continue;
-        watched_.erase(number);
+        gone.push_back(take(number));
         passed.push_back(number);
     }
     return passed;

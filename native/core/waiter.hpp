@@ -45,6 +45,9 @@ private:
 
     // Under the lock: moves on to the first point that has not passed; false where there is none.
     bool settle_down(uint64_t number, Watched& watched);
+    // Under the lock: no longer watched. The caller drops it without the lock: with a fence may go the last reference to a semaphore,
+    // whose end wakes the waiters.
+    [[nodiscard]] Watched take(uint64_t number) noexcept;
     void wake_locked() noexcept;
 
     std::shared_ptr<Device> device_;
