@@ -81,10 +81,14 @@ class Context:
     vk_device: int
     def vk_queue(self, queue_index: int) -> int: ...
     def is_init(self) -> bool: ...
-    def destroy(self) -> None:
-        """Waits for the device's work, destroys every object made from it. Again: nothing."""
-    def abandon(self) -> None:
-        """The finaliser's destroy: never waits; work in flight finishes later."""
+    def destroy(self) -> list[str]:
+        """Waits for the device's work, destroys every object made from it. Again: nothing. Returns what was held and did not run."""
+    def abandon(self) -> list[str]:
+        """The finaliser's destroy: never waits; work in flight finishes later. Returns what was held and did not run."""
+    def cancel_held(self) -> list[str]:
+        """Cancels what is held, since the program ends. Returns sentences about what did not run."""
+    def wait_submitted(self) -> None:
+        """Waits for what queues have. In a fork's child: nothing."""
     def wait_idle(self) -> None: ...
     def is_acting(self) -> bool:
         """Whether this thread called this device last; True where nobody notes that."""
@@ -439,7 +443,8 @@ class Stream:
         """Seconds; negative: no limit. False on time-out (still running). True when done or nothing was running."""
     def clear(self) -> None: ...
     def rerecord(self) -> None: ...
-    def destroy(self) -> None: ...
+    def destroy(self) -> list[str]:
+        """Waits for what runs, cancels what is held. Returns sentences about what did not run."""
     def is_recording(self) -> bool: ...
     def is_running(self) -> bool:
         """Submitted and not awaited yet."""

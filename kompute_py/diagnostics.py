@@ -45,6 +45,12 @@ def warn(message: str, again: bool = False) -> None:
     )
 
 
+def warn_of_cancelled(told: list[str]) -> None:
+    """Says what was held and did not run, in sentences of the core's."""
+    if told:
+        warn(". ".join(told) + ". Signal what held work waits for, or fail the semaphore", again=True)
+
+
 class ValidationError(InternalError):
     """The validation layer reported errors (only raised by ``Manager(validation=True, strict=True)``).
 

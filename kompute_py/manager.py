@@ -16,7 +16,7 @@ from . import _native
 from .algorithm import Algorithm
 from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
 from .devices import DeviceInfo, family_indices, selection
-from .diagnostics import Diagnostics
+from .diagnostics import Diagnostics, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -470,9 +470,10 @@ class Manager(OpenDevice):
         """Waits for the device's work, then destroys all that was made from this Manager; any number of times.
 
         Tensors, images, algorithms and sequences are not init after it and raise FailedPreconditionError; arrays that
-        `data()` gave stay readable.
+        `data()` gave stay readable. Work that is held, since nobody has signalled what it waits for, is cancelled, and a
+        KomputeWarning says what did not run. Ctrl-C raises KeyboardInterrupt while it waits; nothing is destroyed then.
         """
-        self._native.destroy()
+        told = self._native.destroy()
         waiting = sys.modules.get(f"{__package__}.waiting")
         if waiting is not None:
             waiting.end(self)
@@ -481,6 +482,7 @@ class Manager(OpenDevice):
 
         forget(self)
         self._diagnostics.log_notes()
+        warn_of_cancelled(told)
         if self._watch is not None:
             self._watch()
 
@@ -494,12 +496,12 @@ class Manager(OpenDevice):
     ) -> None:
         self.destroy()
 
-    def __del__(self) -> None:
+    def __del__(self, warn: Any = warn_of_cancelled) -> None:
         # Never waits: what the device still works on is released when it is done. (A Manager whose __init__ failed has
-        # no _native.)
+        # no _native; globals of the module may be gone at the interpreter's end.)
         native = getattr(self, "_native", None)
-        if native is not None:
-            native.abandon()
+        if native is not None and (told := native.abandon()):
+            warn(told)
 
     def _repr_html_(self) -> str:
         """For notebooks: the device."""
@@ -525,8 +527,8 @@ def _set_exit_hook() -> None:
 
 
 def _at_exit() -> None:
-    """Lets all work end before the interpreter, and with it the driver, is torn down: threads of a driver for the CPU
-    would go on in memory that is gone.
+    """Cancels what is held, which nobody will signal any more, and lets all other work end before the interpreter, and with it
+    the driver, is torn down: threads of a driver for the CPU would go on in memory that is gone.
     """
     import signal
 
@@ -535,14 +537,17 @@ def _at_exit() -> None:
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     except ValueError:
         before = None  # not the main thread
+    told: list[str] = []
     for manager in list(_managers):
         if manager._native.is_init():
+            told += manager._native.cancel_held()
             with suppress(KomputeError):  # a lost device works on nothing
-                manager._native.wait_idle()
+                manager._native.wait_submitted()
     _native.shutdown()
     _native.release_arrays()
     if before is not None:
         signal.signal(signal.SIGINT, before)
+    warn_of_cancelled(told)
 
 
 @overload

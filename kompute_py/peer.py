@@ -260,13 +260,12 @@ class SplitStream:
         """False once destroyed."""
         return self.whole.is_init()
 
-    def destroy(self) -> None:
-        """Gives the streams back; what runs is waited for."""
-        for part in self._parts:
-            if isinstance(part, _native.Stream):
-                part.destroy()
+    def destroy(self) -> list[str]:
+        """Gives the streams back; what runs is waited for, what is held is cancelled and told."""
+        told = [line for part in self._streams() for line in part.destroy()]
         self._parts = [self.whole]
         self._recording = False
+        return told
 
     def operation_names(self) -> list[str]:
         """Of all parts, in order."""

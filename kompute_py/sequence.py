@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .arrays import as_index, as_name
-from .diagnostics import warn
+from .diagnostics import warn, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -313,7 +313,8 @@ class Sequence:
         another family; else on the sequence's.
 
         Where an item is wrong or `items` raises, the results before it come first, then the error. Leaving the loop ends the
-        stream. Raises InvalidArgumentError for memory that the recording does not use so, inputs that overlap or an item that does not fit,
+        stream and does not wait for the frames in flight, whose memory goes when the device is done with them; so does Ctrl-C, which
+        raises KeyboardInterrupt at once. Raises InvalidArgumentError for memory that the recording does not use so, inputs that overlap or an item that does not fit,
         ArgumentTypeError for what is no memory or an item of another dtype, UnimplementedError for operations that record their
         own commands, FailedPreconditionError while running or with nothing recorded, OutOfRangeError for a queue that is not open.
         """
@@ -400,12 +401,17 @@ class Sequence:
         return self._native.is_init()
 
     def destroy(self) -> None:
-        """Gives the device's resources back, at any time and any number of times; running work is waited for."""
-        self._native.destroy()
+        """Gives the device's resources back, at any time and any number of times; running work is waited for.
+
+        Work that is held, since nobody has signalled what it waits for, is cancelled: a KomputeWarning says what did not run, and
+        waiting for its fence raises AbortedError.
+        """
+        told = self._native.destroy()
         self._hooked = []
         self._pending = ()
         self._update_slow()
         self._report()
+        warn_of_cancelled(told)
 
     @property
     def fence(self) -> Fence:

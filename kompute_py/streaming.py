@@ -117,7 +117,7 @@ def _run(pipeline: _Pipeline, source: Iterator[Any]) -> Generator[Any, None, Non
         if error is not None:
             raise error
     finally:
-        pipeline.close(wait=True)
+        pipeline.close()
 
 
 async def _run_async(pipeline: _Pipeline, source: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
@@ -139,8 +139,7 @@ async def _run_async(pipeline: _Pipeline, source: AsyncIterator[Any]) -> AsyncGe
         if error is not None:
             raise error
     finally:
-        # Never a wait on an event loop: the device keeps what runs until it is done.
-        pipeline.close(wait=False)
+        pipeline.close()
 
 
 async def _later(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
@@ -416,27 +415,15 @@ class _Pipeline:
             results.append(array[:length] if trimmed else array)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def close(self, wait: bool) -> None:
-        """Lets go of all slots; results that were handed out stay."""
-        streams = (*self._uploads, *self._frames, *self._downloads)
+    def close(self) -> None:
+        """Lets go of all slots; results that were handed out stay. Never waits: the device keeps what runs until it is done."""
         self._held = None
-        if wait:
-            try:
-                for each in streams:
-                    each.destroy()  # waits for what runs
-            except KeyboardInterrupt:
-                # The device keeps what runs, as below.
-                self._forget()
-                raise
-        self._forget()
-        self._report(can_raise=False)
-
-    def _forget(self) -> None:
         for each in (self._uploads, self._frames, self._downloads, self._in_slots, self._out_slots):
             each.clear()
         self._pairs.clear()
         self._owned.clear()
         self._results.clear()
+        self._report(can_raise=False)
 
     def _report(self, can_raise: bool = True) -> None:
         watch = self._manager._watch

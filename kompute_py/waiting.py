@@ -71,8 +71,9 @@ class _Service:
             if not wake.future.done():
                 try:
                     wake.number = self.watch(wake.fence, wake)
-                    # The thread may have ended, and what was watched is over: the Manager waited for it.
-                    if self._native.closed() and not wake.future.done():
+                    # The thread may have ended, since the Manager was destroyed, which waited for what is watched here; or since
+                    # the program ends: then what is not done yet is never told.
+                    if self._native.closed() and wake.fence.done() and not wake.future.done():
                         wake.future.set_result(None)
                 except Exception as error:
                     wake.future.set_exception(error)

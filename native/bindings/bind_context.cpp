@@ -105,18 +105,22 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
 
 }  // namespace
 
-void Context::abandon() noexcept {
-    if (!device_ || !device_->is_open()) return;
+std::vector<std::string> Context::abandon() noexcept {
+    std::vector<std::string> told;
+    if (!device_ || !device_->is_open()) return told;
     try {
+        // Whoever holds a semaphore holds the Manager: nobody is left who could signal.
+        told = device_->cancel_held("when its Manager was dropped");
         if (!device_->busy()) {
             device_->close();
-            return;
+            return told;
         }
         const std::lock_guard lock(orphans_mutex);
         orphans().push_back(device_);
     } catch (...) {
-        return;  // it is closed when its last object goes
+        return told;  // it is closed when its last object goes
     }
+    return told;
 }
 
 void collect_orphans(bool wait) {
@@ -124,7 +128,8 @@ void collect_orphans(bool wait) {
     {
         const std::lock_guard lock(orphans_mutex);
         std::erase_if(orphans(), [&](const auto& device) {
-            if (!wait && device->busy()) return false;
+            // A compilation is not waited for at the end: the process may go before that ends.
+            if (wait ? !device->pipelines().await_users(0) : device->busy()) return false;
             finished.push_back(device);
             return true;
         });
@@ -196,17 +201,29 @@ void bind_context(py::module_& m) {
         .def("is_init", [](const Context& c) { return c.device().is_open(); })
         .def("destroy",
              [](const Context& c) {
-                 if (!c.device().is_open()) return;
+                 std::vector<std::string> told;
+                 Device& device = c.device();
+                 if (!device.is_open()) return told;
                  // Ctrl-C is heard here, where nothing has changed yet: a second destroy() goes on. close() cannot be interrupted.
                  try {
-                     await_points(c.device().submitted());
+                     await_points(device.submitted());
                  } catch (const Error&) {
                      // The wait failed, not the work; close() sees it through in other ways.
                  }
+                 (void)wait_for(
+                     -1, [&] { return device.pipelines().await_users(0); },
+                     [&](uint64_t slice) { return device.pipelines().await_users(slice); });
+                 told = device.cancel_held("when its Manager was destroyed");
                  const Unlocked unlocked;
-                 c.device().close();
+                 device.close();
+                 return told;
              })
         .def("abandon", &Context::abandon)
+        .def("cancel_held", [](const Context& c) { return c.device().cancel_held("when the program ended"); })
+        .def("wait_submitted",
+             [](const Context& c) {
+                 if (!c.device().foreign()) await_points(c.device().submitted());
+             })
         .def("wait_idle",
              [](const Context& c) {
                  c.device().require_open("wait");
@@ -250,7 +267,6 @@ void bind_context(py::module_& m) {
                 c.device().require_open("make an algorithm");
                 const std::string_view bytes(spirv);
                 const std::string_view declared_bytes(declared);
-                // Another thread may be compiling under the store's lock.
                 const Unlocked unlocked;
                 return c.device().pipelines().shader(bytes, entry, declared_bytes);
             },
@@ -260,8 +276,11 @@ void bind_context(py::module_& m) {
                 const SpecializationMap& map) {
                  c.device().require_open("make an algorithm");
                  const Specialization constants = specialization_of(spec, map);
-                 const Unlocked unlocked;
-                 (void)c.device().pipelines().pipeline(shader, constants, {});
+                 if (c.device().pipelines().knows(shader, constants)) return;
+                 (void)interruptibly([device = c.shared(), shader, constants] {
+                     const auto in_use = device->pipelines().use();
+                     return device->pipelines().pipeline(shader, constants, {});
+                 });
              })
         .def(
             "stream",

@@ -172,10 +172,15 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
     const Specialization constants = specialization_of(spec, map);
     std::string push_constants(push);
     std::vector<Argument> bound = arguments_of(arguments);
-    // Compiling a pipeline takes milliseconds; other threads may run meanwhile.
+    auto make = [device = context.shared(), shader, bound = std::move(bound), groups, constants,
+                 push_constants = std::move(push_constants)]() mutable {
+        return make_object<Algorithm>(std::move(device), std::move(shader), std::move(bound), groups,
+                                      constants, std::move(push_constants));
+    };
+    // Compiling a pipeline takes milliseconds at least, and some drivers take minutes for some shaders.
+    if (!context.device().pipelines().knows(shader, constants)) return interruptibly(std::move(make));
     const Unlocked unlocked;
-    return make_object<Algorithm>(context.shared(), std::move(shader), std::move(bound), groups, constants,
-                                  std::move(push_constants));
+    return make();
 }
 
 py::dict reflection_to_python(const ShaderInfo& info) {

@@ -1,4 +1,4 @@
-// compile, validate, disassemble, assemble, decompile; the interpreter is free while they work.
+// compile, validate, disassemble, assemble, decompile; the interpreter is free while they work, and hears Ctrl-C.
 #include "bind_shader_compile.hpp"
 
 #include "bindings.hpp"
@@ -95,11 +95,7 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     request.hlsl_offsets = hlsl_offsets;
     request.hlsl_16bit_types = hlsl_16bit_types;
     request.register_bases = register_bases_of(register_bases);
-    CompileOutput output;
-    {
-        const Unlocked released;
-        output = compile(request);
-    }
+    const CompileOutput output = interruptibly([request = std::move(request)] { return compile(request); });
     py::list included;
     for (const std::string& path : output.included) included.append(to_path(path));
     return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),
@@ -133,11 +129,10 @@ void bind_shader_compile(py::module_& m) {
         "validate_spirv",
         [](const py::bytes& spirv, uint32_t vulkan_minor, bool scalar_block_layout,
            bool uniform_buffer_standard_layout, bool relax_block_layout, bool workgroup_scalar_block_layout) {
-            const std::vector<uint32_t> words = words_of(spirv);
             const ValidationOptions options{vulkan_minor, scalar_block_layout, uniform_buffer_standard_layout,
                                             relax_block_layout, workgroup_scalar_block_layout};
-            const Unlocked released;
-            return validate_spirv(words, options);
+            return interruptibly(
+                [words = words_of(spirv), options] { return validate_spirv(words, options); });
         },
         "spirv"_a, "vulkan_minor"_a = 2, "scalar_block_layout"_a = false,
         "uniform_buffer_standard_layout"_a = true, "relax_block_layout"_a = true,
@@ -145,29 +140,24 @@ void bind_shader_compile(py::module_& m) {
     m.def(
         "disassemble_spirv",
         [](const py::bytes& spirv, bool friendly_names) {
-            const std::vector<uint32_t> words = words_of(spirv);
-            const Unlocked released;
-            return disassemble_spirv(words, friendly_names);
+            return interruptibly([words = words_of(spirv), friendly_names] {
+                return disassemble_spirv(words, friendly_names);
+            });
         },
         "spirv"_a, "friendly_names"_a = true);
     m.def(
         "assemble_spirv",
         [](const std::string& text, uint32_t vulkan_minor, const std::string& name) {
-            std::vector<uint32_t> words;
-            {
-                const Unlocked released;
-                words = assemble_spirv(text, vulkan_minor, name);
-            }
-            return to_bytes(words);
+            return to_bytes(interruptibly(
+                [text, vulkan_minor, name] { return assemble_spirv(text, vulkan_minor, name); }));
         },
         "text"_a, "vulkan_minor"_a = 2, "name"_a = "<source>");
     m.def(
         "decompile_spirv",
         [](const py::bytes& spirv, const std::string& language, const std::string& entry) {
-            const std::vector<uint32_t> words = words_of(spirv);
-            const SourceLanguage chosen = language_named(language);
-            const Unlocked released;
-            return decompile_spirv(words, chosen, entry);
+            return interruptibly([words = words_of(spirv), chosen = language_named(language), entry] {
+                return decompile_spirv(words, chosen, entry);
+            });
         },
         "spirv"_a, "language"_a, "entry"_a);
 }

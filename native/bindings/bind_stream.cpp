@@ -40,14 +40,17 @@ void bind_stream(py::module_& m) {
         .def("rerecord", &Stream::rerecord)
         .def("destroy",
              [](Stream& s) {
+                 std::vector<std::string> told;
                  if (s.is_init() && s.is_running()) {
+                     told = s.cancel_held();
                      try {
                          wait(s, -1);
                      } catch (const Error&) {
-                         // A lost device: destroying is what is left to do.
+                         // A lost device, or it was cancelled: destroying is what is left to do.
                      }
                  }
                  s.destroy();
+                 return told;
              })
         .def("is_recording", &Stream::is_recording)
         .def("is_running", &Stream::is_running)

@@ -3,6 +3,7 @@
 
 #include "core/algorithm.hpp"
 #include "core/buffer_view.hpp"
+#include "core/deep_stack.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/image.hpp"
@@ -66,6 +67,32 @@ bool wait_for(double seconds, const Done& done, const Wait& wait) {
         check_signals();
     }
 }
+// Calls `work` on a thread of its own, without the interpreter lock, and returns what it returns. This thread hears Ctrl-C meanwhile:
+// then KeyboardInterrupt is raised at once, the work goes on alone, and its result is dropped. So `work` owns all that it uses, and
+// uses nothing of Python's. For calls into compilers and drivers that may take seconds and cannot be told to stop.
+template <typename Work>
+auto interruptibly(Work work) {
+    using Result = std::invoke_result_t<Work&>;
+    struct Task {
+        Work work;
+        std::optional<Result> result;
+        explicit Task(Work w) : work(std::move(w)) {}
+    };
+    auto task = std::make_shared<Task>(std::move(work));
+    std::optional<DeepWork> deep;
+    const auto wait = [&] {
+        const Unlocked unlocked;
+        if (!deep)
+            deep.emplace([task] {
+                const UnderWay under_way;
+                task->result = task->work();
+            });
+        return deep->wait(wait_slice_nanoseconds);
+    };
+    while (!wait()) check_signals();
+    deep->rethrow();
+    return std::move(*task->result);
+}
 // So, for each of them.
 void await_points(const std::vector<Point>& points);
 // Before a transfer through the staging ring: waits for what was submitted before it.
@@ -75,13 +102,14 @@ void await_staging(Device& device);
 class Context {
 public:
     explicit Context(DeviceOptions options) : device_(Device::create(std::move(options))) {}
-    ~Context() { abandon(); }
+    ~Context() { (void)abandon(); }
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
     [[nodiscard]] Device& device() const { return *device_; }
     [[nodiscard]] const std::shared_ptr<Device>& shared() const { return device_; }
-    void abandon() noexcept;
+    // Returns sentences about what was held and did not run.
+    std::vector<std::string> abandon() noexcept;
 
 private:
     std::shared_ptr<Device> device_;

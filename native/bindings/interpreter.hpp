@@ -30,6 +30,15 @@ namespace py = pybind11;
 // How many native calls run without the interpreter lock.
 inline std::atomic<uint32_t> calls_under_way{0};
 
+// Counts a call by a thread that is not Python's.
+class UnderWay {
+public:
+    UnderWay() noexcept { calls_under_way.fetch_add(1, std::memory_order_relaxed); }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay() { calls_under_way.fetch_sub(1, std::memory_order_release); }
+};
+
 // Lets go of the interpreter lock, and takes it again at the end of the scope. The one way to do so.
 class Unlocked {
 public:

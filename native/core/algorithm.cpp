@@ -70,6 +70,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
                     "Push constants of " + std::to_string(push_constants_.size()) +
                         " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
     const DescriptorCounts counts = count_descriptors();
+    const auto in_use = device().pipelines().use();
     pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
     const PipelineLayout& layout = *pipeline_->layout;
     if (layout.sets.empty()) return;

@@ -238,6 +238,7 @@ bool Device::known_idle() const noexcept {
 
 bool Device::busy() {
     if (foreign()) return false;
+    if (!pipelines_->await_users(0)) return true;
     if (lost()) return false;
     return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) {
         try {
@@ -303,6 +304,12 @@ void Device::add_undeclared(std::vector<Point>& points, bool held) {
     for (const Point& end : gate_.ends(true)) merge_point(points, end);
 }
 
+std::vector<std::string> Device::cancel_held(const char* why) noexcept {
+    std::vector<std::string> told = gate_.cancel(why);
+    if (!told.empty()) wake_waiters();
+    return told;
+}
+
 void Device::wait_idle() {
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();
@@ -331,7 +338,7 @@ void Device::see_through() noexcept {
 
 void Device::close() {
     if (closed_.exchange(true, std::memory_order_acq_rel)) return;
-    gate_.cancel(Error(ErrorKind::aborted, "The work was held for a signal when its Manager was destroyed"));
+    (void)cancel_held("when its Manager was destroyed");
     see_through();
     while (true) {
         std::shared_ptr<Object> object;
@@ -350,8 +357,8 @@ void Device::close() {
     see_through();
     staging_->clear();
     retire_.drain();
+    pipelines_->close();  // waits for threads that are binding samplers
     samplers_->close();
-    pipelines_->close();
     // The Manager's Python object may live on for long; the memory that no view shows must not.
     memory_->trim();
 }

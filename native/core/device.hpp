@@ -114,7 +114,9 @@ public:
     // Waits for the device's work, destroys every object made from it. The VkDevice and host copies live until the last
     // owner of an object is gone, so that NumPy views stay readable.
     void close();
-    // Whether any submitted work may still run.
+    // Cancels what is held; `why` is told to whoever waits for it. Returns sentences about what did not run.
+    [[nodiscard]] std::vector<std::string> cancel_held(const char* why) noexcept;
+    // Whether any submitted work may still run, or a thread compiles a pipeline.
     [[nodiscard]] bool busy();
     void wait_idle();
     // The end of all that was submitted until now.

@@ -1,6 +1,7 @@
 #include "gate.hpp"
 
 #include "error.hpp"
+#include "semaphore.hpp"
 
 #include <algorithm>
 #include <string>
@@ -59,12 +60,12 @@ void Gate::note_uses(const Submission& submission, uint64_t value) {
         semaphore->leave_behind({submission.queue, value});
 }
 
-uint64_t Gate::pass(Submission& submission, const std::function<std::vector<Point>()>& make_ends) {
+uint64_t Gate::pass(Submission& submission, const std::function<void(Submission&)>& hold) {
     const std::lock_guard lock(mutex_);
     if (all_promised(submission.order.waits)) return submit(submission);
     require_possible(submission.order);
     held_.reserve(held_.size() + 1);
-    submission.ends = make_ends();
+    hold(submission);
     held_.push_back(std::move(submission));
     count_.store(held_.size(), std::memory_order_release);
     return 0;
@@ -130,13 +131,15 @@ void Gate::cancel_one(const Submission& submission, const Error& error) noexcept
     }
 }
 
-void Gate::cancel_failed() {
+void Gate::cancel_failed(std::vector<std::string>* told) {
     for (bool progress = true; progress;) {
         progress = false;
         for (size_t i = 0; i < held_.size() && !progress; ++i) {
             try {
                 for (const Point& wait : held_[i].order.waits) wait.timeline->require_sound(wait.value);
             } catch (const Error& error) {
+                if (told)
+                    told->push_back("The " + held_[i].label + " did not run, either: it comes after that");
                 Submission failed = std::move(held_[i]);
                 held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
                 cancel_one(failed, error);
@@ -163,12 +166,60 @@ void Gate::fail(Timeline& timeline, const Error& error) {
     cancel_failed();
 }
 
-void Gate::cancel(const Error& error) noexcept {
+std::string Gate::missing(const Submission& submission) const {
+    std::string text;
+    for (const Point& wait : submission.order.waits) {
+        if (wait.timeline->promised() >= wait.value) continue;
+        std::string what = "other work";
+        for (const auto& object : submission.order.semaphores)
+            if (auto* semaphore = dynamic_cast<Semaphore*>(object.get());
+                semaphore && &semaphore->timeline() == wait.timeline)
+                what = "the " + semaphore->label() + " to reach " + std::to_string(wait.value) +
+                       " (it is at " + std::to_string(wait.timeline->promised()) + ")";
+        for (const Submission& other : held_)
+            if (std::any_of(other.ends.begin(), other.ends.end(),
+                            [&](const Point& end) { return end.timeline == wait.timeline; }))
+                what = "the " + other.label;
+        text += (text.empty() ? "" : " and for ") + what;
+    }
+    return text;
+}
+
+std::string Gate::what_did_not_run(const Submission& submission, const char* why) const {
+    return "The " + submission.label + " did not run: it waited for " + missing(submission) + " " + why;
+}
+
+std::vector<std::string> Gate::cancel(const char* why) noexcept {
+    std::vector<std::string> told;
+    if (!holds()) return told;
     const std::lock_guard lock(mutex_);
-    std::vector<Submission> held = std::move(held_);
-    held_.clear();
+    try {
+        for (const Submission& submission : held_) told.push_back(what_did_not_run(submission, why));
+    } catch (...) {
+        told.resize(held_.size());  // out of host memory: what follows matters more
+    }
+    const std::vector<Submission> held = std::exchange(held_, {});
     count_.store(0, std::memory_order_release);
-    for (auto& submission : held) cancel_one(submission, error);
+    for (size_t i = 0; i < held.size(); ++i) cancel_one(held[i], Error(ErrorKind::aborted, told[i]));
+    return told;
+}
+
+std::vector<std::string> Gate::cancel(const Point& end, const char* why) {
+    std::vector<std::string> told;
+    if (!holds()) return told;
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(held_.begin(), held_.end(), [&](const Submission& submission) {
+        return std::any_of(submission.ends.begin(), submission.ends.end(), [&](const Point& each) {
+            return each.timeline == end.timeline && each.value == end.value;
+        });
+    });
+    if (found == held_.end()) return told;
+    told.push_back(what_did_not_run(*found, why));
+    const Submission cancelled = std::move(*found);
+    held_.erase(found);
+    cancel_one(cancelled, Error(ErrorKind::aborted, told.front()));
+    cancel_failed(&told);
+    return told;
 }
 
 std::vector<Point> Gate::ends(bool undeclared_only) {

@@ -7,7 +7,9 @@
 //
 // What a held submission will end with is not known to its queue yet. Each of its streams therefore gets a point on a timeline of
 // the stream's own, which the submission raises beside the queue's; whoever has to wait for it waits for that point.
-// When a wait fails, the submission is cancelled: its points and signals fail with the same error.
+// When a wait fails, the submission is cancelled: its points and signals fail with the same error. It is cancelled as well when
+// nobody can be expected to signal any more: when its stream or its Manager is destroyed, and when the program ends. Then whoever
+// destroys is told what did not run.
 //
 // Locks: the gate's comes before those of queues. Callers may be between a look at their stream and its submission, for which
 // others spin while they hold the graph mutex; so nothing here takes that one while it holds the gate's.
@@ -38,6 +40,7 @@ struct Submission {
     SubmitOrder order;
     bool undeclared = false;  // an operation does not say what it uses: everything later comes after it
     std::vector<Point> ends;  // of its streams, when it is held
+    std::string label;        // what messages call it, when it is held
 };
 
 class Gate {
@@ -45,9 +48,9 @@ public:
     // Whether submissions are held at the moment.
     [[nodiscard]] bool holds() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-    // Submits it and returns its value on the queue, or holds it and returns 0; then `make_ends` gives the points of its streams.
+    // Submits it and returns its value on the queue, or holds it and returns 0; then `hold` sets the ends of its streams and its label.
     // Throws; then nothing was submitted. Afterwards, where it was submitted, note_uses() and release() are due.
-    uint64_t pass(Submission& submission, const std::function<std::vector<Point>()>& make_ends);
+    uint64_t pass(Submission& submission, const std::function<void(Submission&)>& hold);
     // The semaphores of what was submitted must not go while the device uses them.
     static void note_uses(const Submission& submission, uint64_t value);
     // Submits what waits for nothing that is not promised any more.
@@ -57,8 +60,11 @@ public:
     void signal(Timeline& timeline, uint64_t value);
     // All values of `timeline` that are not promised fail, and what is held for one is cancelled.
     void fail(Timeline& timeline, const Error& error);
-    // Cancels all; the Manager is being destroyed.
-    void cancel(const Error& error) noexcept;
+    // Cancels what is held, for `why` ("when its Manager was destroyed"). Returns a sentence about each: what did not run, and what
+    // it waited for. Waiters are to be woken then.
+    [[nodiscard]] std::vector<std::string> cancel(const char* why) noexcept;
+    // So, of the submission that one of the points is an end of, and of what waits for it; nothing if it is not held.
+    [[nodiscard]] std::vector<std::string> cancel(const Point& end, const char* why);
 
     // The ends of what is held, or only of what does not say what it uses.
     [[nodiscard]] std::vector<Point> ends(bool undeclared_only = false);
@@ -69,7 +75,10 @@ private:
     // Under the lock, all of them.
     static uint64_t submit(const Submission& submission);
     [[nodiscard]] std::vector<std::pair<Submission, uint64_t>> release_ready();
-    void cancel_failed();
+    void cancel_failed(std::vector<std::string>* told = nullptr);
+    // What it waits for that is not promised: "the semaphore 'frames' to reach 3 (it is at 1)".
+    [[nodiscard]] std::string missing(const Submission& submission) const;
+    [[nodiscard]] std::string what_did_not_run(const Submission& submission, const char* why) const;
     static void cancel_one(const Submission& submission, const Error& error) noexcept;
 
     std::mutex mutex_;

@@ -124,7 +124,8 @@ std::vector<std::weak_ptr<Instance>> instances;
 void Instance::before_fork() { instances_mutex.lock(); }
 void Instance::after_fork() { instances_mutex.unlock(); }
 bool Instance::forget_all() {
-    const bool any = std::any_of(instances.begin(), instances.end(), [](const auto& weak) { return !weak.expired(); });
+    const bool any =
+        std::any_of(instances.begin(), instances.end(), [](const auto& weak) { return !weak.expired(); });
     instances.clear();
     return any;
 }

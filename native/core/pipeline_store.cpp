@@ -6,6 +6,7 @@
 #include "shader_check.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace kp {
@@ -30,6 +31,19 @@ std::string hex(const uint8_t* bytes, size_t count) {
         text += digits[bytes[i] & 15];
     }
     return text;
+}
+
+// A shader's address is its identity here: the store keeps every shader for as long as it lives itself.
+std::string key_of(const Shader& shader, const Specialization& constants, const DescriptorCounts& counts) {
+    std::string key;
+    const Shader* identity = &shader;
+    append(key, identity);
+    for (const auto& entry : constants.entries) {
+        append(key, entry.constantID);
+        append(key, constants.data.data() + entry.offset, entry.size);
+    }
+    for (const auto& each : counts.runtime) append(key, each);
+    return key;
 }
 
 }  // namespace
@@ -68,6 +82,7 @@ std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std:
                                               std::string_view declared) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
     const std::lock_guard lock(mutex_);
+    device_.require_open("make an algorithm");  // close() takes this lock, too
     auto& bucket = shaders_[hash];
     for (const auto& known : bucket)
         if (known->is(bytes, entry, declared)) return known;
@@ -143,20 +158,34 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
     return made;
 }
 
+std::shared_lock<std::shared_timed_mutex> PipelineStore::use() {
+    std::shared_lock lock(life_);
+    device_.require_open("make an algorithm");
+    return lock;
+}
+
+std::shared_ptr<Pipeline> PipelineStore::find(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = pipelines_.find(key);
+    return found == pipelines_.end() ? nullptr : found->second;
+}
+
+bool PipelineStore::knows(const std::shared_ptr<Shader>& shader, const Specialization& constants) {
+    return find(key_of(*shader, constants, {})) != nullptr;
+}
+
+bool PipelineStore::await_users(uint64_t nanoseconds) {
+    const std::unique_lock lock(life_, std::chrono::nanoseconds(nanoseconds));
+    return lock.owns_lock();
+}
+
 std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
                                                   const Specialization& constants,
                                                   const DescriptorCounts& counts) {
-    // A shader's address is its identity here: the store keeps every shader for as long as it lives itself.
-    std::string key;
-    const Shader* identity = shader.get();
-    append(key, identity);
-    for (const auto& entry : constants.entries) {
-        append(key, entry.constantID);
-        append(key, constants.data.data() + entry.offset, entry.size);
-    }
-    for (const auto& each : counts.runtime) append(key, each);
-    const std::lock_guard lock(mutex_);
-    if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+    const std::string key = key_of(*shader, constants, counts);
+    if (auto found = find(key)) return found;
+    const std::lock_guard compiling(compiling_);
+    if (auto found = find(key)) return found;  // made while we waited
 
     // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
     const std::vector<SpecValue> values = constants.values();
@@ -166,7 +195,10 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         throw Error(ErrorKind::invalid_argument, found.front().message);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
-    made->layout = layout(info, counts);
+    {
+        const std::lock_guard lock(mutex_);
+        made->layout = layout(info, counts);
+    }
 
     if (cache_ == VK_NULL_HANDLE) open_cache();
     VkSpecializationInfo specialization{};
@@ -185,7 +217,8 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         device_.vk().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &made->handle),
         "vkCreateComputePipelines", "an algorithm");
     cache_grew_ = true;
-    pipelines_.emplace(std::move(key), made);
+    const std::lock_guard lock(mutex_);
+    pipelines_.emplace(key, made);
     return made;
 }
 
@@ -315,6 +348,7 @@ void PipelineStore::close() noexcept {
     auto& vk = device_.vk();
     decltype(shaders_) shaders;
     {
+        const std::unique_lock alone(life_);
         const std::lock_guard lock(mutex_);
         save_cache();
         for (auto& [key, pipeline] : pipelines_)

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -67,11 +68,19 @@ public:
     PipelineStore(Device& device, std::string cache_dir);
     ~PipelineStore();
 
+    // What to hold from the first look at a pipeline to the end of the work with its layout: close() waits for it. Throws for a closed
+    // device.
+    [[nodiscard]] std::shared_lock<std::shared_timed_mutex> use();
+
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry,
                                                  std::string_view declared = {});
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts);
+    // Whether pipeline() finds it, with no array of run-time length, without compiling.
+    [[nodiscard]] bool knows(const std::shared_ptr<Shader>& shader, const Specialization& constants);
+    // Waits up to `nanoseconds` for those who use it, who may be compiling; whether there is none left.
+    [[nodiscard]] bool await_users(uint64_t nanoseconds);
 
     [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set);
     void free_set(DescriptorSet set) noexcept;
@@ -85,18 +94,22 @@ private:
     [[nodiscard]] std::shared_ptr<PipelineLayout> layout(const ShaderInfo& info,
                                                          const DescriptorCounts& counts);
     [[nodiscard]] VkDescriptorSetLayout set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);
+    [[nodiscard]] std::shared_ptr<Pipeline> find(const std::string& key);
     void open_cache();
     void save_cache() noexcept;
     [[nodiscard]] VkDescriptorPool make_pool(const std::vector<VkDescriptorPoolSize>& needs);
 
     Device& device_;
     std::string cache_dir_;
-    std::mutex mutex_;  // held over pipeline creation too: one compilation at a time feeds one cache
+    // In this order.
+    std::shared_timed_mutex life_;  // see use()
+    std::mutex compiling_;          // held over pipeline creation: one compilation at a time feeds one cache
+    std::mutex mutex_;              // held briefly
     std::unordered_map<uint64_t, std::vector<std::shared_ptr<Shader>>> shaders_;
     std::unordered_map<std::string, std::shared_ptr<Pipeline>> pipelines_;
     std::unordered_map<std::string, std::shared_ptr<PipelineLayout>> layouts_;
     std::unordered_map<std::string, VkDescriptorSetLayout> set_layouts_;
-    VkPipelineCache cache_ = VK_NULL_HANDLE;
+    VkPipelineCache cache_ = VK_NULL_HANDLE;  // with compiling_
     bool cache_grew_ = false;
     std::mutex pools_mutex_;
     std::vector<VkDescriptorPool> pools_;

@@ -69,6 +69,9 @@ public:
     // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.
     [[nodiscard]] bool wait(uint64_t nanoseconds);
 
+    // If the last submission is held, cancels it and what waits for it. Returns sentences about what did not run.
+    [[nodiscard]] std::vector<std::string> cancel_held();
+
     [[nodiscard]] bool is_recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_running() const noexcept { return running_.load(std::memory_order_acquire); }
     [[nodiscard]] bool is_complete();
@@ -170,6 +173,7 @@ private:
     void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);
     void note_submitted(uint64_t last) noexcept;
     [[nodiscard]] Point next_own();
+    [[nodiscard]] static std::string label_of(const std::vector<Stream*>& streams);
     // Collects the submission that `last_` was this for.
     void finish(uint64_t last);
     [[nodiscard]] Point point_of(uint64_t last) const noexcept;

@@ -22,6 +22,14 @@ bool promised(const std::vector<Point>& points) {
                        [](const Point& point) { return point.timeline->promised() >= point.value; });
 }
 
+std::string listed(const std::vector<std::string>& names) {
+    constexpr size_t most = 8;
+    std::string list;
+    for (size_t i = 0; i < names.size() && i < most; ++i) list += (i ? ", " : "") + names[i];
+    if (names.size() > most) list += " and " + std::to_string(names.size() - most) + " more";
+    return list;
+}
+
 }  // namespace
 
 // Between the look at what others change and the new last point. make_stale() waits while it lasts, which is one driver call.
@@ -192,10 +200,9 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
         if (!promised(submission.order.waits))
             for (Stream* stream : ready)
                 if (!stream->own_.timeline) stream->own_ = device.take_timeline();
-        const auto make_ends = [&] {
-            std::vector<Point> ends;
-            for (Stream* stream : ready) ends.push_back(stream->next_own());
-            return ends;
+        const auto hold = [&](Submission& held) {
+            held.label = label_of(ready);
+            for (Stream* stream : ready) held.ends.push_back(stream->next_own());
         };
 
         Stream* unfit = nullptr;
@@ -208,7 +215,7 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             if (!unfit) {
                 for (const Stream* stream : ready) stream->flush();
                 try {
-                    value = gate.pass(submission, make_ends);
+                    value = gate.pass(submission, hold);
                 } catch (const Error& error) {
                     rethrow_unsubmitted(ready, error);
                 }
@@ -226,6 +233,23 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
     }
     throw Error(ErrorKind::failed_precondition,
                 "The sequences cannot be evaluated: an operation changes them each time they are recorded");
+}
+
+std::string Stream::label_of(const std::vector<Stream*>& streams) {
+    if (streams.empty()) return "submission without sequences";
+    std::string text;
+    for (const Stream* stream : streams)
+        text += (text.empty() ? "" : " and the ") + stream->label() + " (" +
+                listed(stream->names_of_operations()) + ")";
+    return text;
+}
+
+std::vector<std::string> Stream::cancel_held() {
+    const Point last = last_point();
+    if (!is_running() || !last.timeline) return {};
+    auto told = device().gate().cancel(last, "when it was destroyed");
+    if (!told.empty()) device().wake_waiters();
+    return told;
 }
 
 Point Stream::next_own() { return {own_.timeline, ++own_.value}; }
@@ -311,11 +335,7 @@ std::string Stream::what_ran() const {
 }
 
 std::string Stream::what_runs(const std::vector<std::string>& names) const {
-    constexpr size_t most = 8;
-    std::string list;
-    for (size_t i = 0; i < names.size() && i < most; ++i) list += (i ? ", " : "") + names[i];
-    if (names.size() > most) list += " and " + std::to_string(names.size() - most) + " more";
-    return (names.size() > 1 ? "one of " : "") + list + " of the " + label();
+    return (names.size() > 1 ? "one of " : "") + listed(names) + " of the " + label();
 }
 
 void Stream::explain_loss() const {
