@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import multiprocessing
 import os
@@ -26,10 +25,9 @@ pytestmark = [
 
 
 def forked(work, limit=60.0):
-    """Runs `work` in a fork of this process, which then ends as an interpreter does; raises where that fails or hangs.
+    """Runs `work` in a fork of this process, which then ends as an interpreter does; raises if that fails or hangs.
 
-    Mesa's exit handler joins the threads that it had before the fork, and hangs: there the child runs Python's exit hooks and
-    then ends as those of multiprocessing do, without the C library's handlers.
+    It would hang in an exit handler of Mesa's, which joins threads that the child does not have.
     """
     pid = os.fork()
     if pid == 0:
@@ -38,10 +36,6 @@ def forked(work, limit=60.0):
         except BaseException:
             traceback.print_exc()
             os._exit(1)
-        if any(info.driver_name == "llvmpipe" for info in kp.list_devices()):
-            atexit._run_exitfuncs()
-            gc.collect()
-            os._exit(0)
         sys.exit(0)
     end = time.monotonic() + limit
     while time.monotonic() < end:

@@ -235,7 +235,8 @@ def test_destroying_the_manager_cancels_held_work(make_manager, needs):
     sem = mgr.semaphore()
     seq.eval_async(wait=[(sem, 1)])
     fence, at = seq.fence, sem.at(1)
-    mgr.destroy()
+    with pytest.warns(kp.KomputeWarning, match=r"did not run: it waited for the semaphore to reach 1"):
+        mgr.destroy()
     for each, error in ((fence, kp.AbortedError), (at, kp.FailedPreconditionError)):
         with pytest.raises(error, match="destroyed"):
             each.wait(1)
@@ -244,6 +245,65 @@ def test_destroying_the_manager_cancels_held_work(make_manager, needs):
         sem.signal(1)
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
         mgr.semaphore()
+
+
+def test_destroying_a_sequence_cancels_its_held_work(mgr, work):
+    """With what was submitted together with it and what comes after it; other work goes on."""
+    (seq, t), (beside, u), (other, v) = work(), work(), work()
+    after, _ = work(t, DOUBLE)
+    sem, signalled = mgr.semaphore(3), mgr.semaphore()
+    sem.name, seq.name, after.name = "frames", "lost", "after"
+    mgr.submit([seq, beside], wait=(sem, 5), signal=(signalled, 1))
+    after.eval_async()
+    other.eval_async(wait=(sem, 5))
+    fences = [seq.fence, beside.fence, after.fence]
+    coming = [fence.future() for fence in (*fences, signalled.at(1))]
+    with pytest.warns(kp.KomputeWarning) as told:
+        seq.destroy()
+    (text,) = [str(each.message) for each in told]
+    assert "The sequence 'lost' (main) and the sequence (main) did not run" in text
+    assert "it waited for the semaphore 'frames' to reach 5 (it is at 3) when it was destroyed" in text
+    assert "The sequence 'after' (main) did not run, either" in text
+    for fence in fences:
+        with pytest.raises(kp.AbortedError, match=r"'lost' .* when it was destroyed"):
+            fence.wait(5)
+    for each in coming:
+        with pytest.raises(kp.AbortedError, match="'lost'"):
+            each.result(5)
+    sem.signal(5)
+    other.eval_await(timeout=30)
+    # Once its error was told, what was cancelled may be evaluated again.
+    for each in (beside, after):
+        with pytest.raises(kp.AbortedError, match="'lost'"):
+            each.eval_await()
+    assert [first(each) for each in (t, u, v)] == [0, 0, 1]
+    beside.eval()
+    after.eval()
+    assert first(u) == 1
+
+
+def test_destroying_what_waits_for_running_work_waits(mgr, work):
+    """Held for nothing but work that is on its way: that is no longer held."""
+    (first_seq, t), (second, _) = work(), work()
+    sem = mgr.semaphore()
+    first_seq.eval_async(signal=(sem, 1))
+    second.eval_async(wait=(sem, 1))
+    second.destroy()
+    first_seq.eval_await(timeout=30)
+    assert first(t) == 1
+
+
+def test_the_last_reference_to_a_watched_semaphore(mgr):
+    """The waiting thread's lock is not held while a semaphore goes, which wakes that thread."""
+    for _ in range(20):
+        sem, gone = mgr.semaphore(), mgr.semaphore(1)
+        futures = [sem.at(5).future(), gone.at(1).future()]
+        del gone
+        futures[0].cancel()
+        del sem
+        assert futures[1].result(30).done()
+        del futures
+        gc.collect()
 
 
 def test_synchronize_waits_for_held_work(mgr, work):
