@@ -349,7 +349,7 @@ class Shader:
 
     reflection: dict[str, Any]
     """version, entry, entry_points [{"name", "model" ("GLCompute", "Vertex", ...)}], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
-    bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "layout", "image": {...} | None}],
+    bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "atomic", "layout", "image": {...} | None}],
     push_constants {"offset", "size", "name", "block_name", "layout"} | None,
     spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value)}].
     layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "matrix_stride",
@@ -357,6 +357,10 @@ class Shader:
     extra: Any
     """For the Python side to keep what it derives from the reflection."""
     vk_shader_module: int
+    def refuses(
+        self, groups: tuple[int, int, int], spec: bytes, spec_map: Sequence[tuple[int, int, int]]
+    ) -> str:
+        """Why so many workgroups cannot run, and what to do, as a clause; "" if they can."""
 
 class Algorithm:
     shader: Shader
@@ -523,6 +527,15 @@ def reflect_spirv(
 ) -> dict[str, Any]:
     """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point. Sizes that depend on
     constants are those of the given ones; the constants' defaults are the module's."""
+
+def invocation_use(
+    spirv: bytes,
+    entry: str = "main",
+    spec_constants: bytes = b"",
+    spec_map: Sequence[tuple[int, int, int]] = (),
+) -> dict[str, Any]:
+    """The numbers of its invocation that the code depends on: "global", "group", "local", "group_count" and parts of them as axes
+    ("xy"), "local_index" as bool; see InvocationUse in native/core/spirv_invocation.hpp."""
 
 def reach_spirv(
     spirv: bytes,

@@ -77,6 +77,8 @@ class Parameter(NamedTuple):
     """Bytes that the block has before its run-time array, if any."""
     layout: Mapping[str, Any]
     image: Mapping[str, Any] | None
+    atomic: bool = False
+    """Whether atomic operations act on it."""
 
     @property
     def is_record(self) -> bool:
@@ -180,6 +182,7 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
         layout["size"],
         layout,
         b["image"],
+        b["atomic"],
     )
 
 

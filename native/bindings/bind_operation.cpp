@@ -14,6 +14,14 @@ std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
     return result;
 }
 
+// Compiles what runs `groups` of them in layers, if they need that: Ctrl-C is heard meanwhile, and the dispatch finds it.
+std::shared_ptr<Algorithm> prepared(std::shared_ptr<Algorithm> algorithm,
+                                    const std::array<uint32_t, 3>& groups) {
+    if (!algorithm->fits(groups)) [[unlikely]]
+        (void)interruptibly([algorithm, groups] { return algorithm->launch(groups); });
+    return algorithm;
+}
+
 OperationPtr custom(const Context& context, std::string name, const py::object& record,
                     const std::optional<std::vector<ResourceRange>>& reads,
                     const std::optional<std::vector<ResourceRange>>& writes) {
@@ -72,23 +80,28 @@ void bind_operation(py::module_& m) {
     });
     m.def("op_dispatch", [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
                                const py::bytes& push) {
-        return own(make_dispatch(std::move(algorithm), groups_of(groups), std::string(push)));
+        const auto counts = groups_of(groups);
+        return own(make_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push)));
     });
     py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
         .def("set",
              [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups, const py::bytes& push,
                 std::vector<ResourceRange> references) {
-                 dispatch.set(groups_of(groups), std::string(push), std::move(references));
+                 const auto counts = groups_of(groups);
+                 (void)prepared(dispatch.algorithm(), counts);
+                 dispatch.set(counts, std::string(push), std::move(references));
              })
         .def("replace", [](BoundDispatch& dispatch, std::shared_ptr<Algorithm> algorithm,
                            const std::array<int64_t, 3>& groups, const py::bytes& push,
                            std::vector<ResourceRange> references) {
-            dispatch.replace(std::move(algorithm), groups_of(groups), std::string(push),
+            const auto counts = groups_of(groups);
+            dispatch.replace(prepared(std::move(algorithm), counts), counts, std::string(push),
                              std::move(references));
         });
     m.def("op_bound_dispatch", [](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
                                   const py::bytes& push, std::vector<ResourceRange> references) {
-        return make_bound_dispatch(std::move(algorithm), groups_of(groups), std::string(push),
+        const auto counts = groups_of(groups);
+        return make_bound_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push),
                                    std::move(references));
     });
     m.def("op_custom", [](const Context& context, std::string name, const py::object& record,

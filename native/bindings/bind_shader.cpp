@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 
+#include "core/spirv_invocation.hpp"
 #include "core/spirv_reach.hpp"
 
 #include <cstring>
@@ -183,6 +184,26 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
     return make();
 }
 
+std::string axes_text(uint8_t axes) {
+    std::string text;
+    for (uint32_t axis = 0; axis < 3; ++axis)
+        if (axes >> axis & 1) text += "xyz"[axis];
+    return text;
+}
+
+py::dict invocation_to_python(const InvocationUse& use) {
+    py::dict result;
+    result["global"] = axes_text(use.global);
+    result["group"] = axes_text(use.group);
+    result["group_alone"] = axes_text(use.group_alone);
+    result["group_below_block"] = axes_text(use.group_below_block);
+    result["local"] = axes_text(use.local);
+    result["local_index"] = use.local_index;
+    result["group_count"] = axes_text(use.group_count);
+    result["vague"] = axes_text(use.vague);
+    return result;
+}
+
 py::dict reflection_to_python(const ShaderInfo& info) {
     py::dict result;
     result["version"] = py::make_tuple((info.version >> 16) & 0xff, (info.version >> 8) & 0xff);
@@ -217,6 +238,7 @@ py::dict reflection_to_python(const ShaderInfo& info) {
         entry["block_name"] = binding.block_name;
         entry["readonly"] = binding.readonly;
         entry["writeonly"] = binding.writeonly;
+        entry["atomic"] = binding.atomic;
         entry["layout"] = layout_to_python(binding.layout);
         entry["image"] =
             is_image(binding.kind) ? py::object(image_to_python(binding)) : py::object(py::none());
@@ -285,6 +307,15 @@ void bind_shader(py::module_& m) {
         py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
         py::arg("spec_map") = SpecializationMap{});
     m.def(
+        "invocation_use",
+        [](const py::bytes& spirv, const std::string& entry, const py::bytes& spec,
+           const SpecializationMap& map) {
+            const std::vector<uint32_t> words = spirv_words(spirv);
+            return invocation_to_python(invocation_use(words, entry, specialization_of(spec, map).values()));
+        },
+        py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
+        py::arg("spec_map") = SpecializationMap{});
+    m.def(
         "reach_spirv",
         [](const py::bytes& spirv, const std::string& entry, const py::bytes& spec,
            const SpecializationMap& map) {
@@ -302,6 +333,11 @@ void bind_shader(py::module_& m) {
                 return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(s.extra.get()));
             },
             [](Shader& s, const py::object& value) { s.extra = keep(value); })
+        .def("refuses",
+             [](const Shader& s, const std::array<uint32_t, 3>& groups, const py::bytes& spec,
+                const SpecializationMap& map) {
+                 return s.refuses(groups, specialization_of(spec, map).values());
+             })
         .def_property_readonly("vk_shader_module", [](const Shader& s) { return handle_value(s.handle()); });
 
     py::class_<Algorithm, std::shared_ptr<Algorithm>>(m, "Algorithm")

@@ -152,6 +152,18 @@ DescriptorCounts Algorithm::count_descriptors() const {
     return counts;
 }
 
+bool Algorithm::fits(const std::array<uint32_t, 3>& groups) const noexcept {
+    const auto& most = device().limits().maxComputeWorkGroupCount;
+    return groups[0] <= most[0] && groups[1] <= most[1] && groups[2] <= most[2];
+}
+
+Launch Algorithm::launch(const std::array<uint32_t, 3>& groups) const {
+    if (fits(groups)) [[likely]]
+        return {pipeline_, groups, {}, {}};
+    require_init("dispatch");
+    return device().pipelines().launch(shader_, constants_, count_descriptors(), groups);
+}
+
 void Algorithm::check() const {
     require_init("dispatch");
     for (const Argument& argument : arguments_)

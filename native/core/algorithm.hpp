@@ -39,6 +39,10 @@ public:
     [[nodiscard]] const Pipeline& pipeline() const noexcept { return *pipeline_; }
     [[nodiscard]] std::array<uint32_t, 3> workgroup() const noexcept { return workgroup_; }
     [[nodiscard]] const std::string& push_constants() const noexcept { return push_constants_; }
+    // Whether the device runs so many groups in one dispatch.
+    [[nodiscard]] bool fits(const std::array<uint32_t, 3>& groups) const noexcept;
+    // What runs so many groups. Throws Error(invalid_argument) for more than the device runs.
+    [[nodiscard]] Launch launch(const std::array<uint32_t, 3>& groups) const;
     // Throws Error(failed_precondition) when it, or what is bound, was destroyed.
     void check() const;
     // What a dispatch touches; unused bindings are left out.

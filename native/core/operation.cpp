@@ -15,15 +15,10 @@ namespace {
 std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& groups,
                     std::string push_constants) {
     algorithm.require_init("dispatch");
-    const auto& limits = algorithm.device().limits();
-    for (size_t axis = 0; axis < 3; ++axis)
-        if (groups[axis] == 0 || groups[axis] > limits.maxComputeWorkGroupCount[axis])
-            throw Error(
-                ErrorKind::invalid_argument,
-                "Cannot dispatch " + std::to_string(groups[0]) + " x " + std::to_string(groups[1]) + " x " +
-                    std::to_string(groups[2]) + " workgroups: axis " + "xyz"[axis] + " must be 1 to " +
-                    std::to_string(limits.maxComputeWorkGroupCount[axis]) +
-                    " on this device (maxComputeWorkGroupCount). Use a larger local size or more axes");
+    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
+        throw Error(ErrorKind::invalid_argument,
+                    "Cannot dispatch " + std::to_string(groups[0]) + " x " + std::to_string(groups[1]) +
+                        " x " + std::to_string(groups[2]) + " workgroups: at least 1 runs on each axis");
     if (push_constants.empty()) push_constants = algorithm.push_constants();
     const auto& push = algorithm.pipeline().layout->push;
     if (push_constants.empty() && push.size != 0)
@@ -47,13 +42,14 @@ void check_references(const Device& device, const std::vector<ResourceRange>& re
 
 class Dispatch final : public BoundDispatch {
 public:
-    Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, std::string push_constants,
-             std::vector<ResourceRange> references)
+    Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, Launch launch,
+             std::string push_constants, std::vector<ResourceRange> references)
         : BoundDispatch(algorithm->shared_device(),
                         algorithm->name().empty() ? "OpAlgoDispatch" : algorithm->name()),
           algorithm_(std::move(algorithm)),
           references_(std::move(references)),
           groups_(groups),
+          launch_(std::move(launch)),
           push_constants_(std::move(push_constants)) {}
 
     void check() const override {
@@ -86,13 +82,24 @@ public:
     }
 
     void record(Recorder& to) const override {
-        const Pipeline& pipeline = algorithm_->pipeline();
+        const auto& [pipeline_made, first, base, rest] = launch_;
+        const Pipeline& pipeline = *pipeline_made;
         const PipelineLayout& layout = *pipeline.layout;
         to.bind(pipeline.handle, layout.handle, algorithm_->sets());
         if (layout.push.size != 0)
             to.vk.vkCmdPushConstants(to.commands, layout.handle, VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());
-        to.vk.vkCmdDispatch(to.commands, groups_[0], groups_[1], groups_[2]);
+        if (first[0] != 0) to.vk.vkCmdDispatch(to.commands, first[0], first[1], first[2]);
+        if (rest[0] == 0) [[likely]]
+            return;
+        // Groups of one dispatch have no order either; validation layers do not know that these two are one.
+        constexpr VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
+        to.vk.vkCmdPipelineBarrier(to.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &between, 0, nullptr, 0,
+                                   nullptr);
+        to.vk.vkCmdDispatchBase(to.commands, base[0], base[1], base[2], rest[0], rest[1], rest[2]);
     }
 
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
@@ -114,14 +121,14 @@ public:
     [[nodiscard]] std::vector<ResourceRange> fixed() const override { return references_; }
     [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
 
+    [[nodiscard]] std::shared_ptr<Algorithm> algorithm() const override {
+        const std::lock_guard lock(changing_);
+        return algorithm_;
+    }
+
     void set(std::array<uint32_t, 3> groups, std::string push_constants,
              std::vector<ResourceRange> references) override {
-        std::shared_ptr<Algorithm> algorithm;
-        {
-            const std::lock_guard lock(changing_);
-            algorithm = algorithm_;
-        }
-        replace(std::move(algorithm), groups, std::move(push_constants), std::move(references));
+        replace(algorithm(), groups, std::move(push_constants), std::move(references));
     }
 
     void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
@@ -130,9 +137,11 @@ public:
             throw Error(ErrorKind::invalid_argument, "The algorithm belongs to another Manager");
         push_constants = checked(*algorithm, groups, std::move(push_constants));
         check_references(device(), references);
+        Launch launch = algorithm->launch(groups);
         // Commands are recorded under the same lock.
         const std::lock_guard lock(device().graph_mutex());
         groups_ = groups;
+        launch_ = std::move(launch);
         push_constants_ = std::move(push_constants);
         algorithm_->outdate_recordings();
         const std::lock_guard change(changing_);
@@ -147,7 +156,8 @@ private:
     mutable std::mutex changing_;
     std::shared_ptr<Algorithm> algorithm_;
     std::vector<ResourceRange> references_;
-    std::array<uint32_t, 3> groups_;
+    std::array<uint32_t, 3> groups_;  // as asked for
+    Launch launch_;
     std::string push_constants_;
 };
 
@@ -203,8 +213,9 @@ std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> al
                                                    std::vector<ResourceRange> references) {
     push_constants = checked(*algorithm, groups, std::move(push_constants));
     check_references(algorithm->device(), references);
-    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(push_constants),
-                                      std::move(references));
+    Launch launch = algorithm->launch(groups);
+    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
+                                      std::move(push_constants), std::move(references));
 }
 
 OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,

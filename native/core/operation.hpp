@@ -78,6 +78,7 @@ struct Filling {
 class BoundDispatch : public Operation {
 public:
     using Operation::Operation;
+    [[nodiscard]] virtual std::shared_ptr<Algorithm> algorithm() const = 0;
     // Throws what make_dispatch throws; nothing has changed then.
     // `references`: buffers whose addresses the push constants, or what they lead to, hold.
     virtual void set(std::array<uint32_t, 3> groups, std::string push_constants,

@@ -182,7 +182,15 @@ bool PipelineStore::await_users(uint64_t nanoseconds) {
 std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
                                                   const Specialization& constants,
                                                   const DescriptorCounts& counts) {
-    const std::string key = key_of(*shader, constants, counts);
+    return pipeline(shader, constants, counts, std::nullopt);
+}
+
+std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
+                                                  const Specialization& constants,
+                                                  const DescriptorCounts& counts,
+                                                  const std::optional<Fold>& fold) {
+    std::string key = key_of(*shader, constants, counts);
+    if (fold) append(key, *fold);
     if (auto found = find(key)) return found;
     const std::lock_guard compiling(compiling_);
     if (auto found = find(key)) return found;  // made while we waited
@@ -210,6 +218,23 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     create.stage.module = shader->handle();
+    struct Module {  // of the rewritten shader: it may go when the pipeline is there
+        Device& device;
+        VkShaderModule handle = VK_NULL_HANDLE;
+        ~Module() {
+            if (handle != VK_NULL_HANDLE) device.vk().vkDestroyShaderModule(device.handle(), handle, nullptr);
+        }
+    } module{device_};
+    if (fold) {
+        const std::vector<uint32_t> words = folded(shader->words(), info.entry, *fold, info.local_size);
+        VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+        code.codeSize = words.size() * sizeof(uint32_t);
+        code.pCode = words.data();
+        check_vk(device_.vk().vkCreateShaderModule(device_.handle(), &code, nullptr, &module.handle),
+                 "vkCreateShaderModule", "a shader that runs in layers");
+        create.stage.module = module.handle;
+        create.flags |= VK_PIPELINE_CREATE_DISPATCH_BASE;
+    }
     create.stage.pName = info.entry.c_str();
     create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
     create.layout = made->layout->handle;
@@ -220,6 +245,28 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     const std::lock_guard lock(mutex_);
     pipelines_.emplace(key, made);
     return made;
+}
+
+Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,
+                             const DescriptorCounts& counts, const std::array<uint32_t, 3>& groups) {
+    const std::vector<SpecValue> values = constants.values();
+    if (const std::string why = shader->refuses(groups, values); !why.empty())
+        throw Error(ErrorKind::invalid_argument,
+                    std::to_string(groups[0]) + " x " + std::to_string(groups[1]) + " x " +
+                        std::to_string(groups[2]) +
+                        " workgroups are more than the device runs (maxComputeWorkGroupCount), and " + why);
+    const auto& most = device_.limits().maxComputeWorkGroupCount;
+    const auto fold = fold_of(shader->specialized(values).local_size, groups, {most[0], most[1], most[2]});
+    if (!fold) return {pipeline(shader, constants, counts), groups, {}, {}};
+    const auto in_use = use();
+    Launch launch{pipeline(shader, constants, counts, fold), groups, {}, groups};
+    const uint32_t layers = groups[fold->from] / fold->stride;
+    launch.groups[fold->from] = fold->stride;
+    launch.groups[fold->into] = layers;
+    launch.base[fold->into] = layers;
+    launch.rest[fold->from] = groups[fold->from] % fold->stride;
+    if (launch.rest[fold->from] == 0) launch.rest = {};
+    return launch;
 }
 
 VkDescriptorPool PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize>& needs) {

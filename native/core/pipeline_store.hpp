@@ -5,6 +5,7 @@
 #pragma once
 
 #include "shader.hpp"
+#include "spirv_fold.hpp"
 #include "vulkan.hpp"
 
 #include <array>
@@ -58,6 +59,14 @@ struct Pipeline {
     std::array<uint32_t, 3> local_size{1, 1, 1};  // specialization applied
 };
 
+// The pipeline and the dispatches that run a number of groups.
+struct Launch {
+    std::shared_ptr<Pipeline> pipeline;
+    std::array<uint32_t, 3> groups{};  // of the first dispatch; all 0: there is none
+    std::array<uint32_t, 3> base{};    // of the second one
+    std::array<uint32_t, 3> rest{};    // of the second one; all 0: there is none
+};
+
 struct DescriptorSet {
     VkDescriptorSet handle = VK_NULL_HANDLE;
     VkDescriptorPool pool = VK_NULL_HANDLE;
@@ -81,6 +90,10 @@ public:
     [[nodiscard]] bool knows(const std::shared_ptr<Shader>& shader, const Specialization& constants);
     // Waits up to `nanoseconds` for those who use it, who may be compiling; whether there is none left.
     [[nodiscard]] bool await_users(uint64_t nanoseconds);
+    // What runs `groups` of them, in layers where the device does not take so many on an axis. Throws
+    // Error(invalid_argument), naming the limit, where it cannot.
+    [[nodiscard]] Launch launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,
+                                const DescriptorCounts& counts, const std::array<uint32_t, 3>& groups);
 
     [[nodiscard]] DescriptorSet allocate_set(const PipelineLayout& layout, uint32_t set);
     void free_set(DescriptorSet set) noexcept;
@@ -91,6 +104,10 @@ public:
     [[nodiscard]] static VkDescriptorType descriptor_type(DescriptorKind kind) noexcept;
 
 private:
+    [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
+                                                     const Specialization& constants,
+                                                     const DescriptorCounts& counts,
+                                                     const std::optional<Fold>& fold);
     [[nodiscard]] std::shared_ptr<PipelineLayout> layout(const ShaderInfo& info,
                                                          const DescriptorCounts& counts);
     [[nodiscard]] VkDescriptorSetLayout set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);

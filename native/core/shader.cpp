@@ -3,6 +3,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "shader_check.hpp"
+#include "spirv_fold.hpp"
 
 #include <cstring>
 
@@ -71,6 +72,22 @@ ShaderInfo Shader::specialized(std::span<const SpecValue> values) const {
     ShaderInfo runs = reflect(words_, asked_entry_, values);
     if (declared_.empty()) return runs;
     return as_declared(reflect(declared_, asked_entry_, values), runs);
+}
+
+std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<const SpecValue> values) const {
+    const auto& most = device_->limits().maxComputeWorkGroupCount;
+    try {
+        const ShaderInfo info = specialized(values);
+        if (const auto fold = fold_of(info.local_size, groups, {most[0], most[1], most[2]}))
+            (void)folded(words_, info.entry, *fold, info.local_size);
+        return "";
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::invalid_argument && error.kind() != ErrorKind::unimplemented) throw;
+        return std::string("they cannot run in layers along another axis: ") + error.what() +
+               ". Use a larger local size, or spread the axis over two, groups=(65535, n), with uint i = "
+               "gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x "
+               "in the code";
+    }
 }
 
 bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared) const noexcept {

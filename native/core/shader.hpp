@@ -4,6 +4,7 @@
 #include "spirv_reflect.hpp"
 #include "vulkan.hpp"
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,9 @@ public:
     [[nodiscard]] const ShaderInfo& info() const noexcept { return info_; }
     // The same with these constants.
     [[nodiscard]] ShaderInfo specialized(std::span<const SpecValue> values) const;
+    // Why so many groups cannot run, and what to do, as a clause; "" if they can.
+    [[nodiscard]] std::string refuses(const std::array<uint32_t, 3>& groups,
+                                      std::span<const SpecValue> values) const;
     // Whether it was made of the same arguments.
     [[nodiscard]] bool is(std::string_view bytes, const std::string& entry,
                           std::string_view declared) const noexcept;

@@ -76,8 +76,7 @@ AccessAnalysis::AccessAnalysis(const Module& module, uint32_t entry_function) : 
     physical_capable_ = std::find(module.capabilities.begin(), module.capabilities.end(),
                                   spv::CapabilityPhysicalStorageBufferAddresses) != module.capabilities.end();
     classify_types();
-    collect_call_tree(entry_function);
-    for (const Function* function : call_tree_) walk(*function);
+    for (const Function* function : call_tree(module, entry_function)) walk(*function);
     // A variable whose initial value is another one's address holds that address from the start.
     for (const Instruction global : module.globals)
         if (global.op() == spv::OpVariable && global.size() > 4) escape(global[4]);
@@ -123,22 +122,6 @@ uint8_t AccessAnalysis::type_traits(uint32_t type) const {
 
 bool AccessAnalysis::is_reference(uint32_t id) const {
     return (type_traits(module_.type_of(id)) & (holds_handle | holds_pointer)) != 0;
-}
-
-void AccessAnalysis::collect_call_tree(uint32_t entry_function) {
-    std::vector<bool> seen(module_.id_limit());
-    const auto reach = [&](uint32_t id, const char* role) {
-        const Function* function = module_.function(id);
-        if (!function)
-            malformed(std::string("it uses id ") + std::to_string(id) + " as " + role + ", no function");
-        if (seen[id]) return;
-        seen[id] = true;
-        call_tree_.push_back(function);
-    };
-    reach(entry_function, "the function of an entry point");
-    for (size_t next = 0; next < call_tree_.size(); ++next)
-        for (const Instruction instruction : call_tree_[next]->body)
-            if (instruction.op() == spv::OpFunctionCall) reach(instruction[3], "the function of a call");
 }
 
 void AccessAnalysis::walk(const Function& function) {

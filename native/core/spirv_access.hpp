@@ -37,7 +37,6 @@ public:
 
 private:
     void classify_types();
-    void collect_call_tree(uint32_t entry_function);
     void walk(const Function& function);
     void visit(const Function& function, Instruction instruction);
     void visit_atomic(Instruction instruction);
@@ -58,9 +57,8 @@ private:
     const Module& module_;
     bool physical_capable_ = false;
     uint8_t physical_ = 0;
-    std::vector<uint8_t> uses_;         // by id
-    std::vector<uint8_t> type_traits_;  // by id of a type
-    std::vector<const Function*> call_tree_;
+    std::vector<uint8_t> uses_;                           // by id
+    std::vector<uint8_t> type_traits_;                    // by id of a type
     std::vector<std::pair<uint32_t, uint32_t>> derived_;  // (result, source)
 };
 

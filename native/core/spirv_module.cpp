@@ -346,4 +346,22 @@ std::optional<uint32_t> Module::member_decoration(uint32_t id, uint32_t member,
     return found->second;
 }
 
+std::vector<const Function*> call_tree(const Module& module, uint32_t entry_function) {
+    std::vector<const Function*> functions;
+    std::vector<bool> seen(module.id_limit());
+    const auto reach = [&](uint32_t id, const char* role) {
+        const Function* function = module.function(id);
+        if (!function)
+            malformed(std::string("it uses id ") + std::to_string(id) + " as " + role + ", no function");
+        if (seen[id]) return;
+        seen[id] = true;
+        functions.push_back(function);
+    };
+    reach(entry_function, "the function of an entry point");
+    for (size_t next = 0; next < functions.size(); ++next)
+        for (const Instruction instruction : functions[next]->body)
+            if (instruction.op() == spv::OpFunctionCall) reach(instruction[3], "the function of a call");
+    return functions;
+}
+
 }  // namespace kp::spirv

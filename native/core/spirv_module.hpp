@@ -147,4 +147,7 @@ private:
     bool in_function_ = false;
 };
 
+// The functions that may run when `entry_function` does, that one first. Throws where something else is called.
+[[nodiscard]] std::vector<const Function*> call_tree(const Module& module, uint32_t entry_function);
+
 }  // namespace kp::spirv

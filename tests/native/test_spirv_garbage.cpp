@@ -1,4 +1,6 @@
 // What reflection does with modules that are broken, or no modules at all.
+#include "core/spirv_fold.hpp"
+#include "core/spirv_invocation.hpp"
 #include "core/spirv_reach.hpp"
 #include "spirv_text.hpp"
 
@@ -144,6 +146,12 @@ TEST_CASE("spirv garbage: mutated modules reflect or throw, and never do anythin
         try {
             const ShaderInfo info = reflect(words);
             (void)reach(words);
+            (void)invocation_use(words);
+            try {
+                (void)folded(words, "main", {0, 2, 100}, info.local_size);
+            } catch (const Error& error) {
+                if (error.kind() != ErrorKind::unimplemented) throw;
+            }
             ++reflected;
         } catch (const Error& error) {
             ++refused;
