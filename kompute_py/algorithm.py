@@ -203,6 +203,8 @@ class Algorithm:
             "The default workgroup (one group for each element of the first tensor)"
             if counted
             else "workgroup",
+            shader,
+            special,
         )
 
         native = manager._native.algorithm(
@@ -290,12 +292,12 @@ class Algorithm:
 
     @workgroup.setter
     def workgroup(self, value: Any) -> None:
-        self._built("have a workgroup")
+        native = self._built("have a workgroup")
         x, y, z = to_groups(value, "workgroup")
         groups = x, y or 1, z or 1
         if x == 0:
             raise InvalidArgumentError(f"workgroup is {value!r}; at least 1 group runs")
-        self._manager._check_groups(groups, "workgroup")
+        self._manager._check_groups(groups, "workgroup", native.shader, self._special)
         self._dispatch.set(groups, self._push, ())
         self._groups = groups
         self._counted = False

@@ -31,7 +31,7 @@ from .kernel_calls import (
     several,
     upload,
 )
-from .kernel_grid import counts_of, default_grid
+from .kernel_grid import GridRule, Spelling, as_keywords, counts_of, grid_rule
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .kernel_sizes import Launch, SizeRules
 from .kernel_text import describe
@@ -78,8 +78,11 @@ class Kernel:
     an array by a copy.
 
     **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader checks its bounds;
-    ``groups=`` counts workgroups. Left out, the grid is the reversed shape of the first argument that is written (of an image,
-    its width, height and depth).
+    ``groups=`` counts workgroups. If neither is given, the grid follows the first argument that is written: one invocation for each
+    element if the code uses one component of its number (``gl_GlobalInvocationID.x``), whatever the shape; the reversed shape, in elements,
+    if it uses as many components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image has its texels. In
+    doubt, InvalidArgumentError names the choices. (docs/arrays.md has the rule in full.) More groups on one axis than the device takes
+    run in layers, as one dispatch.
 
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong together: one that ends before the
     invocations do that use it raises InvalidArgumentError, since the shader would read zeros there, and so does one number for an array. Elements that a default grid
@@ -104,6 +107,7 @@ class Kernel:
         "__weakref__",
         "_calls",
         "_fast",
+        "_grid",
         "_local_size",
         "_lock",
         "_look",
@@ -163,6 +167,7 @@ class Kernel:
         self._native = native
         self._signature = module._specialized(special)
         self._sizes: SizeRules | None = None  # made at the first call
+        self._grid: GridRule | None = None  # made when a grid is left out
         self._special = special
         self._values = values
         self._specialized = specialized
@@ -196,7 +201,8 @@ class Kernel:
         bindings. Each is the object that was given.
 
         Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of the wrong
-        kind, push constants out of range, a grid of zero or beyond the device's limits; ArgumentTypeError for objects of wrong
+        kind, push constants out of range, a grid of zero or beyond the device's limits, a grid that was left out and that
+        the shader leaves open; ArgumentTypeError for objects of wrong
         types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
         if self._look is not None:
@@ -217,6 +223,7 @@ class Kernel:
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
         grid, groups, values, members, uses = self._resolve(args, keywords)
         memories: list[Any] = []
+        copied: list[tuple[np.ndarray[Any, Any], Memory]] = []
         results: list[tuple[Any, np.ndarray[Any, Any], Memory]] = []
         given = True
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
@@ -230,6 +237,7 @@ class Kernel:
             given = False
             array, memory = self._borrow(i, parameter, value)
             memories.append(memory)
+            copied.append((array, memory))
             if parameter.written:
                 results.append((value, array, memory))
         bound = self._checked(memories)
@@ -239,6 +247,9 @@ class Kernel:
         self._check_sizes(bound, extent, count, push, grid is None and groups is None)
         call = self._recorded(bound, references, count, push)
         call.prepare(count, push)
+        # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the caller had them.
+        for array, memory in copied:
+            memory.write(array)
         upload(bound)
         upload(references)
         call.stream.eval()
@@ -293,8 +304,9 @@ class Kernel:
         bound = self._checked(values)
         kind = OpKernel if self._look is None else OpWatchedKernel
         extent, count = self._extent(grid, groups, bound)
-        operation = kind(self, bound, extent, count, members, uses)
-        self._check_sizes(bound, extent, count, operation._push, grid is None and groups is None)
+        by_default = grid is None and groups is None
+        operation = kind(self, bound, extent, count, members, uses, by_default)
+        self._check_sizes(bound, extent, count, operation._push, by_default)
         if self._reloader is not None:
             self._reloader.add_operation(operation)
         return operation
@@ -334,7 +346,7 @@ class Kernel:
         return tuple(bound)
 
     def _borrow(self, index: int, parameter: Parameter, value: Any) -> tuple[np.ndarray[Any, Any], Memory]:
-        """(array over the argument's memory, tensor that holds a copy of it) for what is no Tensor."""
+        """(array over the argument's memory, tensor to hold a copy of it) for an argument that is not a Tensor."""
         what = f"{self.name}: {parameter.name!r}"
         if parameter.is_image or parameter.kind == "sampler":
             raise ArgumentTypeError(
@@ -353,8 +365,6 @@ class Kernel:
         self._scratch[key] = memory
         while len(self._scratch) > _MOST_SCRATCH:
             self._scratch.popitem(last=False)
-        # Contents that the shader only writes may be partly kept: what it does not write stays as the caller had it.
-        memory.write(array)
         return array, memory
 
     def _extent(
@@ -367,17 +377,27 @@ class Kernel:
             )
         if groups is not None:
             count = counts_of(groups, f"{self.name}: groups", "workgroups")
-            self._manager._check_groups(count, f"{self.name}: groups {groups!r}")
+            self._manager._check_groups(count, f"{self.name}: groups {groups!r}", self._native, self._special)
             return None, count
         if grid is None:
-            x, y, z = default_grid(self.name, self._signature, bound)
-            extent = (x, max(y, 1), max(z, 1))
+            extent = self._default_grid(bound)
         else:
             extent = counts_of(grid, f"{self.name}: grid", "invocations")
-        return extent, self._groups_of(extent, self._local_size)
+        return extent, self._groups_of(extent, self._local_size, self._native, self._special)
+
+    def _default_grid(self, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> tuple[int, int, int]:
+        """The invocations that run for these arguments: see `kernel_grid`."""
+        rule = self._grid
+        if rule is None:
+            rule = self._grid = grid_rule(self._module, self._signature, self._special)
+        return rule.grid(self.name, bound, spell)
 
     def _groups_of(
-        self, extent: tuple[int, int, int], local_size: tuple[int, int, int]
+        self,
+        extent: tuple[int, int, int],
+        local_size: tuple[int, int, int],
+        shader: _native.Shader,
+        special: Specialization,
     ) -> tuple[int, int, int]:
         x, y, z = extent
         i, j, k = local_size
@@ -386,7 +406,9 @@ class Kernel:
                 f"{self.name}: its constants give it the local size {local_size}; each axis needs at least 1: specialize it"
             )
         count = (-(-x // i), -(-y // j), -(-z // k))
-        self._manager._check_groups(count, f"{self.name}: grid {extent} with local size {local_size}")
+        self._manager._check_groups(
+            count, f"{self.name}: grid {extent} with local size {local_size}", shader, special
+        )
         return count
 
     def _check_sizes(
@@ -552,6 +574,7 @@ class Kernel:
         self._module, self._native, self._special, self._signature = version
         self._local_size = self._signature.local_size
         self._sizes = None
+        self._grid = None
         self._calls.clear()
         self._fast.clear()
 

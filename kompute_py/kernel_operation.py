@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native
 from .constants import Specialization
 from .kernel_calls import flat
+from .kernel_grid import grid_rule
 from .memory import Memory
 from .operations import OpBase
 from .shader_module import ShaderModule
@@ -37,6 +38,7 @@ class OpKernel(OpBase):
 
     __slots__ = (
         "__weakref__",
+        "_by_default",
         "_extent",
         "_groups",
         "_kernel",
@@ -56,12 +58,14 @@ class OpKernel(OpBase):
         groups: tuple[int, int, int],
         members: dict[str, Any],
         uses: tuple[Memory, ...],
+        by_default: bool,
     ) -> None:
         self._kernel = kernel
         self._memories = memories
         # Also of members that an edit of the shader took away: the next may bring them back.
         self._members = members
         self._extent = extent  # invocations; None: workgroups were given
+        self._by_default = by_default  # neither was given
         self._groups = groups
         self._uses = uses
         self._references = kernel._references(members, uses)
@@ -112,13 +116,15 @@ class OpKernel(OpBase):
         values = {**self._members, **push, **members}
         references = kernel._references(values, self._uses)
         packed = kernel._pack(values)
-        extent, count = self._extent, self._groups
+        extent, count, by_default = self._extent, self._groups, self._by_default
         if grid is not None or groups is not None:
             extent, count = kernel._extent(grid, groups, ())
+            by_default = False
         kernel._check_sizes(self._memories, extent, count, packed, False)
         self._native.set(count, packed, [each._native for each in references])
         self._references = references
         self._members, self._extent, self._groups, self._push = values, extent, count, packed
+        self._by_default = by_default
         return self
 
     def _is_alive(self) -> bool:
@@ -127,28 +133,33 @@ class OpKernel(OpBase):
 
     def _prepare_version(
         self, version: Version
-    ) -> tuple[_native.Algorithm, tuple[int, int, int], bytes, tuple[Memory, ...]]:
+    ) -> tuple[
+        _native.Algorithm, tuple[int, int, int] | None, tuple[int, int, int], bytes, tuple[Memory, ...]
+    ]:
         """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
         kernel, push = self._kernel, version.signature.push
         packed = b"" if push is None else push.pack(self._members, f"what is recorded of {kernel.name}")
-        groups = (
-            self._groups
-            if self._extent is None
-            else kernel._groups_of(self._extent, version.signature.local_size)
-        )
+        extent, groups = self._extent, self._groups
+        if extent is not None:
+            if self._by_default:
+                rule = grid_rule(version.module, version.signature, version.special)
+                if rule.has_source(self._memories):  # else nothing tells the grid: it is kept
+                    extent = rule.grid(kernel.name, self._memories)
+            groups = kernel._groups_of(extent, version.signature.local_size, version.native, version.special)
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
         references = self._uses if push is None else (*push.references(self._members), *self._uses)
-        return algorithm, groups, packed, references
+        return algorithm, extent, groups, packed, references
 
     def _take_version(
         self,
         algorithm: _native.Algorithm,
+        extent: tuple[int, int, int] | None,
         groups: tuple[int, int, int],
         push: bytes,
         references: tuple[Memory, ...],
     ) -> None:
         self._native.replace(algorithm, groups, push, [each._native for each in references])
-        self._groups, self._push, self._references = groups, push, references
+        self._extent, self._groups, self._push, self._references = extent, groups, push, references
 
     def __repr__(self) -> str:
         values = "".join(f" {name}={value!r}" for name, value in self.push_constants.items())

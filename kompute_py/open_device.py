@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._native import Context
 from .device_memory import DeviceMemory
@@ -12,7 +12,12 @@ from .diagnostics import Diagnostics
 from .errors import FailedPreconditionError, InvalidArgumentError
 from .options import ConfigReport
 
+if TYPE_CHECKING:
+    from ._native import Shader
+    from .constants import Specialization
+
 _AXES = "xyz"
+_MOST_GROUPS = 2**32 - 1  # that Vulkan's commands count
 
 
 class OpenDevice:
@@ -91,13 +96,23 @@ class OpenDevice:
         """
         return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
 
-    def _check_groups(self, groups: tuple[int, ...], what: str) -> None:
+    def _check_groups(
+        self, groups: tuple[int, ...], what: str, shader: Shader, special: Specialization
+    ) -> None:
+        """Raises InvalidArgumentError for more workgroups than the device runs, even in layers."""
         limits = self._max_groups
-        if groups[0] > limits[0] or groups[1] > limits[1] or groups[2] > limits[2]:
-            axis = next(i for i in range(3) if groups[i] > limits[i])
+        if groups[0] <= limits[0] and groups[1] <= limits[1] and groups[2] <= limits[2]:
+            return
+        axis = next(i for i in range(3) if groups[i] > limits[i])
+        if max(groups) > _MOST_GROUPS:
+            why = f"no device counts more than {_MOST_GROUPS}: give fewer"
+        else:
+            x, y, z = groups
+            why = shader.refuses((x, y, z), special.data, special.entries)
+        if why:
             raise InvalidArgumentError(
                 f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most {limits[axis]} there "
-                f"(maxComputeWorkGroupCount {limits}): spread them over more axes, or use a larger local size"
+                f"(maxComputeWorkGroupCount {limits}), and {why}"
             )
 
     # -- raw Vulkan: of a destroyed Manager they raise FailedPreconditionError -----------------------------------------

@@ -278,7 +278,7 @@ class OpAlgoDispatch(OpBase):
 
     `push_consts` (a list of numbers, an array, or bytes; see Algorithm) replace the algorithm's own for this dispatch only.
     `grid` counts invocations in x, y, z: ceil(grid / local_size) groups run on each axis, instead of the algorithm's
-    `workgroup`; the shader must check its bounds. Raises InvalidArgumentError for constants that do not fit the
+    `workgroup`; the shader must check its bounds. More groups on one axis than the device takes run in layers, as one dispatch. Raises InvalidArgumentError for constants that do not fit the
     shader's block or a grid beyond the device's limits, FailedPreconditionError for an algorithm with no shader.
     """
 
@@ -301,7 +301,9 @@ class OpAlgoDispatch(OpBase):
             x, y, z = counts_of(grid, "grid", "invocations")
             i, j, k = native.local_size
             groups = -(-x // i), -(-y // j), -(-z // k)
-            algorithm._manager._check_groups(groups, f"grid {grid!r} with local size {(i, j, k)}")
+            algorithm._manager._check_groups(
+                groups, f"grid {grid!r} with local size {(i, j, k)}", native.shader, algorithm._special
+            )
         self._native = _native.op_dispatch(native, groups, push)
 
 

@@ -422,7 +422,7 @@ WRONG = {
     "huge": (["--in", "a=zeros:1000000,1000000,1000000", "--in", "b=1", "--set", "scale=1"], ["memory"]),
     "grid of zero": ([*BOTH, "--set", "scale=1", "--grid", "0"], ["grid is (0,)", "at least 1"]),
     "negative grid": ([*BOTH, "--set", "scale=1", "--grid", "-2"], ["grid"]),
-    "grid beyond limits": ([*BOTH, "--set", "scale=1", "--groups", "1,70000,1"], ["65535"]),
+    "grid beyond limits": ([*BOTH, "--set", "scale=1", "--groups", "70000,70000,1"], ["65535", "more than one axis"]),
     "bad grid": ([*BOTH, "--set", "scale=1", "--grid", "a,b"], ["--grid a,b: give one to three whole numbers"]),
     "grid and groups": ([*BOTH, "--set", "scale=1", "--grid", "2", "--groups", "1"], ["not both"]),
     "output of a read": ([*BOTH, "--set", "scale=1", "--out", "a=x.npy"], ["does not write 'a'; it writes c"]),

@@ -350,9 +350,10 @@ def _a_negative_value_for_an_unsigned_one(w):
     w.mgr.algorithm(w.tensors, w.code, (3, 1, 1), {"special": -1})
 
 
-@misuse(kp.InvalidArgumentError, "workgroup", "groups in y", "maxComputeWorkGroupCount")
+@misuse(kp.InvalidArgumentError, "workgroup", "groups in x", "maxComputeWorkGroupCount")
 def _too_many_groups(w):
-    w.mgr.algorithm(w.tensors, w.code, (1, w.properties["max_work_group_count"][1] + 1, 1))
+    most = w.properties["max_work_group_count"]
+    w.mgr.algorithm(w.tensors, w.code, (most[0] + 1, most[1] + 1, 1))
 
 
 @misuse(kp.InvalidArgumentError, "grid", "groups in x", "maxComputeWorkGroupCount")

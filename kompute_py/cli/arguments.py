@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InvalidArgumentError
 from ..push_members import PushMembers
-from ..signature import Parameter, Signature, nearest
+from ..signature import MISSING, Parameter, Signature, nearest
 from ..struct_layout import tail_of
 from .array_files import SOURCES, Array, literal, load, shape_of
 from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
@@ -156,11 +156,14 @@ class _Preparation:
         for parameter in self._signature.parameters:
             if parameter.name not in self._bound and parameter.used:
                 self._rest(parameter, outputs, grid, groups)
+        keywords: dict[str, Any] = {}
         if grid is None and groups is None:
-            grid = self._default_grid()
-        keywords: dict[str, Any] = {"groups": groups} if groups is not None else {"grid": grid}
-        if keywords.get("grid", ...) is None:
-            del keywords["grid"]
+            # Its errors name options of the command line; bind() finds the same grid.
+            values = [self._bound.get(p.name, MISSING) for p in self._signature.parameters]
+            bound = tuple(tuple(each) if type(each) is list else each for each in values)
+            self._kernel._default_grid(bound, _as_options)
+        else:
+            keywords = {"groups": groups} if groups is not None else {"grid": grid}
         operation = self._kernel.bind(bind=self._bound, push=push, **keywords)
         return Prepared(self._kernel, operation, self._arguments, outputs)
 
@@ -430,16 +433,6 @@ class _Preparation:
                 return shape[: -len(tail)]
         return shape
 
-    def _default_grid(self) -> tuple[int, ...] | None:
-        """One invocation for each element of what is written first."""
-        for parameter in self._signature.parameters:
-            argument = self._arguments.get(parameter.name)
-            if parameter.written and argument is not None:
-                shape = argument.shape
-                if len(shape) > 3:
-                    raise InvalidArgumentError(
-                        f"{self._kernel.name}: {parameter.name} has the shape {shape}, of more than three axes: say how many "
-                        f"invocations run, --grid X,Y,Z"
-                    )
-                return tuple(reversed(shape)) or (1,)
-        return None
+
+def _as_options(keyword: str, counts: tuple[object, ...]) -> str:
+    return f"--{keyword} {','.join(map(str, counts))}"

@@ -94,7 +94,7 @@ GridOption = Annotated[
     str | None,
     typer.Option(
         "--grid", "-g", metavar="X,Y,Z", rich_help_panel=_LAUNCH,
-        help="How many invocations run. Default: one for each element of the first binding that is written.",
+        help="How many invocations run. Default: from what the shader's code counts and the first binding that it writes.",
     ),
 ]  # fmt: skip
 GroupsOption = Annotated[
