@@ -224,7 +224,7 @@ def test_several_sets(mgr, needs):
         """
     )
     assert [(p.set, p.binding) for p in k.signature.parameters] == [(0, 0), (1, 2), (3, 1)]
-    assert k([1, 2, 3], factor=[2], b=[0, 0, 0]).tolist() == [2, 4, 6]
+    assert k([1, 2, 3], factor=[2], b=np.zeros(3, np.float32)).tolist() == [2, 4, 6]
     a, f, b = mgr.tensor([1, 2]), mgr.tensor([5]), mgr.zeros(2)
     k(a, f, b)
     assert b.read().tolist() == [5, 10]
