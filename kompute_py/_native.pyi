@@ -352,7 +352,7 @@ class Shader:
     bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "atomic", "layout", "image": {...} | None}],
     push_constants {"offset", "size", "name", "block_name", "layout"} | None,
     spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value)}].
-    layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "matrix_stride",
+    layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "hlsl_matrix", "matrix_stride",
     "array" [int, 0 = runtime], "array_strides" [int], "offset", "size", "members" [layout]}"""
     extra: Any
     """For the Python side to keep what it derives from the reflection."""
@@ -493,6 +493,15 @@ def compile(
 ]:
     """The SPIR-V, the same before it was optimized (b"": it was not), the warnings (fields of Diagnostic), the files that were included, and every path where an include was
     looked up, with what was read there or None. `optimize`: "none", "size" or "performance"; "" as a version: the default."""
+
+def finish_spirv(
+    spirv: bytes, name: str | bytes, optimize: str, target: str, warn: bool
+) -> tuple[bytes, bytes, list[tuple[str, int, int, str, str, str]]]:
+    """What follows the front end of another compiler: the module, optimized; the same before it was (b"": it was not); warnings
+    of bindings that two variables share, with `warn`."""
+
+def render_diagnostics(diagnostics: Sequence[tuple[str, int, int, str, str, str]]) -> str:
+    """The text of a ShaderCompileError with these diagnostics."""
 
 def compiler_id() -> str:
     """Another one where the compilers that are linked in, or the code around them, are others."""

@@ -31,13 +31,17 @@ _GLSL: dict[str, tuple[str, str, str]] = {
     "float64": ("double", "d", "float64"),
 }
 
+_HLSL = {"float16": "half"}  # where HLSL's name differs from GLSL's
 
 # What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
 _IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
 
 
 def type_text(layout: Mapping[str, Any]) -> str:
-    """GLSL's name of a reflected type: ``vec4[]``, ``mat3x2``, ``struct Particle[16]``."""
+    """GLSL's name of a reflected type: ``vec4[]``, ``mat3x2``, ``struct Particle[16]``.
+
+    A matrix of HLSL or Slang has its name there, which counts rows first: ``float2x3`` has two rows.
+    """
     kind = layout["kind"]
     if kind == "struct":
         text = f"struct {layout['type_name']}" if layout["type_name"] else "struct"
@@ -48,7 +52,9 @@ def type_text(layout: Mapping[str, Any]) -> str:
     else:
         name, prefix, _ = _GLSL[kind]
         rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
-        if columns > 1:
+        if columns > 1 and layout["hlsl_matrix"]:
+            text = f"{_HLSL.get(kind, name)}{rows}x{columns}"
+        elif columns > 1:
             text = f"{prefix}mat{columns}x{rows}" if columns != rows else f"{prefix}mat{rows}"
         else:
             text = f"{prefix}vec{rows}" if rows > 1 else name

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.own_driver  # none at all
 
 def member(name, kind, offset, **more):
     layout = {
-        "name": name, "type_name": "", "kind": kind, "rows": 1, "columns": 1, "row_major": False, "matrix_stride": 0,
+        "name": name, "type_name": "", "kind": kind, "rows": 1, "columns": 1, "row_major": False, "hlsl_matrix": False, "matrix_stride": 0,
         "array": [], "array_strides": [], "offset": offset, "size": 0, "members": [],
     }  # fmt: skip
     return {**layout, **more}

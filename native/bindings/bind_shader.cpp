@@ -29,6 +29,7 @@ py::dict layout_to_python(const TypeLayout& layout) {
     result["rows"] = layout.rows;
     result["columns"] = layout.columns;
     result["row_major"] = layout.row_major;
+    result["hlsl_matrix"] = layout.hlsl_matrix;
     result["matrix_stride"] = layout.matrix_stride;
     result["array"] = layout.array;
     result["array_strides"] = layout.array_strides;

@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 
 #include <cstring>
+#include <tuple>
 
 namespace kp {
 namespace {
@@ -102,6 +103,30 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
                           diagnostics_to_python(output.warnings), included, probes_to_python(output.probes));
 }
 
+// (SPIR-V, SPIR-V before it was optimized or b"", warnings).
+py::tuple finish_in_python(const py::bytes& spirv, const std::string& name, const std::string& optimize,
+                           const std::string& target, bool warn) {
+    std::vector<uint32_t> words = words_of(spirv);
+    const OptimizeFor aim = optimization_named(optimize);
+    CompileOutput output;
+    {
+        const py::gil_scoped_release released;
+        output = finish_spirv(std::move(words), name, aim, target, warn);
+    }
+    return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),
+                          diagnostics_to_python(output.warnings));
+}
+
+using DiagnosticTuple = std::tuple<std::string, uint32_t, uint32_t, std::string, std::string, std::string>;
+
+py::str render_in_python(const std::vector<DiagnosticTuple>& listed) {
+    std::vector<Diagnostic> diagnostics;
+    diagnostics.reserve(listed.size());
+    for (const auto& [file, line, column, severity, message, source_line] : listed)
+        diagnostics.push_back({file, line, column, severity, message, source_line});
+    return to_str(render(diagnostics));
+}
+
 }  // namespace
 
 py::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics) {
@@ -124,6 +149,8 @@ void bind_shader_compile(py::module_& m) {
     m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a,
           "include_dirs"_a, "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a,
           "glsl_version"_a, "auto_bind"_a, "hlsl_offsets"_a, "hlsl_16bit_types"_a, "register_bases"_a);
+    m.def("finish_spirv", &finish_in_python, "spirv"_a, "name"_a, "optimize"_a, "target"_a, "warn"_a);
+    m.def("render_diagnostics", &render_in_python, "diagnostics"_a);
     m.def("compiler_id", &compiler_id);
     m.def(
         "validate_spirv",

@@ -272,6 +272,52 @@ std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
     return problems;
 }
 
+// Passes of the optimizer crash on types of cooperative matrices. (Capabilities come first in a module.)
+bool beyond_optimizer(const std::vector<uint32_t>& words) {
+    constexpr size_t header = 5;
+    for (size_t at = header; at + 1 < words.size() && (words[at] & 0xFFFFu) == spv::OpCapability; at += 2)
+        if (words[at + 1] == spv::CapabilityCooperativeMatrixNV ||
+            words[at + 1] == spirv::newer::capability_cooperative_matrix)
+            return true;
+    return false;
+}
+
+std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor aim, const Target& target,
+                                const std::string& name) {
+    spvtools::Optimizer optimizer(target.environment);
+    std::string messages;
+    optimizer.SetMessageConsumer(
+        [&](spv_message_level_t level, const char*, const spv_position_t&, const char* message) {
+            if (level <= SPV_MSG_ERROR) messages += std::string(messages.empty() ? "" : "; ") + message;
+        });
+    if (aim == OptimizeFor::size)
+        optimizer.RegisterSizePasses();
+    else
+        optimizer.RegisterPerformancePasses();
+    spvtools::OptimizerOptions options;
+    options.set_run_validator(false);
+    // Tensors and constants are matched by number: one that the code does not use must not vanish.
+    options.set_preserve_bindings(true);
+    options.set_preserve_spec_constants(true);
+    std::vector<uint32_t> out;
+    if (!optimizer.Run(words.data(), words.size(), &out, options))
+        throw Error(ErrorKind::internal, "the SPIR-V optimizer failed on " + to_valid_utf8(name) + ": " +
+                                             to_valid_utf8(messages) + "; compile with optimize=\"none\"");
+    return out;
+}
+
+// Optimizes `out.spirv`, and keeps what it was as what the source declares.
+void optimize(CompileOutput& out, OptimizeFor aim, const Target& target, const std::string& name) {
+    if (aim == OptimizeFor::nothing || beyond_optimizer(out.spirv)) return;
+    std::vector<uint32_t> fast = optimized(out.spirv, aim, target, name);
+    if (fast != out.spirv) out.declared = std::exchange(out.spirv, std::move(fast));
+}
+
+void warn_of_shared_bindings(CompileOutput& out, const std::string& name) {
+    for (const std::string& problem : shared_bindings(out.spirv))
+        out.warnings.push_back({to_valid_utf8(name), 0, 0, "warning", to_valid_utf8(problem), ""});
+}
+
 class Compilation {
 public:
     Compilation(const CompileRequest& request, const Target& target)
@@ -310,15 +356,9 @@ private:
             out.warnings = std::move(diagnostics);
         }
         out.spirv = first.spirv;
-        if (hlsl_)
-            for (const std::string& problem : shared_bindings(out.spirv))
-                out.warnings.push_back(
-                    {to_valid_utf8(request_.name), 0, 0, "warning", to_valid_utf8(problem), ""});
+        if (hlsl_) warn_of_shared_bindings(out, request_.name);
         name_entry(out.spirv);
-        if (request_.optimize != OptimizeFor::nothing && !beyond_optimizer(out.spirv)) {
-            std::vector<uint32_t> fast = optimized(out.spirv);
-            if (fast != out.spirv) out.declared = std::exchange(out.spirv, std::move(fast));
-        }
+        optimize(out, request_.optimize, target_, request_.name);
         out.included = sources_.included();
         out.probes = sources_.take_probes();
         return out;
@@ -456,40 +496,6 @@ private:
         fail(sources_.main(), {}, missing_entry());
     }
 
-    // Passes of the optimizer crash on types of cooperative matrices. (Capabilities come first in a module.)
-    [[nodiscard]] static bool beyond_optimizer(const std::vector<uint32_t>& words) {
-        constexpr size_t header = 5;
-        for (size_t at = header; at + 1 < words.size() && (words[at] & 0xFFFFu) == spv::OpCapability; at += 2)
-            if (words[at + 1] == spv::CapabilityCooperativeMatrixNV ||
-                words[at + 1] == spirv::newer::capability_cooperative_matrix)
-                return true;
-        return false;
-    }
-
-    [[nodiscard]] std::vector<uint32_t> optimized(const std::vector<uint32_t>& words) const {
-        spvtools::Optimizer optimizer(target_.environment);
-        std::string messages;
-        optimizer.SetMessageConsumer(
-            [&](spv_message_level_t level, const char*, const spv_position_t&, const char* message) {
-                if (level <= SPV_MSG_ERROR) messages += std::string(messages.empty() ? "" : "; ") + message;
-            });
-        if (request_.optimize == OptimizeFor::size)
-            optimizer.RegisterSizePasses();
-        else
-            optimizer.RegisterPerformancePasses();
-        spvtools::OptimizerOptions options;
-        options.set_run_validator(false);
-        // Tensors and constants are matched by number: one that the code does not use must not vanish.
-        options.set_preserve_bindings(true);
-        options.set_preserve_spec_constants(true);
-        std::vector<uint32_t> out;
-        if (!optimizer.Run(words.data(), words.size(), &out, options))
-            throw Error(ErrorKind::internal,
-                        "the SPIR-V optimizer failed on " + to_valid_utf8(request_.name) + ": " +
-                            to_valid_utf8(messages) + "; compile with optimize=\"none\"");
-        return out;
-    }
-
     const CompileRequest& request_;
     const Target& target_;
     shaderc_spirv_version spirv_;
@@ -508,6 +514,18 @@ std::string compiler_id() {
     return std::string(KP_COMPILER_ID) + "; SPIR-V " + std::to_string(version) + "." +
            std::to_string(revision) + "; " + spvSoftwareVersionDetailsString();
 }
+
+CompileOutput finish_spirv(std::vector<uint32_t> words, const std::string& name, OptimizeFor aim,
+                           const std::string& target, bool warn) {
+    CompileOutput out;
+    out.spirv = std::move(words);
+    if (warn) warn_of_shared_bindings(out, name);
+    const Target& chosen = target_named(target);
+    run_with_deep_stack([&] { optimize(out, aim, chosen, name); });
+    return out;
+}
+
+std::string render(const std::vector<Diagnostic>& diagnostics) { return render_diagnostics(diagnostics); }
 
 CompileOutput compile(const CompileRequest& request) {
     const Target& target = target_named(request.target);

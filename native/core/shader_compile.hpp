@@ -94,6 +94,14 @@ struct CompileOutput {
 //         |         ^
 [[nodiscard]] CompileOutput compile(const CompileRequest& request);
 
+// What follows the front end of another compiler: warnings of bindings that two variables share (with `warn`), and our
+// optimizer, so that names and interfaces survive as they do in `compile`. `name` is what messages call the source.
+[[nodiscard]] CompileOutput finish_spirv(std::vector<uint32_t> words, const std::string& name,
+                                         OptimizeFor aim, const std::string& target, bool warn);
+
+// The text of a ShaderCompileFailure with these diagnostics.
+[[nodiscard]] std::string render(const std::vector<Diagnostic>& diagnostics);
+
 struct ValidationOptions {
     uint32_t vulkan_minor = 2;  // environment Vulkan 1.x
     bool scalar_block_layout = false;

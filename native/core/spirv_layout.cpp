@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 namespace kp::spirv {
 namespace {
@@ -67,6 +69,22 @@ uint32_t LayoutBuilder::array_length(Instruction array) const {
     return to_u32(*length);
 }
 
+bool LayoutBuilder::is_wrapped_array(Instruction type) const {
+    static constexpr std::string_view prefix = "_Array_";
+    if (type.op() != spv::OpTypeStruct || type.size() != 3) return false;
+    if (!module_.name(type[1]).starts_with(prefix) || module_.member_name(type[1], 0) != "data") return false;
+    const uint32_t op = module_.at(type[2], "a member's type").op();
+    return (op == spv::OpTypeArray || op == spv::OpTypeRuntimeArray) &&
+           module_.member_decoration(type[1], 0, spv::DecorationOffset).value_or(0) == 0;
+}
+
+LayoutBuilder::MatrixDecorations LayoutBuilder::matrix_of(uint32_t type, uint32_t member) const {
+    MatrixDecorations matrix;
+    matrix.stride = module_.member_decoration(type, member, spv::DecorationMatrixStride).value_or(0);
+    matrix.row_major = module_.member_decoration(type, member, spv::DecorationRowMajor).has_value();
+    return matrix;
+}
+
 void LayoutBuilder::charge(uint64_t nodes) {
     nodes_ += nodes;
     if (nodes_ > most_nodes)
@@ -84,7 +102,12 @@ LayoutBuilder::Placed LayoutBuilder::place(uint32_t type, MatrixDecorations matr
     // Arrays of arrays share one node with their element.
     std::vector<uint32_t> array_types;
     Instruction element = module_.at(type, "a type");
-    while (element.op() == spv::OpTypeArray || element.op() == spv::OpTypeRuntimeArray) {
+    for (;;) {
+        if (is_wrapped_array(element)) {
+            matrix = matrix_of(element[1], 0);
+            element = module_.at(element[2], "the array that a struct wraps");
+        }
+        if (element.op() != spv::OpTypeArray && element.op() != spv::OpTypeRuntimeArray) break;
         if (array_types.size() >= deepest_nesting)
             malformed("array type " + std::to_string(type) + " nests too deeply or contains itself");
         array_types.push_back(element[1]);
@@ -149,6 +172,10 @@ void LayoutBuilder::place_matrix(Instruction type, MatrixDecorations matrix, Pla
     layout.matrix_stride =
         matrix.stride != 0 ? matrix.stride : to_u32(round_up(line * scalar_bytes, placed.alignment));
     layout.size = (lines - 1) * layout.matrix_stride + line * scalar_bytes;
+    if (!rows_first_) return;
+    layout.hlsl_matrix = true;
+    std::swap(layout.rows, layout.columns);
+    layout.row_major = !layout.row_major;
 }
 
 void LayoutBuilder::place_struct(Instruction type, uint32_t depth, Placed& placed) {
@@ -158,10 +185,7 @@ void LayoutBuilder::place_struct(Instruction type, uint32_t depth, Placed& place
     layout.type_name = source_name(module_.name(id));
     uint64_t cursor = 0;  // end of the last member, for members that say no offset
     for (uint32_t member = 0; member + 2 < type.size(); ++member) {
-        MatrixDecorations matrix;
-        matrix.stride = module_.member_decoration(id, member, spv::DecorationMatrixStride).value_or(0);
-        matrix.row_major = module_.member_decoration(id, member, spv::DecorationRowMajor).has_value();
-        Placed inner = place(type[member + 2], matrix, depth + 1);
+        Placed inner = place(type[member + 2], matrix_of(id, member), depth + 1);
         charge(module_.member_name(id, member).size() / name_bytes_a_node);
         inner.layout.name = source_name(module_.member_name(id, member));
         const auto offset = module_.member_decoration(id, member, spv::DecorationOffset);
@@ -173,6 +197,13 @@ void LayoutBuilder::place_struct(Instruction type, uint32_t depth, Placed& place
         layout.size = std::max(layout.size, end);
         placed.alignment = std::max(placed.alignment, inner.alignment);
         layout.members.push_back(std::move(inner.layout));
+    }
+    // Slang's block around the struct of a ConstantBuffer<T>.
+    if (layout.members.size() == 1 && layout.type_name.empty()) {
+        TypeLayout& only = layout.members.front();
+        if (only.name == "__member0" && !only.members.empty() && only.array.empty() && only.offset == 0)
+            layout = TypeLayout(std::exchange(only, {}));
+        if (layout.name == "__member0") layout.name.clear();
     }
 }
 

@@ -1,5 +1,10 @@
-// Types -> their layout in memory. Explicit decorations (Offset, ArrayStride, MatrixStride) decide; where a
+// Types -> their layout in memory, as their source has them. Explicit decorations (Offset, ArrayStride, MatrixStride) decide; where a
 // type has none, as in workgroup memory, the std430 rules do.
+//
+// Compilers from HLSL and Slang write a matrix of R rows and C columns as SPIR-V's matrix of R columns of C components each,
+// since M[i] is a row there; "column-major" then becomes RowMajor. The bytes stay the same, so that exchanging rows,
+// columns and order gives the matrix of the source. Slang also wraps arrays in structs (_Array_...), and the struct of a
+// ConstantBuffer<T> in a block without a name.
 #pragma once
 
 #include "spirv_constants.hpp"
@@ -18,7 +23,10 @@ namespace kp::spirv {
 class LayoutBuilder {
 public:
     LayoutBuilder(const Module& module, const Constants& constants)
-        : module_(module), constants_(constants) {}
+        : module_(module),
+          constants_(constants),
+          rows_first_(module.source_language == spv::SourceLanguageHLSL ||
+                      module.source_language == newer::source_language_slang) {}
 
     struct Placed {
         TypeLayout layout;
@@ -46,8 +54,12 @@ private:
     void place_matrix(Instruction type, MatrixDecorations matrix, Placed& placed);
     void place_numeric(uint32_t type, Placed& placed) const;
 
+    [[nodiscard]] bool is_wrapped_array(Instruction type) const;
+    [[nodiscard]] MatrixDecorations matrix_of(uint32_t type, uint32_t member) const;
+
     const Module& module_;
     const Constants& constants_;
+    bool rows_first_;     // the source is HLSL or Slang
     uint64_t nodes_ = 0;  // types expanded so far
 };
 

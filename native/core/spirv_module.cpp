@@ -240,6 +240,7 @@ void Module::read_annotation(Instruction instruction) {
         execution_modes.push_back(mode);
         return;
     }
+    case spv::OpSource: source_language = instruction[1]; return;
     case spv::OpName: names_[instruction[1]] = instruction.string(2); return;
     case spv::OpMemberName:
         if (instruction[2] <= largest_member)

@@ -36,6 +36,7 @@ constexpr uint32_t cooperative_matrix_load = 4457;
 constexpr uint32_t cooperative_matrix_store = 4458;
 constexpr uint32_t cooperative_matrix_mul_add = 4459;
 constexpr uint32_t cooperative_matrix_length = 4460;
+constexpr uint32_t source_language_slang = 11;
 }  // namespace newer
 
 // A view of one instruction. Word 0 is the opcode, as in the specification's tables. The empty view stands
@@ -99,6 +100,7 @@ public:
     std::vector<EntryPoint> entry_points;
     std::vector<ExecutionMode> execution_modes;
     std::vector<Instruction> globals;  // types, constants and module-scope variables, in order
+    uint32_t source_language = 0;      // SpvSourceLanguage; 0 where it is not said
     std::unordered_map<uint32_t, std::string> instruction_sets;  // id -> name of an extended instruction set
 
     [[nodiscard]] const Function* function(uint32_t id) const;

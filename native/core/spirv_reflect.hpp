@@ -40,6 +40,7 @@ struct TypeLayout {
     uint32_t columns = 1;                  // columns of a matrix, 1 otherwise
     uint32_t matrix_stride = 0;            // bytes, 0 when not a matrix
     bool row_major = false;
+    bool hlsl_matrix = false;  // HLSL and Slang name it float2x3: 2 rows, 3 columns
     std::vector<uint32_t>
         array;  // outermost first; 0 = runtime length; length set by a specialization constant: its default
     std::vector<uint32_t> array_strides;  // bytes, one per entry of `array`
