@@ -202,7 +202,7 @@ _module_of = {name: module for module, names in _LATER.items() for name in names
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl`` and ``%kp``; each takes ``--help``."""
+    """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl``, ``%%slang`` and ``%kp``; each takes ``--help``."""
     from .notebook.magics import load
 
     load(shell)

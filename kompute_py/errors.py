@@ -147,7 +147,7 @@ class ExchangeError(KomputeError, BufferError):
 
 
 class UnavailableError(KomputeError):
-    """Vulkan cannot be used here: no loader, driver or suitable device, or a missing extension."""
+    """Vulkan cannot be used here (no loader, driver or suitable device, or a missing extension), or a compiler that a shader needs."""
 
     code = ErrorCode.UNAVAILABLE
 

@@ -414,7 +414,7 @@ class Manager(OpenDevice):
     def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
         """A Kernel: a shader that is called like a function.
 
-        `source` is GLSL or HLSL text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or any object with ``to_spirv()``.
+        `source` is GLSL, HLSL or Slang text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or any object with ``to_spirv()``.
         Options: `name`, and what `kp.compile` takes (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
         `target`), and `includes`, texts by name that ``#include`` finds before any file.
 

@@ -1,4 +1,5 @@
-"""Shaders from source: GLSL and HLSL compiled to SPIR-V by the compiler that is part of the package."""
+"""Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL and Slang by Slang where it is
+installed (shader_languages.py)."""
 
 from __future__ import annotations
 
@@ -12,17 +13,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeWarning, NotFoundError, ShaderCompileError
 from .shader_cache import CachedShader, compiler_key, digest, marks, pack, shader_cache
+from .shader_languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 
-_LANGUAGES = ("glsl", "hlsl")
 _OPTIMIZATIONS = ("none", "size", "performance")
 _MAX_REGISTER_BASE = 1 << 16  # far beyond the bindings of any device
 # A str on one line with such an end is a path. What each is written in; None: it is SPIR-V already.
-_SUFFIXES = {".comp": "glsl", ".glsl": "glsl", ".hlsl": "hlsl", ".spv": None, ".spvasm": None}
+_SUFFIXES = {
+    ".comp": "glsl",
+    ".glsl": "glsl",
+    ".hlsl": "hlsl",
+    ".slang": "slang",
+    ".spv": None,
+    ".spvasm": None,
+}
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
@@ -39,6 +47,9 @@ class _Compiled(NamedTuple):
     """The files that the result was made from: the source's own and all that it includes."""
     sought: list[tuple[str, bytes]]
     """All paths whose change would change the result, with the digest of what was there; b"" for nothing."""
+    language: str | None = None
+    """None: it was SPIR-V already."""
+    compiler: str | None = None
 
 
 def compile(
@@ -58,16 +69,17 @@ def compile(
     register_bases: Mapping[str, int] | None = None,
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
+    compiler: str | None = None,
     cache: bool = True,
 ) -> bytes:
     """Compile a compute shader to SPIR-V.
 
     Args:
         source: The text of the shader, or where it is: a path object, or a `str` on one line that ends in
-            ``.comp``, ``.glsl``, ``.hlsl``, ``.spv`` or ``.spvasm``. A ``.spv`` file is validated and
+            ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A ``.spv`` file is validated and
             returned as it is, a ``.spvasm`` file is assembled and validated. A GLSL source without a ``#version`` counts as version 450.
-        language: ``"glsl"`` or ``"hlsl"``; by default what the path's suffix says, else GLSL.
-        entry: The name of the entry point. In HLSL it is the function to compile; in GLSL that function is
+        language: ``"glsl"``, ``"hlsl"`` or ``"slang"``; by default what the path's suffix says, else GLSL.
+        entry: The name of the entry point. In HLSL and Slang it is the function to compile; in GLSL that function is
             always ``main`` and the module's entry point gets this name.
         defines: Macros. An `int` or `float` becomes a literal, a `bool` 1 or 0, None an empty macro (for
             ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a parameter.
@@ -77,13 +89,16 @@ def compile(
             constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
         target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the version of Vulkan whose SPIR-V is made.
-        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (for HLSL at most 1.3).
+        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for HLSL
+            without Slang).
         glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``, ``"450 compatibility"``.
-        auto_bind: Number bindings that have no number. In HLSL that is always so.
+        auto_bind: Number bindings that have no number. In HLSL and Slang that is always so.
         register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``, ``b0`` and
             ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
         hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
+        compiler: What compiles HLSL: ``"slang"`` or ``"glslang"``; by default what ``KOMPUTE_PY_COMPILER`` says, else Slang where
+            its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need Slang, GLSL needs glslang.
         cache: Look into the cache on disk, and keep the result there.
 
     Returns:
@@ -93,7 +108,8 @@ def compile(
         ShaderCompileError: The source does not compile. The message shows every error with its line and a
             caret; ``.diagnostics`` lists them.
         NotFoundError: There is no such file.
-        InvalidArgumentError: A language, target, macro or name cannot be.
+        InvalidArgumentError: A language, compiler, target, macro or name cannot be.
+        UnavailableError: Slang is needed and its library is not found: ``pip install 'kompute_py[slang]'``.
         ArgumentTypeError: An argument is of the wrong type.
 
     What the compiler warns about is a `ShaderCompileWarning`.
@@ -117,6 +133,7 @@ def compile(
         register_bases=register_bases,
         hlsl_offsets=hlsl_offsets,
         hlsl_16bit_types=hlsl_16bit_types,
+        compiler=compiler,
         cache=cache,
         stacklevel=3,
     ).spirv
@@ -139,14 +156,15 @@ def _compile(
     register_bases: Mapping[str, int] | None = None,
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
+    compiler: str | None = None,
     cache: bool = True,
     title: str | None = None,
     stacklevel: int = 2,
 ) -> _Compiled:
     """`compile`, which also says which files took part. `title` is what messages call source text."""
-    if language is not None and language not in _LANGUAGES:
+    if language is not None and language not in LANGUAGES:
         raise InvalidArgumentError(
-            f"{language!r} is not a shading language; choose one of {', '.join(_LANGUAGES)}"
+            f"{language!r} is not a shading language; choose one of {', '.join(LANGUAGES)}"
         )
     if not isinstance(entry, str) or not isinstance(target, str):
         raise ArgumentTypeError("entry and target must each be a str")
@@ -174,10 +192,12 @@ def _compile(
                 )
             return _Compiled(_module(path, text, target), b"", files, sought)
         language = language or _SUFFIXES.get(suffix)
+    language = language or "glsl"
+    chosen = choose_compiler(language, compiler)
     request = _Request(
         text,
         name,
-        language or "glsl",
+        language,
         _encoded("entry", entry),
         macros,
         directories,
@@ -191,6 +211,7 @@ def _compile(
         bool(hlsl_offsets),
         bool(hlsl_16bit_types),
         _bases(register_bases or {}),
+        chosen,
     )
     try:
         compiled = _cached(request) if cache else _run(request)[0]
@@ -207,7 +228,12 @@ def _compile(
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
     return _Compiled(
-        compiled.spirv, compiled.declared, files + compiled.included, [*sought, *compiled.sought]
+        compiled.spirv,
+        compiled.declared,
+        files + compiled.included,
+        [*sought, *compiled.sought],
+        language,
+        compiled.compiler,
     )
 
 
@@ -216,7 +242,7 @@ COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
 
 
 class _Request(NamedTuple):
-    """The arguments of the native compiler."""
+    """The arguments of the native compiler, and which compiler takes them."""
 
     source: bytes
     name: bytes
@@ -234,6 +260,7 @@ class _Request(NamedTuple):
     hlsl_offsets: bool
     hlsl_16bit_types: bool
     register_bases: dict[str, int]
+    compiler: Compiler
 
     def key(self) -> bytes:
         """All that decides the result, files that are included aside."""
@@ -252,6 +279,7 @@ class _Request(NamedTuple):
                 self.target,
                 self.spirv_version,
                 self.glsl_version,
+                self.compiler.identity.encode(errors="surrogateescape"),
                 pack(part for define in self.defines for part in define),
                 pack(self.include_dirs),
                 pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
@@ -261,7 +289,9 @@ class _Request(NamedTuple):
 
 def _run(request: _Request) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
     """The compiler's result, and where it looked for includes."""
-    spirv, declared, found, included, probes = _native.compile(*request)
+    if request.language != "glsl":
+        return compile_elsewhere(request._asdict())
+    spirv, declared, found, included, probes = _native.compile(*request[:-1])
     return CachedShader(spirv, found, included, marks(probes), declared), probes
 
 

@@ -33,7 +33,7 @@ DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
 SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
 
 _MAGIC = b"kpshad\r\n"
-_FORMAT = 2
+_FORMAT = 3
 _SUFFIX = ".kpsh"
 _DIGEST = 16  # bytes
 _DEFAULT_LIMIT = 128 << 20
@@ -57,6 +57,8 @@ class CachedShader(NamedTuple):
     """Every path where an include was sought, with the digest of what was there; b"" for nothing."""
     declared: bytes = b""
     """The module before it was optimized, which says what the source declares; b"" where that is the same."""
+    compiler: str = "glslang"
+    """What compiled it: "glslang", "Slang 2026.12"."""
 
 
 class CacheEntry(NamedTuple):
@@ -275,6 +277,7 @@ def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], na
             pack(os.fsencode(path) for path in shader.included),
             pack(places),
             pack(fields),
+            shader.compiler.encode(),
         ]
     )
     return b"".join((_MAGIC, struct.pack("<Q", _FORMAT), digest(body), body))
@@ -288,13 +291,13 @@ def _parts(content: bytes) -> list[bytes]:
     ):
         raise ValueError("the entry is damaged")
     parts = unpack(body)
-    if len(parts) != 6:
+    if len(parts) != 7:
         raise ValueError("the entry is of another format")
     return parts
 
 
 def _decode(content: bytes) -> CachedShader:
-    _, spirv, declared, included, places, fields = _parts(content)
+    _, spirv, declared, included, places, fields, compiler = _parts(content)
     listed = unpack(places)
     found: Warnings = []
     texts = unpack(fields)
@@ -303,7 +306,9 @@ def _decode(content: bytes) -> CachedShader:
         file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
         found.append((file, line, column, severity, message, source_line))
     sought = tuple((os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True))
-    return CachedShader(spirv, found, [os.fsdecode(path) for path in unpack(included)], sought, declared)
+    return CachedShader(
+        spirv, found, [os.fsdecode(path) for path in unpack(included)], sought, declared, compiler.decode()
+    )
 
 
 def _unchanged(path: str, expected: bytes) -> bool:

@@ -14,8 +14,6 @@ from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, text_name
 from .signature import Signature
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .constants import Specialization
 
 _MAGIC = b"\x03\x02\x23\x07"
@@ -27,8 +25,8 @@ class ShaderModule:
 
     `entry` is the entry point. Of source text it names the function to compile (in GLSL, whose function is always `main`,
     the entry point that it becomes); of a module it chooses one, and may be left out where there is only one, or one that is
-    called main. `source` is GLSL or HLSL text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
-    .comp, .glsl, .hlsl, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
+    called main. `source` is GLSL, HLSL or Slang text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
+    .comp, .glsl, .hlsl, .slang, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
     bytes. The other arguments and `options` are those of `kp.compile`.
     `name` is what errors call it; by default the path's stem, else the entry point. SPIR-V is checked against a `target` that
     is given, beside what the device takes.
@@ -46,6 +44,7 @@ class ShaderModule:
         "_signature",
         "_sought",
         "_spirv",
+        "compiler",
         "files",
         "language",
         "name",
@@ -79,7 +78,9 @@ class ShaderModule:
         """The files that it was made from: the source's own and all that it includes."""
         self._sought: list[tuple[str, bytes]] = []  # the files whose change would change it, with digests
         self.language: str | None = None
-        """"glsl" or "hlsl" where it was compiled, else None."""
+        """"glsl", "hlsl" or "slang" where it was compiled, else None."""
+        self.compiler: str | None = None
+        """What compiled it, "glslang" or "Slang 2026.12"; None where it was SPIR-V already."""
         path = None
         declared: bytes = b""
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
@@ -98,8 +99,7 @@ class ShaderModule:
             spirv, declared = compiled.spirv, compiled.declared
             self.files = tuple(compiled.files)
             self._sought = compiled.sought
-            binary = path is not None and path.suffix.lower() in (".spv", ".spvasm")
-            self.language = None if binary else language or ("hlsl" if _is_hlsl(path) else "glsl")
+            self.language, self.compiler = compiled.language, compiled.compiler
         else:
             if language is not None or defines or includes or tuple(include_dirs):
                 raise InvalidArgumentError(
@@ -111,7 +111,7 @@ class ShaderModule:
             # A Kernel has a module, too.
             module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
             if isinstance(module, ShaderModule):
-                self.files, self.language = module.files, module.language
+                self.files, self.language, self.compiler = module.files, module.language, module.compiler
                 declared = module._declared
                 if entry is None:
                     entry, name = module.entry, name or module.name
@@ -200,10 +200,6 @@ def naming(name: str) -> Iterator[None]:
 def is_assembly(text: str) -> bool:
     """Whether the text is SPIR-V assembly and no source: it begins with a comment or instruction of it."""
     return _ASSEMBLY.match(text) is not None
-
-
-def _is_hlsl(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() == ".hlsl"
 
 
 def _binary(source: Any, name: str | None) -> bytes:

@@ -67,7 +67,7 @@ def test_versions_of_spirv(target, newest):
         with pytest.raises(kp.InvalidArgumentError, match=rf"{target}.*1\.0.*1\.{newest}"):
             kp.compile(shader(""), target=target, spirv_version=wrong)
     with pytest.raises(kp.InvalidArgumentError, match=r"HLSL.*1\.3$"):
-        kp.compile(HLSL, language="hlsl", entry="fill", spirv_version="1.4")
+        kp.compile(HLSL, language="hlsl", entry="fill", spirv_version="1.4", compiler="glslang")
     with pytest.raises(kp.ArgumentTypeError):
         kp.compile(shader(""), spirv_version=1.3)
 

@@ -48,7 +48,8 @@ def bench_command(
     shader: Annotated[
         str | None,
         typer.Argument(
-            metavar="IN", help="A shader: a file of GLSL, HLSL, SPIR-V or its assembly, - for standard input."
+            metavar="IN",
+            help="A shader: a file of GLSL, HLSL, Slang, SPIR-V or its assembly, - for standard input.",
         ),
     ] = None,
     inputs: InOption = None,

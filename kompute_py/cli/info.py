@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__, _native
 from ..devices import list_devices, visible_list
 from ..errors import KomputeError
+from ..shader_languages import describe_compilers
 from ..units import binary_size
 from .capabilities import missing
 
@@ -47,6 +48,7 @@ def collect() -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "loader": loader,
+        "shader_compilers": describe_compilers(),
         "devices": devices,
         "default_device": default,
         "passed_over": [
@@ -72,6 +74,9 @@ def print_info(found: dict[str, Any], console: Console) -> None:
         console.print(f"Vulkan loader {version}; layers: {escape(layers)}", highlight=False)
     else:
         console.print(f"[yellow]No Vulkan loader:[/yellow] {escape(loader['error'])}", highlight=False)
+    compilers = found["shader_compilers"]
+    console.print(f"HLSL is compiled by {escape(compilers['hlsl'])}", highlight=False)
+    console.print(f"Slang: {escape(compilers['slang'])}", highlight=False)
     if found["error"]:
         console.print(
             f"[bold yellow]No device can be used:[/bold yellow] {escape(found['error'])}", highlight=False

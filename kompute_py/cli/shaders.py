@@ -19,7 +19,8 @@ COMPILE_PANEL = "How it is compiled"
 InputArgument = Annotated[
     str,
     typer.Argument(
-        metavar="IN", help="The shader: a file of GLSL, HLSL, SPIR-V or its assembly; - reads standard input."
+        metavar="IN",
+        help="The shader: a file of GLSL, HLSL, Slang, SPIR-V or its assembly; - reads standard input.",
     ),
 ]
 DefineOption = Annotated[
@@ -44,7 +45,16 @@ LanguageOption = Annotated[
         "--language",
         metavar="L",
         rich_help_panel=COMPILE_PANEL,
-        help="glsl or hlsl; by default the suffix tells.",
+        help="glsl, hlsl or slang; by default the suffix tells.",
+    ),
+]
+CompilerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--compiler",
+        metavar="C",
+        rich_help_panel=COMPILE_PANEL,
+        help="slang or glslang, for HLSL; by default Slang where it is installed.",
     ),
 ]
 EntryOption = Annotated[
@@ -72,6 +82,7 @@ def compile_command(
     define: DefineOption = None,
     include: IncludeOption = None,
     language: LanguageOption = None,
+    compiler: CompilerOption = None,
     entry: EntryOption = "main",
     target: TargetOption = None,
     spirv_version: Annotated[
@@ -92,7 +103,10 @@ def compile_command(
     module = compiled(
         shader, define, include, language, entry, target,
         spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize, debug_info=debug_info,
+        compiler=compiler,
     )  # fmt: skip
+    if module.language not in (None, "glsl"):
+        print(f"compiled by {module.compiler}", file=sys.stderr)
     place = out or ("-" if shader == "-" else str(Path(shader).with_suffix(".spv")))
     if place != "-" and Path(place) == Path(shader):
         raise InvalidArgumentError(f"{place} is the shader itself; choose another file with --out")
@@ -113,18 +127,21 @@ def reflect_command(
     define: DefineOption = None,
     include: IncludeOption = None,
     language: LanguageOption = None,
+    compiler: CompilerOption = None,
     entry: EntryOption = "main",
     target: TargetOption = None,
     show_traceback: Traceback = False,
 ) -> None:
     """Show what a shader says about itself: arguments, types, sizes, capabilities."""
-    module = compiled(shader, define, include, language, entry, target, optimize="none")
+    module = compiled(shader, define, include, language, entry, target, optimize="none", compiler=compiler)
     reflection = module.reflection
     if as_json:
         print(json.dumps(reflection, indent=2))
         return
     print(module.signature.text(module.name))
     print(f"  SPIR-V {'.'.join(map(str, reflection['version']))}, entry point {reflection['entry']}")
+    if module.compiler is not None:
+        print(f"  compiled by {module.compiler}")
     for binding in reflection["bindings"]:
         count = {0: "[]", 1: ""}.get(binding["count"], f"[{binding['count']}]")
         name = binding["name"] or binding["block_name"]
@@ -154,6 +171,7 @@ def disasm_command(
     define: DefineOption = None,
     include: IncludeOption = None,
     language: LanguageOption = None,
+    compiler: CompilerOption = None,
     entry: EntryOption = "main",
     target: TargetOption = None,
     optimize: Annotated[
@@ -164,7 +182,7 @@ def disasm_command(
     """Show a shader as SPIR-V assembly, or as source."""
     if to not in ("spirv", "glsl", "hlsl"):
         raise InvalidArgumentError(f"--to is {to!r}; choose one of spirv, glsl, hlsl")
-    module = compiled(shader, define, include, language, entry, target, optimize=optimize)
+    module = compiled(shader, define, include, language, entry, target, optimize=optimize, compiler=compiler)
     print((module.disassembly() if to == "spirv" else module.to(to)).rstrip("\n"))
 
 
@@ -181,6 +199,7 @@ def check_command(
     define: DefineOption = None,
     include: IncludeOption = None,
     language: LanguageOption = None,
+    compiler: CompilerOption = None,
     entry: EntryOption = "main",
     target: TargetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
@@ -192,6 +211,8 @@ def check_command(
     options: dict[str, Any] = {}
     if language is not None:
         options["language"] = language
+    if compiler is not None:
+        options["compiler"] = compiler
     if target is not None:
         options["target"] = target
     if define:

@@ -1,4 +1,4 @@
-"""The magics of ``%load_ext kompute_py``: ``%%glsl``, ``%%hlsl`` and ``%kp``."""
+"""The magics of ``%load_ext kompute_py``: ``%%glsl``, ``%%hlsl``, ``%%slang`` and ``%kp``."""
 
 from __future__ import annotations
 
@@ -87,6 +87,11 @@ class KomputeMagics(Magics):
         """``%%hlsl name [options]``: the cell is a compute shader in HLSL and becomes the kernel `name`. --help lists options."""
         self._define("hlsl", line, cell)
 
+    @cell_magic
+    def slang(self, line: str, cell: str) -> None:
+        """``%%slang name [options]``: the cell is a compute shader in Slang and becomes the kernel `name`. --help lists options."""
+        self._define("slang", line, cell)
+
     @line_magic
     def kp(self, line: str) -> None:
         """``%kp``: the device of kp.manager() and its memory. ``%kp --manager NAME``: of another Manager."""
@@ -161,5 +166,5 @@ def load(shell: Any) -> None:
 
 def unload(shell: Any) -> None:
     """Takes the magics away."""
-    for kind, name in (("cell", "glsl"), ("cell", "hlsl"), ("line", "kp")):
+    for kind, name in (("cell", "glsl"), ("cell", "hlsl"), ("cell", "slang"), ("line", "kp")):
         shell.magics_manager.magics[kind].pop(name, None)

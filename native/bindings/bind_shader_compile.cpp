@@ -110,7 +110,7 @@ py::tuple finish_in_python(const py::bytes& spirv, const std::string& name, cons
     const OptimizeFor aim = optimization_named(optimize);
     CompileOutput output;
     {
-        const py::gil_scoped_release released;
+        const Unlocked released;
         output = finish_spirv(std::move(words), name, aim, target, warn);
     }
     return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),

@@ -1,0 +1,158 @@
+"""The known faults of glslang's front end for HLSL, mended in its SPIR-V, or refused where they cannot be.
+
+- WavePrefixSum and WavePrefixProduct become inclusive scans: they are made exclusive. HLSL has no inclusive ones.
+- ``fmod`` and ``%`` become OpFMod and OpSMod, whose results have the divisor's sign: they are made OpFRem and OpSRem, which have the
+  dividend's. Of constant floats they are folded to the wrong number, which does not show in SPIR-V: refused (hlsl_constants.py).
+- ``any`` and ``all`` of constant floats are folded to false: macros compare their argument with 0 first (`MACROS`). Of scalars they
+  are refused, since they then become what is no SPIR-V.
+- ``GetDimensions`` of a byte-address buffer gives words: it is multiplied by 4. Refused where the buffer is not named.
+- ``[[vk::push_constant]]`` on a variable is ignored, so that push constants become a uniform buffer: refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .hlsl_constants import remainder_of_constants
+from .spirv_words import (
+    ARRAY_LENGTH,
+    CONSTANT,
+    DECORATE,
+    FUNCTION,
+    NAME,
+    TYPE_INT,
+    TYPE_POINTER,
+    TYPE_RUNTIME_ARRAY,
+    TYPE_STRUCT,
+    TYPES,
+    VARIABLE,
+    Rewriter,
+    encoded,
+    instructions,
+    text_at,
+    words_of,
+)
+
+MACROS = (
+    (b"any(kp_value)", b"any((kp_value) != 0)"),
+    (b"all(kp_value)", b"all((kp_value) != 0)"),
+)
+"""Macros that go before a source, unless it has its own."""
+
+_SCANS = range(349, 353)  # OpGroupNonUniformIAdd, FAdd, IMul, FMul
+_INCLUSIVE, _EXCLUSIVE = 1, 2
+_REMAINDERS = {141: 140, 139: 138}  # OpFMod to OpFRem, OpSMod to OpSRem
+_IMUL = 132
+_ARRAY_STRIDE = 6
+_PUSH_CONSTANT = 9
+
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_OWN_MACRO = re.compile(rb"#[ \t]*define[ \t]+(any|all)\b")
+_PUSH = re.compile(rb"\[\[[^\]]*\bpush_constant\b")
+_PLACES = re.compile(rb":\s*\w+\s*\([^)]*\)|\[\[[^\]]*\]\]")  # of registers
+_BYTES = re.compile(rb"\b(?:RW)?ByteAddressBuffer\s+([^;{}()]*)")
+_NAMES = re.compile(rb"(?:^|,)\s*([A-Za-z_]\w*)")
+
+
+def explained(message: str) -> str | None:
+    """What a message of the compiler stands for; None where it is about the source."""
+    if "Expected operand to be vector bool: A" in message:
+        return "any() and all() of a scalar are not understood; compare it with 0 instead"
+    if "GLSL.std.450 Ldexp" in message:
+        return "ldexp() is not understood; multiply by exp2() of the exponent"
+    if "Matrix types can only be parameterized with floating-point" in message:
+        return "matrices of integers or bools are not understood"
+    return None
+
+
+class Refused(Exception):
+    """The source would compute something else than it says; says why."""
+
+
+def macros(texts: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+    """What to define for a source that these texts belong to."""
+    return [] if any(_OWN_MACRO.search(text) for text in texts) else list(MACROS)
+
+
+def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The module as its source means it. `texts` are the source and all that it includes. Raises Refused."""
+    words = words_of(spirv)
+    code = b"\n".join(_COMMENT.sub(b" ", text) for text in texts)
+    out = Rewriter(words)
+    names: dict[int, str] = {}
+    pointers: dict[int, int] = {}
+    variables: dict[int, int] = {}  # -> type of the pointer
+    structs: dict[int, list[int]] = {}
+    arrays: dict[int, int] = {}
+    strides: dict[int, int] = {}
+    whole: set[int] = set()
+    pushes = False
+    first_function = 0
+    lengths: list[tuple[int, int, int, int]] = []
+    four = 0
+    for opcode, at, length in instructions(words):
+        if opcode == NAME:
+            names[words[at + 1]] = text_at(words, at + 2, at + length)
+        elif opcode == DECORATE and words[at + 2] == _ARRAY_STRIDE:
+            strides[words[at + 1]] = words[at + 3]
+        elif opcode in TYPES:
+            if opcode == TYPE_POINTER:
+                pointers[words[at + 1]] = words[at + 3]
+            elif opcode == TYPE_STRUCT:
+                structs[words[at + 1]] = list(words[at + 2 : at + length])
+            elif opcode == TYPE_RUNTIME_ARRAY:
+                arrays[words[at + 1]] = words[at + 2]
+            elif opcode == TYPE_INT and words[at + 2] == 32:
+                whole.add(words[at + 1])
+        elif opcode == VARIABLE:
+            variables[words[at + 2]] = words[at + 1]
+            pushes = pushes or words[at + 3] == _PUSH_CONSTANT
+        elif opcode == FUNCTION:
+            first_function = first_function or at
+        elif opcode in _SCANS and words[at + 4] == _INCLUSIVE:
+            changed = words[at : at + length]
+            changed[4] = _EXCLUSIVE
+            out.replace(at, changed)
+        elif opcode in _REMAINDERS:
+            changed = words[at : at + length]
+            changed[0] = _REMAINDERS[opcode] | length << 16
+            out.replace(at, changed)
+        elif opcode == ARRAY_LENGTH:
+            lengths.append((at, words[at + 1], words[at + 2], words[at + 3]))
+    macros = [(name.decode(errors="replace"), value.decode(errors="replace")) for name, value in defines]
+    found = remainder_of_constants(code.decode(errors="replace"), macros)
+    if found is not None:
+        raise Refused(f"the remainder of constant floats, {found}, is folded to a wrong number")
+    if _PUSH.search(code) and not pushes:
+        raise Refused("[[vk::push_constant]] on a variable is ignored, so that it would be a uniform buffer")
+
+    if lengths and b"ByteAddressBuffer" in code:
+        code = _PLACES.sub(b"", code)
+        named = {name for each in _BYTES.findall(code) for name in _NAMES.findall(each)}
+        constant = None
+        for at, kind, result, pointer in lengths:
+            members = structs.get(pointers.get(variables.get(pointer, 0), 0), [])
+            if len(members) != 1 or strides.get(members[0]) != 4 or arrays.get(members[0]) not in whole:
+                if pointer in variables:
+                    continue  # structures: their number is what was asked for
+                raise Refused("GetDimensions of a buffer that is passed to a function may count words")
+            name = names.get(pointer, "").encode()
+            if name not in named:
+                if re.search(
+                    rb"StructuredBuffer\s*<[^>]*>\s*([^;{}()]*,\s*)?" + re.escape(name) + rb"\b", code
+                ):
+                    continue
+                raise Refused(f"GetDimensions of {name.decode()!r} may count words")
+            if constant is None:
+                constant = out.fresh()
+                four = kind
+                begin = words[first_function : first_function + (words[first_function] >> 16)]
+                out.replace(first_function, encoded(CONSTANT, [four, constant, 4]), begin)
+            count = out.fresh()
+            out.replace(
+                at,
+                encoded(ARRAY_LENGTH, [kind, count, pointer, words[at + 4]]),
+                encoded(_IMUL, [kind, result, count, constant]),
+            )
+    return out.result()

@@ -1,0 +1,361 @@
+"""Slang through the flat C functions of its library, for one thread of the compilers' process (shader_worker.py).
+
+Every file comes through `_Files`, an object of Slang's interface ISlangFileSystem that is made here: it knows the texts that stand
+for files, keeps source text from including what happens to lie in the current folder, and notes each place that was looked at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from typing import Any, NamedTuple
+
+_SPIRV = 6
+_COMPUTE_STAGE = 6
+_LANGUAGES = {"slang": 1, "hlsl": 2}
+_OK = 0
+_NOT_FOUND = -2113928187  # SLANG_E_NOT_FOUND, 0x82000005
+_NO_INTERFACE = -2147467262  # SLANG_E_NO_INTERFACE, 0x80004002
+_MOST_BYTES = 64 << 20  # of one file
+
+# The folder that a source without a file is in, as far as Slang knows.
+_NOWHERE = "kp-source"
+
+# What is said better elsewhere, or is not for the author: capabilities that are added to the profile; registers without a
+# shift, which are numbered as they are; bindings that two variables share.
+_IGNORED = {"41012", "39029", "39001"}
+
+_IGNORED_IN_HLSL = {"30081"}  # conversions that HLSL makes by itself
+_NO_ENTRY = "E38000"
+_FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
+
+# Slang writes no older one. From 1.4 on it copies whole structs with OpCopyLogical, which drivers fail on where they hold matrices;
+# what needs a newer one gets that by itself.
+_SPIRV_VERSION = "1.3"
+
+Message = tuple[str, int, int, str, str, str]
+"""The fields of a `Diagnostic`."""
+
+
+class Source(NamedTuple):
+    """What is compiled: the fields of `shader._Request` that Slang has a use for, as text."""
+
+    text: bytes
+    name: str
+    language: str
+    entry: str
+    defines: list[tuple[str, str]]
+    include_dirs: list[str]
+    includes: dict[str, bytes]
+    debug_info: bool
+    target: str
+    spirv_version: str
+    hlsl_16bit_types: bool
+    register_bases: dict[str, int]
+
+
+class Result(NamedTuple):
+    """What Slang made of a source."""
+
+    spirv: bytes
+    """b"" where it did not compile."""
+    messages: list[Message]
+    included: list[str]
+    probes: list[tuple[str, bytes | None]]
+
+
+_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "spCreateSession": (ctypes.c_void_p, [ctypes.c_char_p]),
+    "spCreateCompileRequest": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "spDestroyCompileRequest": (None, [ctypes.c_void_p]),
+    "spProcessCommandLineArguments": (
+        ctypes.c_int32,
+        [ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p), ctypes.c_int],
+    ),
+    "spSetCodeGenTarget": (None, [ctypes.c_void_p, ctypes.c_int]),
+    "spFindProfile": (ctypes.c_uint, [ctypes.c_void_p, ctypes.c_char_p]),
+    "spSetTargetProfile": (None, [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint]),
+    "spSetFileSystem": (None, [ctypes.c_void_p, ctypes.c_void_p]),
+    "spAddSearchPath": (None, [ctypes.c_void_p, ctypes.c_char_p]),
+    "spAddPreprocessorDefine": (None, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]),
+    "spAddTranslationUnit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p]),
+    "spAddTranslationUnitSourceString": (
+        None,
+        [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p],
+    ),
+    "spAddEntryPoint": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]),
+    "spCompile": (ctypes.c_int32, [ctypes.c_void_p]),
+    "spGetDiagnosticOutput": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "spGetEntryPointCode": (
+        ctypes.c_void_p,
+        [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)],
+    ),
+    "spGetBuildTagString": (ctypes.c_char_p, []),
+    "slang_createBlob": (ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_size_t]),
+}
+
+
+class Unusable(Exception):
+    """The library is not Slang's, or one that is too old; says why."""
+
+
+class Slang:
+    """The library, with a session in which it has read its own modules (a fifth of a second)."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._library = ctypes.CDLL(path)  # RTLD_LOCAL, so that its names meet nobody else's
+            for name, (result, arguments) in _FUNCTIONS.items():
+                function = getattr(self._library, name)
+                function.restype, function.argtypes = result, arguments
+        except (OSError, AttributeError) as error:
+            raise Unusable(f"{path} cannot be used as Slang's library: {error}") from None
+        self.name = f"Slang {self._library.spGetBuildTagString().decode(errors='replace')}"
+        self._session = self._library.spCreateSession(None)
+        if not self._session:
+            raise Unusable(f"{path}: Slang made no session")
+
+    def compile(self, source: Source) -> Result:
+        """Compile to SPIR-V, without optimization."""
+        library = self._library
+        files = _Files(library, source)
+        request = library.spCreateCompileRequest(self._session)
+        try:
+            library.spSetFileSystem(request, files.address)
+            library.spSetCodeGenTarget(request, _SPIRV)
+            version = source.spirv_version or _SPIRV_VERSION
+            profile = library.spFindProfile(self._session, f"spirv_{version.replace('.', '_')}".encode())
+            library.spSetTargetProfile(request, 0, profile)
+            options = [option.encode() for option in _options(source)]
+            if library.spProcessCommandLineArguments(
+                request, (ctypes.c_char_p * len(options))(*options), len(options)
+            ):
+                raise Unusable(
+                    f"{self.name} does not know an option that kompute_py needs; install a newer one"
+                )
+            for folder in source.include_dirs:
+                library.spAddSearchPath(request, os.fsencode(folder))
+            head = b""
+            for name, value in [*_types_of_hlsl(source), *source.defines]:
+                if "(" in name:
+                    head += f"#define {name} {value}\n".encode()
+                else:
+                    library.spAddPreprocessorDefine(request, name.encode(), value.encode())
+            text = source.text.removeprefix(b"\xef\xbb\xbf")
+            if head:
+                text = head + b"#line 1\n" + text
+            unit = library.spAddTranslationUnit(request, _LANGUAGES[source.language], b"kp_source")
+            library.spAddTranslationUnitSourceString(request, unit, os.fsencode(files.main), text)
+            library.spAddEntryPoint(request, unit, source.entry.encode(), _COMPUTE_STAGE)
+            failed = library.spCompile(request) < 0
+            log: bytes = library.spGetDiagnosticOutput(request) or b""
+            spirv = b""
+            if not failed:
+                size = ctypes.c_size_t()
+                code = library.spGetEntryPointCode(request, 0, ctypes.byref(size))
+                spirv = ctypes.string_at(code, size.value) if code else b""
+            messages = files.placed(_messages(log, source))
+            return Result(spirv, messages, files.included(), files.probes())
+        finally:
+            library.spDestroyCompileRequest(request)
+
+
+def _options(source: Source) -> list[str]:
+    options = [
+        "-O0",  # our optimizer follows, which keeps names and interfaces
+        "-preserve-params",
+        "-fvk-use-entrypoint-name",
+        "-skip-spirv-validation",
+        "-enable-machine-readable-diagnostics",
+    ]
+    if source.language == "hlsl":
+        options += ["-fvk-use-dx-layout", "-matrix-layout-column-major"]
+    if source.debug_info:
+        options.append("-g2")
+    if source.register_bases:
+        for letter in "tubs":
+            options += [f"-fvk-{letter}-shift", str(source.register_bases.get(letter, 0)), "all"]
+    return options
+
+
+def _types_of_hlsl(source: Source) -> list[tuple[str, str]]:
+    """Macros for the small types of HLSL, some of which Slang does not know: of 32 bits unless the language is told otherwise."""
+    if source.language != "hlsl":
+        return []
+    small = source.hlsl_16bit_types
+    types = {"min16float": "half", "min10float": "half", "min16int": "int16_t", "min16uint": "uint16_t"} if small else {
+        "half": "float", "min16float": "float", "min10float": "float", "min16int": "int", "min16uint": "uint",
+    }  # fmt: skip
+    sizes = ["", *"1234", *(f"{rows}x{columns}" for rows in "1234" for columns in "1234")]
+    return [(name + size, meant + size) for name, meant in types.items() for size in sizes]
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------------
+
+
+def _messages(log: bytes, source: Source) -> list[Message]:
+    """Slang's machine-readable lines: code, severity, file, line, column, the end's line and column, message.
+
+    A line of severity "span" says the same as the one before it in more detail, or of another place."""
+    found: list[Message] = []
+    codes: list[str] = []
+    for line in log.decode(errors="replace").splitlines():
+        parts = line.split("\t", 7)
+        if len(parts) < 8 or not parts[3].isdigit() or not parts[4].isdigit():
+            if line.strip():
+                if found:
+                    found[-1] = (*found[-1][:4], f"{found[-1][4]}\n{line.strip()}", "")
+                else:
+                    found.append(("", 0, 0, "error", line.strip(), ""))
+                    codes.append("")
+            continue
+        code, severity, file, number, column, message = *parts[:3], int(parts[3]), int(parts[4]), parts[7]
+        if severity == "span":
+            if found and message and found[-1][:3] == (file, number, column):
+                found[-1] = (*found[-1][:4], message.rstrip("."), "")
+            elif found and message:
+                found.append((file, number, column, "note", message.rstrip("."), ""))
+                codes.append(code)
+            continue
+        if severity not in ("error", "warning", "note"):
+            severity = "error"  # "fatal", "internal"
+        found.append((file, number, column, severity, message.rstrip("."), ""))
+        codes.append(code)
+    if _NO_ENTRY in codes:
+        message = (
+            f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
+        )
+        others = [each.decode() for each in _FUNCTION.findall(source.text)]
+        if others:
+            message += f": entry={others[0]!r}"
+        return [(source.name, 0, 0, "error", message, "")]
+    ignored = _IGNORED | (_IGNORED_IN_HLSL if source.language == "hlsl" else set())
+    kept: dict[Message, None] = {}
+    dropped = False
+    for each, code in zip(found, codes, strict=True):
+        # Notes belong to the message before them.
+        dropped = dropped if each[3] == "note" else each[3] == "warning" and code.lstrip("E") in ignored
+        if not dropped:
+            kept[each] = None
+    return list(kept)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------------
+
+_QUERY = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16), ctypes.POINTER(ctypes.c_void_p)
+)
+_COUNT = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+_CAST = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16))
+_LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
+
+
+class _Table(ctypes.Structure):
+    _fields_ = (("query", _QUERY), ("add", _COUNT), ("release", _COUNT), ("cast", _CAST), ("load", _LOAD))
+
+
+class _Object(ctypes.Structure):
+    _fields_ = (("table", ctypes.POINTER(_Table)),)
+
+
+def _guid(first: int, second: int, third: int, *rest: int) -> bytes:
+    return (
+        first.to_bytes(4, "little") + second.to_bytes(2, "little") + third.to_bytes(2, "little") + bytes(rest)
+    )
+
+
+_INTERFACES = {
+    _guid(0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46),  # ISlangUnknown
+    _guid(0x87EDE0E1, 0x4852, 0x44B0, 0x8B, 0xF2, 0xCB, 0x31, 0x87, 0x4D, 0xE2, 0x39),  # ISlangCastable
+    _guid(0x003A09FC, 0x3A4D, 0x4BA0, 0xAD, 0x60, 0x1F, 0xD8, 0x63, 0xA9, 0x15, 0xAB),  # ISlangFileSystem
+}
+
+
+class _Files:
+    """The files of one compilation, as an ISlangFileSystem. Its lifetime is Python's: Slang's counting is answered, not heeded."""
+
+    def __init__(self, library: ctypes.CDLL, source: Source) -> None:
+        self._library = library
+        self._on_disk = not source.name.startswith("<")
+        self.main = source.name if self._on_disk else f"{_NOWHERE}/{source.name}"
+        """What Slang is told as the source's path."""
+        self._folders = dict.fromkeys(
+            os.path.normpath(folder) for folder in (os.path.dirname(self.main), *source.include_dirs)
+        )
+        self._virtual = {os.path.normpath(name): text for name, text in source.includes.items()}
+        self._probes: dict[str, bytes | None] = {}
+        self._texts: dict[str, bytes] = {self.main: source.text}
+        self._included: dict[str, None] = {}
+        self._table = _Table(
+            _QUERY(self._query),
+            _COUNT(lambda _: 1),
+            _COUNT(lambda _: 1),
+            _CAST(self._cast),
+            _LOAD(self._load),
+        )
+        self._object = _Object(ctypes.pointer(self._table))
+        self.address = ctypes.addressof(self._object)
+
+    def _query(self, this: int, guid: Any, out: Any) -> int:
+        if bytes(guid.contents) not in _INTERFACES:
+            return _NO_INTERFACE
+        out[0] = this
+        return _OK
+
+    def _cast(self, this: int, guid: Any) -> int | None:
+        return this if bytes(guid.contents) in _INTERFACES else None
+
+    def _load(self, _: int, path: bytes, out: Any) -> int:
+        try:
+            content = self._read(os.fsdecode(path))
+        except Exception:  # none may pass through Slang
+            content = None
+        if content is None:
+            return _NOT_FOUND
+        # Slang makes no blob of nothing.
+        text = content.removeprefix(b"\xef\xbb\xbf") or b"\n"
+        out[0] = self._library.slang_createBlob(text, len(text))
+        return _OK if out[0] else _NOT_FOUND
+
+    def _read(self, path: str) -> bytes | None:
+        path = os.path.normpath(path)
+        for folder in self._folders:
+            name = os.path.relpath(path, folder) if folder != "." else path
+            if name in self._virtual:
+                self._texts[path] = self._virtual[name]
+                return self._virtual[name]
+        if path.split(os.sep, 1)[0] == _NOWHERE and not self._on_disk:
+            return None
+        if not os.path.isfile(path):
+            if not os.path.exists(path):
+                self._probes.setdefault(path, None)
+            return None
+        if os.path.getsize(path) > _MOST_BYTES:
+            return None
+        with open(path, "rb") as file:
+            content = file.read()
+        self._probes[path] = content
+        self._texts[path] = content
+        self._included[path] = None
+        self._folders.setdefault(os.path.dirname(path) or ".")
+        return content
+
+    def included(self) -> list[str]:
+        """The files on disk that were read."""
+        return list(self._included)
+
+    def probes(self) -> list[tuple[str, bytes | None]]:
+        """Every path that was looked at, with what was there."""
+        return list(self._probes.items())
+
+    def placed(self, messages: list[Message]) -> list[Message]:
+        """The messages with the files' real names and the source's lines."""
+        placed = []
+        for file, line, column, severity, message, _ in messages:
+            lines = self._texts.get(
+                file, self._texts.get(os.path.normpath(file) if file else "", b"")
+            ).splitlines()
+            text = lines[line - 1].decode(errors="replace") if 0 < line <= len(lines) else ""
+            placed.append((file.removeprefix(f"{_NOWHERE}/"), line, column, severity, message, text))
+        return placed

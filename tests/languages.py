@@ -1,0 +1,47 @@
+"""What tests of HLSL and Slang share: the compilers that are here, and wave operations that a device lacks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import kompute_py as kp
+from kompute_py.slang_library import find_slang
+
+needs_slang = pytest.mark.skipif(find_slang() is None, reason="needs Slang: pip install slangpy")
+COMPILERS = [pytest.param("slang", marks=needs_slang), "glslang"]
+
+
+@contextlib.contextmanager
+def skipping_missing_waves() -> Iterator[None]:
+    """Skips the test where the device lacks an operation on subgroups, and names it."""
+    try:
+        yield
+    except kp.UnimplementedError as error:
+        if "subgroup" not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+def shape(signature: Any) -> dict[str, Any]:
+    """All that a signature says, but the names that a language has for types of matrices."""
+    members = signature.push.members if signature.push is not None else ()
+    return {
+        "parameters": [
+            (p.name, p.set, p.binding, p.kind, p.access, p.dtype, [_layout(m) for m in p.layout["members"]])
+            for p in signature.parameters
+        ],
+        "push": [_layout(member) for member in members],
+        "constants": [(c["id"], c["name"], c["type"], c["default"]) for c in signature.spec_constants],
+        "local_size": signature.local_size,
+    }
+
+
+def _layout(layout: Any) -> dict[str, Any]:
+    kept = {k: v for k, v in layout.items() if k not in ("members", "hlsl_matrix", "type_name", "name")}
+    if layout["array"] != [0]:
+        kept["name"] = layout["name"]  # of the array that is all a buffer has, HLSL has no name
+    return {**kept, "members": [_layout(member) for member in layout["members"]]}
