@@ -2,7 +2,9 @@
 
 - WavePrefixSum and WavePrefixProduct become inclusive scans: they are made exclusive. HLSL has no inclusive ones.
 - ``fmod`` and ``%`` become OpFMod and OpSMod, whose results have the divisor's sign: they are made OpFRem and OpSRem, which have the
-  dividend's. Of constant floats they are folded to the wrong number, which does not show in SPIR-V: refused (hlsl_constants.py).
+  dividend's. Of constant floats they are folded to the wrong number, which does not show in SPIR-V: refused (hlsl_text.py), as are dot products
+  of constant integers.
+- ``*`` of two matrices is the product of matrices, as mul() is; ``any`` and ``all`` of a matrix are folded: refused.
 - ``any`` and ``all`` of constant floats are folded to false: macros compare their argument with 0 first (`MACROS`). Of scalars they
   are refused, since they then become what is no SPIR-V.
 - ``GetDimensions`` of a byte-address buffer gives words: it is multiplied by 4. Refused where the buffer is not named.
@@ -14,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .hlsl_constants import remainder_of_constants
+from .hlsl_text import matrices_misread, remainder_of_constants
 from .spirv_words import (
     ARRAY_LENGTH,
     CONSTANT,
@@ -44,6 +46,7 @@ _SCANS = range(349, 353)  # OpGroupNonUniformIAdd, FAdd, IMul, FMul
 _INCLUSIVE, _EXCLUSIVE = 1, 2
 _REMAINDERS = {141: 140, 139: 138}  # OpFMod to OpFRem, OpSMod to OpSRem
 _IMUL = 132
+_MATRIX_TIMES_MATRIX = 146
 _ARRAY_STRIDE = 6
 _PUSH_CONSTANT = 9
 
@@ -87,7 +90,7 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
     arrays: dict[int, int] = {}
     strides: dict[int, int] = {}
     whole: set[int] = set()
-    pushes = False
+    pushes = products = False
     first_function = 0
     lengths: list[tuple[int, int, int, int]] = []
     four = 0
@@ -118,12 +121,17 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
             changed = words[at : at + length]
             changed[0] = _REMAINDERS[opcode] | length << 16
             out.replace(at, changed)
+        elif opcode == _MATRIX_TIMES_MATRIX:
+            products = True
         elif opcode == ARRAY_LENGTH:
             lengths.append((at, words[at + 1], words[at + 2], words[at + 3]))
     macros = [(name.decode(errors="replace"), value.decode(errors="replace")) for name, value in defines]
     found = remainder_of_constants(code.decode(errors="replace"), macros)
     if found is not None:
-        raise Refused(f"the remainder of constant floats, {found}, is folded to a wrong number")
+        raise Refused(f"{found}, of constants, is folded to a wrong number")
+    found = matrices_misread(code.decode(errors="replace"), products)
+    if found is not None:
+        raise Refused(f"{found}, of matrices, is not done component by component")
     if _PUSH.search(code) and not pushes:
         raise Refused("[[vk::push_constant]] on a variable is ignored, so that it would be a uniform buffer")
 

@@ -30,8 +30,8 @@ def evaluate(mgr, needs, compiler):
     """The values of HLSL expressions in floats x (bits of 8 numbers) and n = 0..."""
     needs(mgr, "dispatch")
 
-    def values(expressions, optimize, x=(0.0,), before=""):
-        body = "".join(f"    o[{i}] = {each};\n" for i, each in enumerate(expressions))
+    def values(expressions, optimize, x=(0.0,), before="", locals_=""):
+        body = locals_ + "".join(f"    o[{i}] = {each};\n" for i, each in enumerate(expressions))
         source = (
             f"{HEAD}StructuredBuffer<float> x : register(t1);\n{before}\n"
             f"[numthreads(1, 1, 1)] void main() {{\n{body}}}"
@@ -145,6 +145,8 @@ def test_what_the_fallback_does_not_understand(call, message):
         ("(float2(A, 1) % 3).x", "static const float C = 1, A = -5.5;", True),
         ("A % B", "#define A (-5.5)\n#define B C\n#define C 3", True),
         ("REST(-5.5, 3)", "#define REST(a, b) fmod(a, b)", True),
+        ("float(dot(int2(1, 2), int2(3, 4)))", "", True),
+        ("dot(float2(1, 2), float2(o[1], 4))", "", False),
         ("fmod(o[1], 3.0)", "", False),
         ("o[1] * 2.0 % 3.0", "", False),
         ("2.0 * o[1] % 3.0", "", False),
@@ -160,8 +162,59 @@ def test_remainders_of_constants_in_the_fallback(call, before, refused):
     if not refused:
         kp.compile(source, language="hlsl", compiler="glslang")
         return
-    with pytest.raises(kp.ShaderCompileError, match=r"remainder of constant floats[^$]*kompute_py\[slang\]"):
+    with pytest.raises(kp.ShaderCompileError, match=r"of constants, is folded[^$]*kompute_py\[slang\]"):
         kp.compile(source, language="hlsl", compiler="glslang")
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        ("(a * b)[0][1]", True),
+        ("(a * transpose(b))[0][1]", True),
+        ("(s.m * a)[0][1]", True),
+        ("(several[1] * a)[0][1]", True),
+        ("(float2x2(1, 2, 3, 4) * a)[0][1]", True),
+        ("(mul(a, b) * a)[0][1]", True),
+        ("((a + b) * a)[0][1]", True),
+        ("(a *= b)[0][1]", True),
+        ("all(a) ? 1 : 0", True),
+        ("mul(a, b)[0][1]", False),
+        ("(a * 2)[0][1]", False),
+        ("(2 * a)[0][1]", False),
+        ("a[0][1] * b[1][0]", False),
+        ("(a[0] * b[1]).x", False),
+        ("(several[1][0] * a[0]).x", False),
+        ("a._m01 * b._m10", False),
+        ("mul(a, b[0]).x * mul(a, b[1]).y", False),
+    ],
+)
+def test_products_of_matrices(evaluate, compiler, call, refused):
+    """By * they are component by component: with the fallback an error, since it would do what mul() does."""
+    before = "struct S { float2x2 m; };"
+    locals_ = (
+        "float2x2 a = float2x2(x[0], x[1], x[2], x[3]), b = float2x2(5, 6, 7, 8); float2x2 several[2] = { a, b }; "
+        "S s; s.m = b; "
+    )
+    a, b = np.array([[1, 2], [3, 4]]), np.array([[5, 6], [7, 8]])
+    if compiler == "glslang" and refused:
+        with pytest.raises(kp.ShaderCompileError, match=r"(of matrices, is not done|ambiguous)[^$]*kompute_py\[slang\]"):
+            evaluate([call], True, [1, 2, 3, 4], before, locals_)
+        return
+    python = call.replace("transpose(b)", "b.T").replace("float2x2(1, 2, 3, 4)", "a").replace("s.m", "b")
+    python = (
+        python.replace("a *= b", "a * b")
+        .replace("all(a) ? 1 : 0", "1")
+        .replace("_m01", "item(1)")
+        .replace("_m10", "item(2)")
+    )
+    python = (
+        python.replace("(several[1] * a)", "(b * a)")
+        .replace("several[1]", "b")
+        .replace(").x", ")[0]")
+        .replace(").y", ")[1]")
+    )
+    want = eval(python, {"a": a, "b": b, "mul": np.dot})
+    assert evaluate([call], True, [1, 2, 3, 4], before, locals_)[0] == want
 
 
 def test_its_own_any_and_all_stay(evaluate):

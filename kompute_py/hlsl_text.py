@@ -1,7 +1,9 @@
-"""Finds remainders of constant floats in HLSL: glslang's front end folds them wrongly, and its result does not show it.
+"""Finds in HLSL what glslang's front end computes wrongly without its result showing it: remainders and dot products of constants,
+which it folds, and products of matrices by ``*``, which are to be component by component.
 
 A reading of tokens, not a parser. An operand counts as constant if all its names are macros, `const` variables, types or functions of
-the language; it counts as float if it has a literal with a point or an exponent, or the name of such a constant.
+the language; it counts as float if it has a literal with a point or an exponent, or the name of such a constant. It counts as a
+matrix if it is a name that is declared as one, a constructor or cast of one, transpose(), or mul() of two.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ _OPENING = {"(": ")", "[": "]"}
 
 
 def remainder_of_constants(code: str, defines: Iterable[tuple[str, str]]) -> str | None:
-    """A remainder of constant floats in `code`, which has no comments; None where there is none."""
+    """A remainder of constant floats, or a dot product of constant integers, in `code`, which has no comments; None where there is
+    none."""
     code = code.replace("\\\n", " ")
     macros = {name: (parameters, body) for name, parameters, body in _MACRO.findall(code)}
     for head, value in defines:
@@ -91,12 +94,123 @@ def remainder_of_constants(code: str, defines: Iterable[tuple[str, str]]) -> str
                 return f"{' '.join(left)} % {' '.join(right)}"
     tokens = _TOKEN.findall(text)
     for i, token in enumerate(tokens[:-1]):
+        if token == "dot" and tokens[i + 1] == "(":
+            both = tokens[i + 2 : _end(tokens, i) - 1]
+            if _is_constant(both, constants) and not _is_float(both, constants):
+                return f"dot({' '.join(both)})"
         parameters, body = macros.get(token, ("", ""))
         if parameters and tokens[i + 1] == "(" and any(_remainders(_TOKEN.findall(body))):
             given = tokens[i + 2 : _end(tokens, i) - 1]
             if _is_constant(given, constants) and _is_float([*given, *_TOKEN.findall(body)], constants):
                 return f"{token}({' '.join(given)})"
     return None
+
+
+_MATRIX = re.compile(r"(?:float|half|double|min16float|min10float)[1-4]x[1-4]|matrix")
+
+
+def matrices_misread(code: str, products: bool) -> str | None:
+    """A product of two matrices by ``*`` (where there are `products` of matrices at all), or any() or all() of one, in `code`, which has
+    no comments; None where there is none."""
+    types = {"matrix", *_MATRIX.findall(code)}
+    types.update(re.findall(rf"\btypedef\s+(?:{_MATRIX.pattern})(?:\s*<[^>]*>)?\s+(\w+)", code))
+    tokens = _TOKEN.findall(code)
+    names = _declared(tokens, types)
+    for i, token in enumerate(tokens):
+        if token == "*" and products:
+            begin = i + 2 if tokens[i + 1 : i + 2] == ["="] else i + 1
+            left, right = tokens[_primary_begin(tokens, i) : i], tokens[begin : _end(tokens, begin)]
+            if _is_matrix(left, names, types) and _is_matrix(right, names, types):
+                return f"{' '.join(left)} * {' '.join(right)}"
+        elif token in ("any", "all") and tokens[i + 1 : i + 2] == ["("]:
+            given = tokens[i + 2 : _end(tokens, i) - 1]
+            if _is_matrix(given, names, types):
+                return f"{token}({' '.join(given)})"
+    return None
+
+
+def _declared(tokens: list[str], types: set[str]) -> dict[str, bool]:
+    """The names that are declared with one of these types, functions among them; and whether each is an array."""
+    names: dict[str, bool] = {}
+    for i, token in enumerate(tokens):
+        if token not in types:
+            continue
+        k = i + 1
+        if tokens[k : k + 1] == ["<"]:
+            while k < len(tokens) and tokens[k] != ">":
+                k += 1
+            k += 1
+        begins = True
+        while k < len(tokens) and tokens[k] not in (";", ")", "}"):
+            if begins:
+                if not re.match(r"[A-Za-z_]", tokens[k]):
+                    break
+                if tokens[k] not in types and not _TYPE.fullmatch(tokens[k]):
+                    names[tokens[k]] = tokens[k + 1 : k + 2] == ["["]
+                begins = False
+            if tokens[k] == "{" and "=" not in tokens[i:k]:
+                break  # a function's body
+            if tokens[k] in _OPENING or tokens[k] == "{":
+                k = _closed(tokens, k)
+                continue
+            begins = tokens[k] == ","
+            k += 1
+    return names
+
+
+def _closed(tokens: list[str], k: int) -> int:
+    """What follows the bracket that closes the one at `k`."""
+    depth = 0
+    while k < len(tokens):
+        depth += (tokens[k] in "([{") - (tokens[k] in ")]}")
+        k += 1
+        if depth == 0:
+            break
+    return k
+
+
+def _is_matrix(tokens: list[str], names: dict[str, bool], types: set[str]) -> bool:
+    while tokens[:1] in (["-"], ["+"]):
+        tokens = tokens[1:]
+    if not tokens:
+        return False
+    if tokens[0] == "(":
+        end = _end(tokens, 0)
+        if tokens[1] in types and tokens[2:3] == [")"]:
+            return True
+        inner = tokens[1 : end - 1]
+        return end == len(tokens) and any(
+            _is_matrix(inner[k : _end(inner, k)], names, types)
+            for k in range(len(inner))
+            if k == 0 or inner[k - 1] in "+-*/"
+        )
+    if tokens[1:2] == ["("]:
+        whole = _end(tokens, 0) == len(tokens) and tokens[-1] == ")"
+        if tokens[0] == "mul":
+            comma = _comma(tokens, 2, len(tokens) - 1)
+            arguments = (tokens[2:comma], tokens[comma + 1 : -1])
+            return whole and all(_is_matrix(each, names, types) for each in arguments)
+        return whole and (tokens[0] in types or tokens[0] == "transpose" or tokens[0] in names)
+    at = 0
+    while tokens[at + 1 : at + 2] == ["."] and at + 2 < len(tokens):
+        at += 2
+    if tokens[at] not in names:
+        return False
+    indices, k = 0, at + 1
+    while k < len(tokens) and tokens[k] == "[":
+        k = _closed(tokens, k)
+        indices += 1
+    return k == len(tokens) and indices == int(names[tokens[at]])
+
+
+def _comma(tokens: list[str], begin: int, end: int) -> int:
+    """The first comma between these that is in no brackets; `end` where there is none."""
+    depth = 0
+    for k in range(begin, end):
+        depth += (tokens[k] in _OPENING) - (tokens[k] in _CLOSING)
+        if tokens[k] == "," and depth == 0:
+            return k
+    return end
 
 
 def _is_constant(tokens: list[str], constants: dict[str, bool]) -> bool:
@@ -116,12 +230,7 @@ def _remainders(tokens: list[str]) -> Iterator[tuple[list[str], list[str]]]:
             yield tokens[_begin(tokens, i) : i], tokens[end : _end(tokens, end)]
         elif token == "fmod" and tokens[i + 1 : i + 2] == ["("]:
             end = _end(tokens, i)
-            depth, comma = 0, end
-            for k in range(i + 2, end - 1):
-                depth += (tokens[k] in _OPENING) - (tokens[k] in _CLOSING)
-                if tokens[k] == "," and depth == 0:
-                    comma = k
-                    break
+            comma = _comma(tokens, i + 2, end - 1)
             yield tokens[i + 2 : comma], tokens[comma + 1 : end - 1]
 
 
@@ -163,12 +272,7 @@ def _end(tokens: list[str], begin: int) -> int:
     k += 1 if k < len(tokens) and tokens[k] not in _OPENING else 0
     while k < len(tokens):
         if tokens[k] in _OPENING:
-            depth = 0
-            while k < len(tokens):
-                depth += (tokens[k] in _OPENING) - (tokens[k] in _CLOSING)
-                k += 1
-                if depth == 0:
-                    break
+            k = _closed(tokens, k)
         elif tokens[k] == "." and k + 1 < len(tokens):
             k += 2
         else:
