@@ -197,7 +197,9 @@ def test_products_of_matrices(evaluate, compiler, call, refused):
     )
     a, b = np.array([[1, 2], [3, 4]]), np.array([[5, 6], [7, 8]])
     if compiler == "glslang" and refused:
-        with pytest.raises(kp.ShaderCompileError, match=r"(of matrices, is not done|ambiguous)[^$]*kompute_py\[slang\]"):
+        with pytest.raises(
+            kp.ShaderCompileError, match=r"(of matrices, is not done|ambiguous)[^$]*kompute_py\[slang\]"
+        ):
             evaluate([call], True, [1, 2, 3, 4], before, locals_)
         return
     python = call.replace("transpose(b)", "b.T").replace("float2x2(1, 2, 3, 4)", "a").replace("s.m", "b")
