@@ -16,6 +16,7 @@ from .errors import (
     Diagnostic,
     InternalError,
     InvalidArgumentError,
+    KomputeError,
     NotFoundError,
     ShaderCompileError,
     UnavailableError,
@@ -31,8 +32,9 @@ _SPOKEN = {"glsl": "GLSL", "hlsl": "HLSL", "slang": "Slang"}
 _FALLBACK = "glslang's front end for HLSL (the fallback)"
 _BRINGS = f"{INSTALL} brings Slang, the maintained compiler"
 _USUAL_CAUSES = "; usual causes are an undefined name in [numthreads], a parameter without a name, and a name that is declared twice"
-_NAME = re.compile(rb"[A-Za-z_]\w*", re.ASCII)
-_MACRO = re.compile(rb"[A-Za-z_]\w*(\([^()\r\n\0]*\))?", re.ASCII)
+# Not compiled here: that would cost each import of the package a millisecond.
+_NAME = rb"[A-Za-z_][A-Za-z0-9_]*"
+_MACRO = _NAME + rb"(\([^()\r\n\0]*\))?"
 _VERSIONS = ("1.3", "1.4", "1.5", "1.6")
 _NEWEST = {"vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
 
@@ -50,6 +52,8 @@ class Compiler(NamedTuple):
     """Another one where the library is another."""
     name: str = "glslang"
     """What messages call it."""
+    replaceable: bool = False
+    """Whether another one may take what this one crashes on: nobody asked for this one."""
 
 
 _GLSLANG = Compiler("glslang")
@@ -76,7 +80,7 @@ def choose_compiler(language: str, asked: str | None) -> Compiler:
         return _GLSLANG
     library = find_slang()
     if library is not None:
-        return Compiler("slang", library.path, library.identity, library.name)
+        return Compiler("slang", library.path, library.identity, library.name, wanted is None)
     if wanted == "slang":
         raise UnavailableError(
             f"{_SPOKEN[language]} needs Slang here, and its library is not found: {INSTALL}, or name the library in the "
@@ -140,6 +144,8 @@ def compile_elsewhere(request: Mapping[str, Any]) -> tuple[CachedShader, Probes]
             f"compiling takes longer than {error.args[0]:g} s; {shader_process.TIMEOUT_VARIABLE} sets the limit",
         ) from None
     except shader_process.Ended as error:
+        if chosen.replaceable:
+            return _by_fallback(request, chosen, error)
         how = f" ({error})" if str(error) else ""
         causes = "" if chosen.kind == "slang" else _USUAL_CAUSES
         raise _failure(
@@ -189,6 +195,23 @@ def compile_elsewhere(request: Mapping[str, Any]) -> tuple[CachedShader, Probes]
     raise kinds.get(failed, InternalError)(
         answer["message"] if failed in kinds else f"{name}: {_who(chosen)} failed: {answer['message']}"
     )
+
+
+def _by_fallback(
+    request: Mapping[str, Any], crashed: Compiler, how: Exception
+) -> tuple[CachedShader, Probes]:
+    """What the fallback makes of a source that Slang crashed on, with a warning that says so."""
+    name = os.fsdecode(request["name"]).encode(errors="replace").decode()
+    try:
+        shader, probes = compile_elsewhere({**request, "compiler": _GLSLANG})
+    except KomputeError:
+        crash = crashed._replace(replaceable=False)
+        raise _failure(
+            {**request, "compiler": crash},
+            f"{crashed.name} crashed on this source ({how}), in a process of its own, and {_FALLBACK} does not compile it",
+        ) from None
+    message = f"{crashed.name} crashed on this source; it is compiled by {_FALLBACK}"
+    return shader._replace(warnings=[*shader.warnings, (name, 0, 0, "warning", message, "")]), probes
 
 
 def _packed(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,12 +275,12 @@ def _check(request: Mapping[str, Any]) -> None:
         raise InvalidArgumentError(
             f"{target!r} is not a target; choose one of vulkan1.0, {', '.join(_NEWEST)}"
         )
-    if not _NAME.fullmatch(entry):
+    if not re.fullmatch(_NAME, entry):
         raise InvalidArgumentError(
             f"{entry.decode(errors='replace')!r} cannot be an entry point: its name is letters, digits and _"
         )
     for key, value in request["defines"]:
-        if not _MACRO.fullmatch(key):
+        if not re.fullmatch(_MACRO, key):
             raise InvalidArgumentError(
                 f"cannot define {key.decode(errors='replace')!r}: a macro's name is letters, digits and _"
             )

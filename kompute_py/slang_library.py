@@ -13,10 +13,8 @@ INSTALL = "pip install 'kompute_py[slang]'"
 
 # Of slangpy (libslang-compiler.so.0.2026.12) and of Slang's own releases (slang.dll). A file libslang.so.2 without more to its
 # version is S-Lang's, another library: system folders are not searched.
-_NAME = re.compile(
-    r"(lib)?slang(-compiler)?(\.(so|dylib|dll))((\.\d+)*)|lib(slang|slang-compiler)[.\d]*\.dylib"
-)
-_VERSION = re.compile(r"(20\d\d\.\d+(?:\.\d+)*)")
+_NAME = r"(lib)?slang(-compiler)?(\.(so|dylib|dll))((\.\d+)*)|lib(slang|slang-compiler)[.\d]*\.dylib"
+_VERSION = r"(20\d\d\.\d+(?:\.\d+)*)"
 
 
 class SlangLibrary(NamedTuple):
@@ -29,7 +27,7 @@ class SlangLibrary(NamedTuple):
     @property
     def name(self) -> str:
         """What messages call the compiler: "Slang 2026.12"; without the version where the file's name has none."""
-        found = _VERSION.search(os.path.basename(self.path))
+        found = re.search(_VERSION, os.path.basename(self.path))
         return f"Slang {found[1]}" if found else "Slang"
 
 
@@ -67,7 +65,7 @@ def _folders() -> Iterator[str]:
 def _library(place: str) -> SlangLibrary | None:
     try:
         if os.path.isdir(place):
-            names = sorted(name for name in os.listdir(place) if _NAME.fullmatch(name))
+            names = sorted(name for name in os.listdir(place) if re.fullmatch(_NAME, name))
             if not names:
                 return None
             # "-compiler" is the newer name, beside which the older one may be a stub.

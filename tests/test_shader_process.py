@@ -14,6 +14,8 @@ import pytest
 import kompute_py as kp
 from kompute_py import shader_process
 
+from .languages import needs_slang
+
 pytestmark = pytest.mark.own_driver
 
 GOOD = "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { o[0] = 1; }"
@@ -44,6 +46,31 @@ def test_typos_are_errors(name):
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.file, diagnostic.severity) == ("<source>", "error")
     kp.compile(GOOD, language="hlsl")
+
+
+@needs_slang
+def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
+    """Unless Slang was asked for. Its crash is played: a version of it may mend any source that it crashes on."""
+    monkeypatch.delenv("KOMPUTE_PY_COMPILER")
+    real = shader_process.ask
+
+    def ask(request):
+        if request["compiler"] == "slang":
+            raise shader_process.Ended("SIGSEGV")
+        return real(request)
+
+    monkeypatch.setattr(shader_process, "ask", ask)
+    with pytest.warns(
+        kp.ShaderCompileWarning, match=r"Slang .* crashed on this source; it is compiled by glslang"
+    ):
+        module = kp.ShaderModule(GOOD, language="hlsl")
+    assert module.compiler == "glslang"
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"crashed on this source \(SIGSEGV\).*does not compile it"
+    ):
+        kp.compile(TYPOS["undefined group size"], language="hlsl")
+    with pytest.raises(kp.ShaderCompileError, match=r"Slang .* crashed on this source \(SIGSEGV\)"):
+        kp.compile(GOOD, language="hlsl", compiler="slang")
 
 
 def test_a_process_is_kept():
