@@ -17,7 +17,8 @@ def shutdown() -> None:
     """Waits for the work of devices whose last owner is gone. Called at interpreter exit."""
 
 def loader_info() -> dict[str, Any]:
-    """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str], "extensions": [str]}. Never raises."""
+    """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str], "extensions": [str],
+    "layer_versions": {layer: (major, minor, patch)}}. Never raises."""
 
 def enumerate_devices(visible: str | None) -> list[dict[str, Any]]:
     """One dict for each physical device (see `Context.info`). Raises UnavailableError with no loader or driver.

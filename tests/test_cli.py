@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 import kompute_py as kp
+from kompute_py import _native
 from kompute_py.cli import main, progress
-from kompute_py.cli.capabilities import missing
+from kompute_py.cli.capabilities import missing, validation_advice
 
 
 def python(*arguments, **environment):
@@ -123,6 +124,15 @@ def test_what_is_missing():
         (sentence,) = missing(make_device(**changes), layers)
         assert word in sentence
     assert "vulkan-validationlayers" in missing(make_device(), [])[0]
+
+
+def test_advice_on_the_validation_layer():
+    advice = validation_advice((1, 3, 239))
+    assert "layer 1.3.239" in advice and "Layers from 1.3.296" in advice and "VK_LAYER_PATH" in advice
+    assert validation_advice((1, 3, 296)) == validation_advice((1, 4, 300)) == ""
+    versions = _native.loader_info()["layer_versions"]
+    assert set(versions) == set(_native.loader_info()["layers"])
+    assert all(len(version) == 3 for version in versions.values())
 
 
 # -- demo --------------------------------------------------------------------------------------------------------------

@@ -34,6 +34,25 @@ _FEATURES: tuple[tuple[str, str], ...] = (
 _FLOOR = (1, 2)  # of Vulkan's version
 
 
+VALIDATION = "VK_LAYER_KHRONOS_validation"
+_SOUND_VALIDATION = (1, 3, 296)
+
+
+def validation_advice(version: tuple[int, int, int]) -> str:
+    """What is wrong with a validation layer of this version; "" if nothing is."""
+    if version >= _SOUND_VALIDATION:
+        return ""
+    return (
+        f"the validation layer {_dotted(version)} stops for 10 s at a time in some waits for many fences (awaits, futures), and says "
+        f"VkSemaphore-state-timeout: results are right. Layers from {_dotted(_SOUND_VALIDATION)} on do not; give the folder of a newer "
+        "one's manifest in VK_LAYER_PATH"
+    )
+
+
+def _dotted(version: tuple[int, int, int]) -> str:
+    return ".".join(map(str, version))
+
+
 def missing(device: Mapping[str, Any], layers: Sequence[str]) -> list[str]:
     """Sentences on what `device` (a DeviceInfo) lacks and for what; `layers` are the loader's. Most important first."""
     features = device["features"]
@@ -55,7 +74,7 @@ def missing(device: Mapping[str, Any], layers: Sequence[str]) -> list[str]:
     found += [f"no {name}: {consequence}" for name, consequence in _FEATURES if not features.get(name, False)]
     if "VK_EXT_memory_budget" not in device["extensions"]:
         found.append("no VK_EXT_memory_budget: how much memory is free is not known")
-    if "VK_LAYER_KHRONOS_validation" not in layers:
+    if VALIDATION not in layers:
         found.append(
             "no validation layer: Manager(validation=True) is refused "
             "(Debian, Ubuntu: apt-get install vulkan-validationlayers; others: the Vulkan SDK)"

@@ -10,7 +10,7 @@ from ..devices import list_devices, visible_list
 from ..errors import KomputeError
 from ..shader_languages import describe_compilers
 from ..units import binary_size
-from .capabilities import missing
+from .capabilities import VALIDATION, missing, validation_advice
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +72,9 @@ def print_info(found: dict[str, Any], console: Console) -> None:
         version = ".".join(str(part) for part in loader["version"])
         layers = ", ".join(loader["layers"]) or "none"
         console.print(f"Vulkan loader {version}; layers: {escape(layers)}", highlight=False)
+        validation = loader["layer_versions"].get(VALIDATION)
+        if validation is not None and (advice := validation_advice(validation)):
+            console.print(f"[yellow]Note:[/yellow] {escape(advice)}", highlight=False)
     else:
         console.print(f"[yellow]No Vulkan loader:[/yellow] {escape(loader['error'])}", highlight=False)
     compilers = found["shader_compilers"]

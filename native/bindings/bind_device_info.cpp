@@ -193,6 +193,13 @@ py::dict loader_info_to_python() {
     result["version"] = py::make_tuple(VK_API_VERSION_MAJOR(info.version), VK_API_VERSION_MINOR(info.version),
                                        VK_API_VERSION_PATCH(info.version));
     result["layers"] = info.layers;
+    py::dict versions;
+    for (size_t i = 0; i < info.layers.size(); ++i) {
+        const uint32_t version = info.layer_versions[i];
+        versions[py::str(info.layers[i])] = py::make_tuple(
+            VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version));
+    }
+    result["layer_versions"] = versions;
     result["extensions"] = info.extensions;
     return result;
 }

@@ -86,6 +86,8 @@ py::object export_tensor(const ResourceRange& range, std::vector<int64_t> shape,
                                                       std::to_string(range.size) + " bytes of the " +
                                                       range.label());
         exported->keep = std::shared_ptr<void>(data, FreeCopy{});
+        await_points(resource.pending(true));
+        if (!resource.host_visible()) await_staging(resource.device());
         const Unlocked unlocked;
         resource.read(data, range.offset, range.size);
         tensor.data = data;

@@ -29,6 +29,7 @@ void read_region(Image& image, const py::array& out, const RegionTuple& tuple) {
     const ImageRegion region = region_of(tuple);
     check_bytes(image, region, bytes, "read");
     await_points(image.pending(true));
+    if (!image.host_visible()) await_staging(image.device());
     const Unlocked unlocked;
     image.read_region(bytes.data, region);
 }
@@ -38,6 +39,7 @@ void write_region(Image& image, const py::array& data, const RegionTuple& tuple)
     const ImageRegion region = region_of(tuple);
     check_bytes(image, region, bytes, "write");
     await_points(image.pending());
+    if (!image.host_visible()) await_staging(image.device());
     const Unlocked unlocked;
     image.write_region(bytes.data, region);
 }

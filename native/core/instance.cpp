@@ -10,6 +10,8 @@ namespace kp {
 namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
+// The first that keeps its record of timeline semaphores right when a thread waits for any of several.
+constexpr const char* sound_validation = "1.3.296";
 
 // volk keeps one set of global function pointers. The instance-level ones are the loader's trampolines, which find their
 // way by the handle they are given, so one set serves every instance; only loading them needs the lock.
@@ -50,13 +52,18 @@ constexpr const char* no_driver = "The Vulkan loader found no driver. Install th
                                   "mesa-vulkan-drivers'; and check VK_DRIVER_FILES and "
                                   "VK_ICD_FILENAMES, which override the loader's search";
 
-std::vector<std::string> layer_names() {
+std::vector<VkLayerProperties> present_layers() {
     uint32_t count = 0;
     if (vkEnumerateInstanceLayerProperties(&count, nullptr) != VK_SUCCESS) return {};
     std::vector<VkLayerProperties> properties(count);
     if (vkEnumerateInstanceLayerProperties(&count, properties.data()) < 0) return {};
+    properties.resize(count);
+    return properties;
+}
+
+std::vector<std::string> layer_names() {
     std::vector<std::string> names;
-    for (uint32_t i = 0; i < count; ++i) names.emplace_back(properties[i].layerName);
+    for (const auto& layer : present_layers()) names.emplace_back(layer.layerName);
     return names;
 }
 
@@ -92,6 +99,13 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
         message.severity = "info";
     message.id = data->pMessageIdName ? data->pMessageIdName : "";
     message.text = data->pMessage ? data->pMessage : "";
+    // The layer's own trouble, not the program's: a strict Manager must not raise it.
+    if (message.id.find("VkSemaphore-state-timeout") != std::string::npos) {
+        message.severity = "warning";
+        message.text += std::string(" (The validation layer waited 10 s for its own record of a timeline "
+                                    "semaphore, which is a fault of layers before ") +
+                        sound_validation + ": the program is right, only slow. Use a newer layer)";
+    }
     std::vector<uint64_t> handles;
     for (uint32_t i = 0; i < data->objectCount; ++i)
         if (data->pObjects[i].objectType == VK_OBJECT_TYPE_DEVICE ||
@@ -109,7 +123,10 @@ LoaderInfo loader_info() {
     if (!info.error.empty()) return info;
     info.available = true;
     info.version = volkGetInstanceVersion();
-    info.layers = layer_names();
+    for (const auto& layer : present_layers()) {
+        info.layers.emplace_back(layer.layerName);
+        info.layer_versions.push_back(layer.specVersion);
+    }
     info.extensions = extension_names(nullptr);
     return info;
 }

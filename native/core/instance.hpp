@@ -23,6 +23,7 @@ struct LoaderInfo {
     std::string error;
     uint32_t version = 0;
     std::vector<std::string> layers;
+    std::vector<uint32_t> layer_versions;  // of Vulkan, which a layer was made for
     std::vector<std::string> extensions;
 };
 
