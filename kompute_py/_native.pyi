@@ -20,8 +20,12 @@ def loader_info() -> dict[str, Any]:
     """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str], "extensions": [str],
     "layer_versions": {layer: (major, minor, patch)}}. Never raises."""
 
-def enumerate_devices(visible: str | None) -> list[dict[str, Any]]:
-    """One dict for each physical device (see `Context.info`). Raises UnavailableError with no loader or driver.
+def late_loader() -> str:
+    """Why the loader that is open is not the one that the environment names now; "" where it is, or where none is open."""
+
+def enumerate_devices(visible: str | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """One dict for each physical device (see `Context.info`), and the entries of `visible` that name no further one. Raises
+    UnavailableError with no loader or driver.
 
     `visible`: a list of those that count, separated by ";", in the order wanted; None for all. Raises NotFoundError for one that is
     not there."""
@@ -64,6 +68,8 @@ class Context:
     device_local_bytes (int)."""
     request: str
     passed_over: list[tuple[int, str, str]]
+    repeated_devices: list[str]
+    """Entries of `visible` that name no device beyond those that the entries before them named."""
     enabled_extensions: list[str]
     enabled_features: list[str]
     foreign: bool
@@ -369,6 +375,9 @@ class Algorithm:
     local_size: tuple[int, int, int]
     """With this algorithm's specialization constants applied."""
     name: str
+    def supersede(self, next: Algorithm) -> None:
+        """`next` stands for it in operations that are recorded from now on."""
+
     def is_init(self) -> bool: ...
     def destroy(self) -> None: ...
     vk_pipeline: int
@@ -386,11 +395,22 @@ def op_copy(memories: Sequence[Memory | BufferView]) -> Operation: ...
 def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) -> Operation:
     """Fills each with its pattern, repeated a whole number of times; any length, any bytes."""
 
-def op_dispatch(algorithm: Algorithm, groups: tuple[int, int, int], push_constants: bytes) -> Operation: ...
+def op_dispatch(
+    algorithm: Algorithm,
+    groups: tuple[int, int, int],
+    push_constants: bytes,
+    grid: tuple[int, int, int] | None,
+    own_push: bool,
+) -> Operation:
+    """A dispatch that follows its algorithm (see `Algorithm.supersede`): `grid`, in invocations, and push constants of its own
+    are kept then."""
 
 class BoundDispatch(Operation):
     """A dispatch whose groups, push constants, references and algorithm can change; what holds it is built anew at its next
     submission. `references` are the buffers whose addresses the push constants hold."""
+
+    def supersede(self, next: BoundDispatch) -> None:
+        """`next` stands for it in recordings that begin from now on."""
 
     def set(
         self,

@@ -336,9 +336,13 @@ class Algorithm:
         """Makes it anew with what is given, which the constructor describes; what is None stays as it was. `entry` is the entry
         point of a new `spirv`.
 
-        A new `spirv` begins with its default constants. Operations made from now on run the new one; recordings keep the one that
-        they were recorded with, until they are recorded again. Raises what the constructor raises, and stays as it was then.
+        A new `spirv` begins with its default constants. What is recorded from now on runs the new one: operations of this
+        algorithm, those made before included, and recordings after ``seq.rerecord()``. Other recordings keep the one that
+        they were recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
+        InvalidArgumentError if they do not fit the new shader.
+        Raises what the constructor raises, and stays as it was then.
         """
+        before = None if self._native is None else (self._native, self._dispatch)
         if spirv is None:
             spirv = self._built("be rebuilt").shader
             if spec_consts is None:
@@ -355,6 +359,10 @@ class Algorithm:
             () if push_consts is None else push_consts,
             entry,
         )
+        if before is not None:
+            native, dispatch = before
+            native.supersede(self._built("be rebuilt"))
+            dispatch.supersede(self._dispatch)
 
     def is_init(self) -> bool:
         """Whether its pipeline exists: False after `destroy()` of this object or of its Manager."""

@@ -87,6 +87,12 @@ class KomputeError(RuntimeError):
         # Not every built-in's own __str__ is the message: KeyError's has quotes, OSError's an errno.
         return str(self.args[0]) if self.args else ""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show: the traceback without the frames inside this package."""
+        from .tracebacks import render
+
+        return render(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # OSError's and the default way call the class with args alone, which loses keyword-only arguments.
         return _restore, (type(self), self.args, self.__dict__.copy())
@@ -216,12 +222,10 @@ class KomputeWarning(UserWarning):
     """Something is allowed but probably not meant."""
 
 
-def not_copyable(thing: object, instead: str) -> ArgumentTypeError:
+def not_copyable(thing: object, instead: str, why: str = "is an object on a device") -> ArgumentTypeError:
     """What copy.copy, copy.deepcopy and pickle of an object on a device raise: a second Python object over the same device
     object would destroy it twice, and another process has neither."""
-    return ArgumentTypeError(
-        f"A kp.{type(thing).__name__} is an object on a device: it cannot be copied or pickled; {instead}"
-    )
+    return ArgumentTypeError(f"A kp.{type(thing).__name__} {why}: it cannot be copied or pickled; {instead}")
 
 
 # By the names of the core's kp::ErrorKind.

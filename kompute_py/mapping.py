@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _native
-from .errors import FailedPreconditionError, InvalidArgumentError
+from .errors import FailedPreconditionError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 
 class MappedArray(np.ndarray[Any, Any]):
-    """An array over mapped memory, or a view of one: it ends with its mapping, and has no element then.
+    """An array over mapped memory, or a view of one: it ends with its mapping. It has no element then, and using it raises.
 
     Results of arithmetic are plain arrays. (A view that is cast to a plain ndarray outlives the mapping; the memory behind it
     stays, but what it holds is undefined.)
@@ -49,6 +50,89 @@ class MappedArray(np.ndarray[Any, Any]):
         self._memory = self.base
         self._mapping = None
         np.ndarray.__setstate__(self, (1, (0,), self.dtype, False, b""))  # type: ignore[arg-type]
+        self.__class__ = EndedArray
+
+
+class EndedArray(MappedArray):
+    """An array whose mapping has ended. Without this, sums and copies of it would be those of an empty array."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise FailedPreconditionError(
+            "The array belongs to a kp.Mapping that has ended (it was closed, or dropped): use it inside "
+            "`with t.map(...) as array:`, and keep a copy, array.copy(), for later"
+        )
+
+    def __repr__(self) -> str:
+        return f"<kp.MappedArray of {self.dtype}: its mapping has ended>"
+
+    __str__ = __repr__
+
+    __array_finalize__ = None  # type: ignore[assignment]
+    __array_ufunc__ = __array_function__ = __array_wrap__ = _refuse  # type: ignore[assignment]
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __contains__ = _refuse  # type: ignore[assignment]
+    __int__ = __float__ = __complex__ = __index__ = __copy__ = __deepcopy__ = __reduce__ = _refuse  # type: ignore[assignment]
+    astype = byteswap = choose = compress = copy = dot = dump = dumps = fill = flatten = item = _refuse  # type: ignore[assignment]
+    nonzero = partition = put = ravel = repeat = reshape = resize = searchsorted = sort = argsort = _refuse  # type: ignore[assignment]
+    sum = prod = mean = std = var = min = max = any = all = cumsum = cumprod = clip = round = _refuse  # type: ignore[assignment]
+    argmax = argmin = trace = diagonal = conj = conjugate = squeeze = swapaxes = take = tobytes = tofile = (
+        tolist
+    ) = transpose = view = _refuse  # type: ignore[assignment]
+
+
+def _follows_a_call(frame: Any) -> bool:
+    """Whether the frame is loading an attribute of what it has just been returned, as in ``t.map(read=True).array``."""
+    from opcode import opname
+
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if not opname[code[at]].startswith("LOAD_ATTR"):
+        return False
+    at -= 2
+    while at >= 0 and (code[at] == 0 or opname[code[at]] == "EXTENDED_ARG"):  # 0: the room of caches
+        at -= 2
+    return at >= 0 and opname[code[at]].startswith("CALL")
+
+
+class _ArrayOf:
+    """The attribute `array` of a Mapping. A data descriptor, whose calls Python never inlines: counts of references are the same
+    for each access then.
+    """
+
+    __doc__ = """The memory in the tensor's shape and dtype; writable if the mapping writes. It ends with the mapping, so keep that.
+
+    Raises FailedPreconditionError once closed, and for ``t.map(...).array``, with no name for the mapping, which would end with
+    the expression.
+    """
+
+    def __get__(self, mapping: Mapping, owner: Any = None) -> np.ndarray[Any, Any]:
+        if mapping is None:
+            return self  # type: ignore[unreachable]
+        if self.references(mapping) <= _ALONE and _follows_a_call(sys._getframe(1)):
+            mapping.close()
+            raise FailedPreconditionError(
+                f"{mapping._tensor._describe()}: in t.map(...).array the mapping ends with the expression, and the array with it. Use "
+                "`with t.map(...) as array:`, or keep the mapping and close it: mapping = t.map(...)"
+            )
+        return mapping._open()
+
+    def __set__(self, mapping: Mapping, value: Any) -> None:
+        raise AttributeError("The array of a kp.Mapping cannot be replaced: write into it, array[:] = ...")
+
+    @staticmethod
+    def references(mapping: Any) -> int:
+        """How often `mapping` is referred to, by this call too."""
+        return sys.getrefcount(mapping)
+
+
+class _Counted:
+    class _Count(_ArrayOf):
+        def __get__(self, mapping: Any, owner: Any = None) -> Any:
+            return self.references(mapping)
+
+    array = _Count()
+
+
+_ALONE: int = _Counted().array if hasattr(sys, "getrefcount") else -1
+"""What `_ArrayOf.references` gives for a mapping that nothing else refers to."""
 
 
 class Mapping:
@@ -116,9 +200,9 @@ class Mapping:
         views = self._views
         views[key] = weakref.ref(array, lambda _: views.pop(key, None))
 
-    @property
-    def array(self) -> np.ndarray[Any, Any]:
-        """The memory in the tensor's shape and dtype; writable where the mapping writes. Raises FailedPreconditionError once closed."""
+    array = _ArrayOf()
+
+    def _open(self) -> np.ndarray[Any, Any]:
         if self._array is None:
             raise FailedPreconditionError(f"The mapping of {self._tensor._describe()} is closed")
         return self._array
@@ -148,7 +232,7 @@ class Mapping:
         self._tensor._report()
 
     def __enter__(self) -> np.ndarray[Any, Any]:
-        return self.array
+        return self._open()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -163,6 +247,10 @@ class Mapping:
                 source=self,
             )
             self.close()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "copy its array: mapping.array.copy()")
 
     def __repr__(self) -> str:
         state = "closed" if self._native is None else "write" if self._writes else "read"

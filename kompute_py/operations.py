@@ -14,7 +14,13 @@ from ._library import library_shader
 from .algorithm import Algorithm, pack_push
 from .arrays import FLOAT32, as_index, element_bytes
 from .constants import is_given
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from .errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    not_copyable,
+)
 from .kernel_grid import counts_of
 from .memory import Memory, natives, operate
 from .peer import PeerCopies
@@ -129,6 +135,12 @@ class OpBase:
             _declared(writes, f"{name}.writes") if declared else None,
         )
         return operation, record
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copying and pickling of the built-in ones are refused: ArgumentTypeError (a TypeError)."""
+        if self._custom:
+            return super().__reduce_ex__(protocol)
+        raise not_copyable(self, "record the same one as often as you like, or make a new one")
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"
@@ -295,16 +307,17 @@ class OpAlgoDispatch(OpBase):
             raise ArgumentTypeError(f"OpAlgoDispatch takes an Algorithm, not {type(algorithm).__name__}")
         native = algorithm._built("be dispatched")
         push = pack_push(algorithm._planned(), push_consts) if is_given(push_consts) else algorithm._push
+        extent = None
         if grid is None:
             groups = algorithm._groups
         else:
-            x, y, z = counts_of(grid, "grid", "invocations")
+            extent = x, y, z = counts_of(grid, "grid", "invocations")
             i, j, k = native.local_size
             groups = -(-x // i), -(-y // j), -(-z // k)
             algorithm._manager._check_groups(
                 groups, f"grid {grid!r} with local size {(i, j, k)}", native.shader, algorithm._special
             )
-        self._native = _native.op_dispatch(native, groups, push)
+        self._native = _native.op_dispatch(native, groups, push, extent, is_given(push_consts))
 
 
 class OpAlgoBase(OpBase):

@@ -476,6 +476,94 @@ def test_rebuilding(mgr, needs):
         mgr.algorithm().rebuild(workgroup=1)
 
 
+def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr, needs):
+    needs(mgr, "dispatch")
+    t, other = mgr.zeros(2), mgr.zeros(4)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[1, 0, False])
+    plain = kp.OpAlgoDispatch(algorithm)
+    ops = (
+        plain,
+        kp.OpAlgoDispatch(algorithm, [0, 7, False]),
+        kp.OpAlgoDispatch(algorithm, grid=1),
+        kp.OpAlgoDispatch(algorithm, [0, 7, False], grid=3),
+    )
+    built = [mgr.sequence().record(op) for op in ops]
+    for seq in built:
+        seq.eval()
+    together = mgr.sequence().record(kp.OpFill([t], 0)).record(plain)
+    assert values(t, together) == [100, 101]
+    for base in (300, 200):  # twice: the second one stands for both
+        algorithm.rebuild([other], spec_consts={"BASE": base})
+    assert values(t, together) == [100, 101] and values(t, built[1]) == [
+        107,
+        107,
+    ]  # until they are recorded again
+    for seq in built:
+        seq.rerecord()
+    together.rerecord()
+    wanted = ([200, 201, 202, 203], [207] * 4, [200, -1, -1, -1], [207, 207, 207, -1])
+    for seq, op, expected in zip(built, ops, wanted, strict=True):
+        for way in (seq, mgr.sequence().record(op)):
+            other.fill(-1)
+            assert values(other, way) == expected
+    t.fill(5)
+    assert values(other, together) == wanted[0] and t.read().tolist() == [0, 0]
+    # What is set later counts for them, too.
+    algorithm.push_consts = [2, 0, False]
+    assert values(other, built[0]) == [200, 202, 204, 206]
+
+
+def test_the_grid_of_an_operation_follows_the_local_size_of_the_new_shader(mgr, needs):
+    needs(mgr, "dispatch")
+    source = CHANGING.replace(
+        "v[gl_GlobalInvocationID.x] =",
+        "if (gl_GlobalInvocationID.x < v.length()) v[gl_GlobalInvocationID.x] =",
+    )
+    t = mgr.zeros(40)
+    algorithm = mgr.algorithm([t], kp.compile(source), workgroup=1)
+    seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [1, 0, False], grid=40))
+    seq.eval()
+    algorithm.rebuild(spirv=kp.compile(source.replace("local_size_x = 1", "local_size_x = 16")), workgroup=1)
+    seq.rerecord()
+    t.fill(0)
+    assert values(t, seq) == [100 + i for i in range(40)]
+
+
+def test_an_operation_that_does_not_fit_the_new_shader_is_refused_and_nothing_changes(mgr, needs):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(2)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING))
+    op = kp.OpAlgoDispatch(algorithm, [0, 7, False])
+    seq = mgr.sequence().record(op)
+    assert values(t, seq) == [107, 107]
+    algorithm.rebuild(spirv=kp.compile(CHANGING.replace("bool twice;", "bool twice; vec4 more;")))
+    for again in (seq.rerecord, lambda: mgr.sequence().record(op)):
+        with pytest.raises(kp.InvalidArgumentError, match="Push constants of 12 bytes do not fit"):
+            again()
+    t.fill(0)
+    assert values(t, seq) == [107, 107]
+
+
+def test_an_algorithm_that_is_rebuilt_again_and_again_lets_go_of_what_was_between(mgr, needs):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(2)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING))
+    kept = [
+        mgr.sequence().record(kp.OpAlgoDispatch(algorithm)),
+        mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [0, 7, False])),
+    ]
+    before = kp.alive(detail=True)["algorithm"]
+    for _ in range(50):
+        algorithm.rebuild(workgroup=2)
+    assert kp.alive(detail=True)["algorithm"] == before + 1
+    for seq in kept:
+        seq.rerecord()
+    assert values(t, kept[0]) == [100, 100]
+    gone = algorithm
+    del algorithm, gone
+    assert values(t, kept[1]) == [107, 107]
+
+
 def test_operations_that_bring_their_shader(mgr, needs):
     needs(mgr, "dispatch")
 

@@ -88,9 +88,22 @@ def test_views_end_with_the_mapping(mgr):
     with pytest.raises(kp.FailedPreconditionError, match="closed"):
         _ = mapping.array
     for view in (array, *views):
-        assert view.size == 0
-        with pytest.raises(IndexError):
-            view[0]
+        assert view.size == 0 and "ended" in repr(view)
+        for use in (
+            lambda v: v[0],
+            np.sum,
+            lambda v: v + 1,
+            list,
+            len,
+            np.copy,
+            lambda v: v.tolist(),
+            lambda v: v.sum(),
+            np.sort,
+        ):
+            with pytest.raises(kp.FailedPreconditionError, match="Mapping that has ended"):
+                use(view)
+        with pytest.raises(kp.FailedPreconditionError, match="ended"):
+            view[...] = 1
     for result, wanted in zip(results, kept, strict=True):
         np.testing.assert_array_equal(result, wanted)
 
@@ -137,10 +150,44 @@ def test_after_the_manager_is_destroyed(make_manager):
 def test_a_mapping_that_is_dropped_warns_and_lets_go(mgr):
     t = mgr.tensor_t(counting(4), "host")
     with pytest.warns(ResourceWarning, match="dropped while open"):
-        array = t.map(write=True).array
+        mapping = t.map(write=True)
+        array = mapping.array
+        del mapping
         gc.collect()
-    assert array.size == 0
+    with pytest.raises(kp.FailedPreconditionError, match="ended"):
+        array[0] = 1
     with t.map(write=True):
+        pass
+
+
+def test_an_array_of_a_mapping_that_nothing_holds_is_an_error(mgr):
+    t = mgr.tensor_t(counting(4), "host")
+    kept = t.map(read=True)
+
+    def given():
+        return kept
+
+    def keeps():
+        mapping = t.map(read=True)
+        return mapping.array, mapping
+
+    for _ in range(40):  # more often than Python takes to specialize the code
+        with pytest.raises(kp.FailedPreconditionError, match=r"t\.map\(\.\.\.\)\.array.*with t\.map"):
+            np.asarray(t.map(read=True).array)
+        with pytest.raises(kp.FailedPreconditionError, match="ends with the expression"):
+            t.map(
+                read=True,
+            ).array.sum()
+        assert given().array.sum() == kept.array.sum() == 6
+        array, mapping = keeps()
+        assert array.sum() == 6
+        mapping.close()
+        with (mapping := t.map(read=True)):
+            assert mapping.array[1] == 1
+    with pytest.raises(AttributeError, match="cannot be replaced"):
+        kept.array = None
+    kept.close()
+    with t.map(write=True):  # nothing is left mapped
         pass
 
 
@@ -182,6 +229,81 @@ def test_what_would_get_in_its_way_is_held_back(mgr):
     assert set(other.read()) == {9}
     writes.eval()
     assert set(t.read()) == {1}
+
+
+@pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
+def test_only_what_overlaps_is_held_back(mgr, memory_type):
+    t, out = mgr.tensor_t(counting(256), memory_type), mgr.zeros(64, np.int32)
+    t.name = "field"
+    t.write(counting(256))
+    reads, writes = (
+        mgr.sequence().record(op) for op in (kp.OpCopy([t[64:128], out]), kp.OpFill([t[192:]], 5))
+    )
+    both = mgr.sequence().record(kp.OpFill([t[0:64]], 6)).record(kp.OpFill([t[192:]], 7))
+    for seq in (reads, writes):
+        seq.eval()
+    with t[0:64].map(write=True) as array:
+        array[:] = 1
+        reads.eval()
+        writes.eval()
+        t[64:128].fill(4)
+        mgr.sequence().record(kp.OpFill([t[128:192]], 8)).eval()
+        with pytest.raises(
+            kp.FailedPreconditionError,
+            match=r"'field' is mapped to write \(bytes 0 to 256\): work that uses these bytes",
+        ):
+            both.eval()
+        with pytest.raises(kp.FailedPreconditionError, match="mapped to write"):
+            t[63:64].fill(1)
+    both.eval()
+    wanted = np.concatenate([np.full(64, n) for n in (6, 4, 8, 7)])
+    np.testing.assert_array_equal(t.read(), wanted)
+    assert out.read().tolist() == list(range(64, 128))
+    reads.eval()
+    assert set(out.read()) == {4}
+
+
+@pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
+def test_what_only_reads_goes_on_while_the_host_reads(mgr, memory_type):
+    t = mgr.tensor_t(counting(8), memory_type)
+    t.write(counting(8) + 1)
+    down, up = (mgr.sequence().record(op([t])) for op in (kp.OpSyncLocal, kp.OpSyncDevice))
+    with t.map(read=True) as array:
+        down.eval()  # it writes the host copy, not what is mapped
+        if memory_type is kp.MemoryTypes.device:
+            assert t.data().tolist() == array.tolist()
+            with pytest.raises(kp.FailedPreconditionError, match="mapped to read: work that writes it"):
+                up.eval()
+        else:
+            up.eval()  # nothing moves
+
+
+def check_atoms():
+    with kp.Manager() as mgr:
+        t = mgr.tensor_t(counting(64), "host")
+        t.name = "field"
+        beside, apart = (mgr.sequence().record(kp.OpFill([t[a : a + 4]], 9)) for a in (4, 32))
+        with t[0:4].map(write=True) as array:
+            array[:] = 5
+            apart.eval()
+            try:
+                beside.eval()
+            except kp.FailedPreconditionError as error:
+                assert "bytes 0 to 64, which this memory moves as a whole (nonCoherentAtomSize)" in str(
+                    error
+                ), error
+            else:
+                raise AssertionError("memory that is not coherent moves whole atoms")
+        beside.eval()
+        wanted = counting(64)
+        wanted[:4], wanted[4:8], wanted[32:36] = 5, 9, 9
+        np.testing.assert_array_equal(t.read(), wanted)
+    assert not null_control().violations()
+
+
+@pytest.mark.own_driver
+def test_memory_that_moves_in_atoms_is_held_back_in_atoms():
+    run_child(check_atoms, driver="null", config="memory=noncoherent")
 
 
 def test_recordings_that_change_meanwhile(mgr):

@@ -78,11 +78,13 @@ void bind_operation(py::module_& m) {
             fillings.push_back({std::move(ranges[i]), std::string(patterns[i])});
         return own(make_fill(std::move(fillings)));
     });
-    m.def("op_dispatch", [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
-                               const py::bytes& push) {
-        const auto counts = groups_of(groups);
-        return own(make_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push)));
-    });
+    m.def("op_dispatch",
+          [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
+                const py::bytes& push, const std::optional<std::array<uint64_t, 3>>& grid, bool own_push) {
+              const auto counts = groups_of(groups);
+              return own(make_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push),
+                                       {grid, own_push}));
+          });
     py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
         .def("set",
              [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups, const py::bytes& push,
@@ -91,6 +93,7 @@ void bind_operation(py::module_& m) {
                  (void)prepared(dispatch.algorithm(), counts);
                  dispatch.set(counts, std::string(push), std::move(references));
              })
+        .def("supersede", &BoundDispatch::supersede)
         .def("replace", [](BoundDispatch& dispatch, std::shared_ptr<Algorithm> algorithm,
                            const std::array<int64_t, 3>& groups, const py::bytes& push,
                            std::vector<ResourceRange> references) {

@@ -356,6 +356,7 @@ void bind_shader(py::module_& m) {
         .def_property(
             "name", [](const Algorithm& a) { return a.name(); },
             [](Algorithm& a, const std::string& n) { a.set_name(n); })
+        .def("supersede", &Algorithm::supersede)
         .def("is_init", [](const Algorithm& a) { return a.is_init(); })
         .def(
             "destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<Unlocked>())

@@ -115,6 +115,17 @@ std::shared_ptr<Algorithm> Algorithm::substituted(const Substitution& by) {
     return other;
 }
 
+void Algorithm::supersede(const std::shared_ptr<Algorithm>& next) {
+    std::shared_ptr<Algorithm> before;  // goes after the lock
+    const std::lock_guard lock(device().graph_mutex());
+    before = succession_.pass_on(next, next->succession_);
+}
+
+std::shared_ptr<Algorithm> Algorithm::successor() const {
+    const std::lock_guard lock(device().graph_mutex());
+    return succession_.latest();
+}
+
 const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element) const noexcept {
     // Nearly always argument i is binding i of set 0.
     if (binding < arguments_.size()) {

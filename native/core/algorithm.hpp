@@ -6,6 +6,7 @@
 #include "pipeline_store.hpp"
 #include "resource_range.hpp"
 #include "sampler.hpp"
+#include "succession.hpp"
 
 namespace kp {
 
@@ -43,6 +44,10 @@ public:
     [[nodiscard]] bool fits(const std::array<uint32_t, 3>& groups) const noexcept;
     // What runs so many groups. Throws Error(invalid_argument) for more than the device runs.
     [[nodiscard]] Launch launch(const std::array<uint32_t, 3>& groups) const;
+    // Its owner made it anew: dispatches that follow it take `next` when they are recorded again.
+    void supersede(const std::shared_ptr<Algorithm>& next);
+    // The latest of those; null where there is none.
+    [[nodiscard]] std::shared_ptr<Algorithm> successor() const;
     // Throws Error(failed_precondition) when it, or what is bound, was destroyed.
     void check() const;
     // What a dispatch touches; unused bindings are left out.
@@ -69,6 +74,7 @@ private:
     std::vector<VkDescriptorSet> handles_;
     std::array<uint32_t, 3> workgroup_;
     std::string push_constants_;
+    Succession<Algorithm> succession_;  // under the graph mutex
 };
 
 }  // namespace kp

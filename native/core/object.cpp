@@ -78,18 +78,19 @@ std::vector<Point> Object::pending(bool writers_only) {
     return points;
 }
 
-void Object::hold_back(bool writers_only, std::vector<Point>& points) {
+void Object::hold_back(const Held& held, std::vector<Point>& points) {
     for (const Point& point : left_behind_)
         if (!point.timeline->failed(point.value)) merge_point(points, point);
     for (const auto& user : users_)
-        if (!writers_only || user.stream->writes(user.slot))
+        if (user.stream->touches(user.slot, held))
             if (const Point point = user.stream->hold_back(); point.timeline) merge_point(points, point);
     device_->add_undeclared(points, false);
 }
 
-void Object::let_go(bool writers_only) noexcept {
+void Object::let_go(const Held& held) noexcept {
+    // The same as were held back: one that was built meanwhile does not touch these bytes, or it would not have been built.
     for (const auto& user : users_)
-        if (!writers_only || user.stream->writes(user.slot)) user.stream->let_go();
+        if (user.stream->touches(user.slot, held)) user.stream->let_go();
 }
 
 void Object::outdate_recordings() noexcept {

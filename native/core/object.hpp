@@ -55,10 +55,15 @@ public:
     [[nodiscard]] std::vector<Point> pending(bool writers_only = false);
     // What recordings of this object contain has changed: each is built anew at its next submission. Under the graph mutex.
     void outdate_recordings() noexcept;
-    // Recordings that use the object, or only those that write it, cannot be evaluated until let_go. Adds the ends of what of
-    // them is pending. Under the graph mutex, both.
-    void hold_back(bool writers_only, std::vector<Point>& points);
-    void let_go(bool writers_only) noexcept;
+    // Recordings that use these bytes of the object, or only those that write them, cannot be evaluated until let_go. Adds the
+    // ends of what of them is pending. Under the graph mutex, both.
+    struct Held {
+        uint64_t begin = 0;
+        uint64_t end = 0;
+        bool writers_only = false;
+    };
+    void hold_back(const Held& held, std::vector<Point>& points);
+    void let_go(const Held& held) noexcept;
 
 protected:
     // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.

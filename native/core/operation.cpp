@@ -5,8 +5,12 @@
 #include "error.hpp"
 #include "stream_plan.hpp"
 #include "substitution.hpp"
+#include "succession.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <optional>
 
 namespace kp {
 namespace {
@@ -43,14 +47,15 @@ void check_references(const Device& device, const std::vector<ResourceRange>& re
 class Dispatch final : public BoundDispatch {
 public:
     Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, Launch launch,
-             std::string push_constants, std::vector<ResourceRange> references)
+             std::string push_constants, std::vector<ResourceRange> references, std::optional<OwnChoice> own)
         : BoundDispatch(algorithm->shared_device(),
                         algorithm->name().empty() ? "OpAlgoDispatch" : algorithm->name()),
           algorithm_(std::move(algorithm)),
           references_(std::move(references)),
           groups_(groups),
           launch_(std::move(launch)),
-          push_constants_(std::move(push_constants)) {}
+          push_constants_(std::move(push_constants)),
+          own_(own) {}
 
     void check() const override {
         std::shared_ptr<Algorithm> algorithm;
@@ -102,6 +107,20 @@ public:
         to.vk.vkCmdDispatchBase(to.commands, base[0], base[1], base[2], rest[0], rest[1], rest[2]);
     }
 
+    [[nodiscard]] OperationPtr renewed() const override {
+        if (own_) return renewed_for(algorithm_->successor());
+        if (!superseded_.load(std::memory_order_acquire)) return nullptr;
+        const std::lock_guard lock(device().graph_mutex());
+        return succession_.latest();
+    }
+
+    void supersede(const std::shared_ptr<BoundDispatch>& next) override {
+        std::shared_ptr<BoundDispatch> before;  // goes after the lock
+        const std::lock_guard lock(device().graph_mutex());
+        before = succession_.pass_on(next, dynamic_cast<Dispatch&>(*next).succession_);
+        superseded_.store(true, std::memory_order_release);
+    }
+
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
         std::shared_ptr<Algorithm> algorithm;
         std::array<uint32_t, 3> groups{};
@@ -151,6 +170,21 @@ public:
     }
 
 private:
+    [[nodiscard]] OperationPtr renewed_for(std::shared_ptr<Algorithm> algorithm) const {
+        if (!algorithm) return nullptr;
+        std::array<uint32_t, 3> groups = algorithm->workgroup();
+        if (own_->invocations) {
+            const auto& local_size = algorithm->pipeline().local_size;
+            for (size_t axis = 0; axis < 3; ++axis) {
+                const uint64_t size = std::max(local_size[axis], 1u);
+                const uint64_t count = ((*own_->invocations)[axis] + size - 1) / size;
+                groups[axis] = static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX));
+            }
+        }
+        return make_dispatch(std::move(algorithm), groups,
+                             own_->push_constants ? push_constants_ : std::string(), *own_);
+    }
+
     // The algorithm and the references change under this and the graph mutex, so that either serves to read them: check() is
     // called with and without the other.
     mutable std::mutex changing_;
@@ -159,6 +193,10 @@ private:
     std::array<uint32_t, 3> groups_;  // as asked for
     Launch launch_;
     std::string push_constants_;
+    std::optional<OwnChoice>
+        own_;  // of one that follows its algorithm; set() and replace() are not for those
+    Succession<BoundDispatch> succession_;  // under the graph mutex
+    std::atomic<bool> superseded_{false};
 };
 
 class Custom final : public Operation {
@@ -204,8 +242,11 @@ OperationPtr Operation::substituted(const Substitution&) const {
 }
 
 OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                           std::string push_constants) {
-    return make_bound_dispatch(std::move(algorithm), groups, std::move(push_constants));
+                           std::string push_constants, OwnChoice own) {
+    push_constants = checked(*algorithm, groups, std::move(push_constants));
+    Launch launch = algorithm->launch(groups);
+    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
+                                      std::move(push_constants), std::vector<ResourceRange>{}, own);
 }
 
 std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
@@ -215,7 +256,7 @@ std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> al
     check_references(algorithm->device(), references);
     Launch launch = algorithm->launch(groups);
     return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
-                                      std::move(push_constants), std::move(references));
+                                      std::move(push_constants), std::move(references), std::nullopt);
 }
 
 OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,

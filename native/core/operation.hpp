@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ public:
     // A queue for transfers alone does not do.
     [[nodiscard]] virtual bool needs_compute_queue() const noexcept { return false; }
 
+    // What it is by now, for a recording that begins with it; null where it is still itself. Not under the graph mutex.
+    [[nodiscard]] virtual std::shared_ptr<const Operation> renewed() const { return nullptr; }
     // The same operation for other memory (see substitution.hpp); null where nothing is left of it. Throws
     // Error(unimplemented) where that cannot be. Not under the graph mutex.
     [[nodiscard]] virtual std::shared_ptr<const Operation> substituted(const Substitution& by) const;
@@ -70,8 +73,13 @@ struct Filling {
     std::string pattern;
 };
 [[nodiscard]] OperationPtr make_fill(std::vector<Filling> fillings);
+// What a dispatch keeps when its algorithm is rebuilt; all else is the new one's.
+struct OwnChoice {
+    std::optional<std::array<uint64_t, 3>> invocations;
+    bool push_constants = false;
+};
 [[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                                         std::string push_constants);
+                                         std::string push_constants, OwnChoice own = {});
 
 // A dispatch whose groups, push constants, references and algorithm can change: recordings that hold it are built anew at their next
 // submission. What runs meanwhile runs what it was built with.
@@ -85,6 +93,8 @@ public:
                      std::vector<ResourceRange> references) = 0;
     virtual void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                          std::string push_constants, std::vector<ResourceRange> references) = 0;
+    // `next` stands for it in recordings that begin from now on (see renewed()). Those that hold it keep it.
+    virtual void supersede(const std::shared_ptr<BoundDispatch>& next) = 0;
 };
 [[nodiscard]] std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
                                                                  std::array<uint32_t, 3> groups,

@@ -134,14 +134,8 @@ void PeerCopy::finish(Lane& lane, const Await& await) const {
 }
 
 void PeerCopy::move_directly(const Await& await) const {
-    {
-        const std::lock_guard lock(source_.resource->device().graph_mutex());
-        source_.resource->require_unmapped(false);
-    }
-    {
-        const std::lock_guard lock(target_.resource->device().graph_mutex());
-        target_.resource->require_unmapped(true);
-    }
+    source_.resource->require_unmapped(false, source_.offset, source_.size);
+    target_.resource->require_unmapped(true, target_.offset, target_.size);
     // Before the transfer, whose own waits cannot be broken off.
     await(source_.resource->pending(true));
     await(target_.resource->pending());

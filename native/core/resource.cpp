@@ -212,25 +212,51 @@ void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vecto
                             " already. Close that mapping first");
     mappings_.push_back({range.offset, range.size, writes});
     is_mapped_ = true;
-    hold_back(!writes, points);
+    hold_back(held(mappings_.back()), points);
 }
 
 void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
     const auto mine = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapped& each) {
         return each.offset == range.offset && each.size == range.size && each.writes == writes;
     });
-    if (mine != mappings_.end()) mappings_.erase(mine);
+    if (mine == mappings_.end()) return;
+    let_go(held(*mine));
+    mappings_.erase(mine);
     is_mapped_ = !mappings_.empty();
-    let_go(!writes);
 }
 
-void Resource::require_unmapped(bool writes) const {
-    for (const Mapped& mapping : mappings_)
-        if (writes || mapping.writes)
-            throw Error(ErrorKind::failed_precondition,
-                        "The " + label() + " is mapped to " + (mapping.writes ? "write" : "read") +
-                            ": what " + (mapping.writes ? "uses" : "writes") +
-                            " it cannot be evaluated. Close the mapping first");
+Object::Held Resource::held(const Mapped& mapping) const noexcept {
+    const Allocation& memory = device_memory();
+    if (!memory.mapped() || memory.coherent())
+        return {mapping.offset, mapping.offset + mapping.size, !mapping.writes};
+    const VkMappedMemoryRange atoms = memory.mapped_range(mapping.offset, mapping.size);
+    const uint64_t begin = atoms.offset - memory.offset();
+    return {begin, begin + atoms.size, !mapping.writes};
+}
+
+std::string Resource::how(const Mapped& mapping) const {
+    const bool whole = mapping.offset == 0 && mapping.size == nbytes_;
+    return std::string("mapped to ") + (mapping.writes ? "write" : "read") +
+           (whole ? std::string()
+                  : " (bytes " + std::to_string(mapping.offset) + " to " +
+                        std::to_string(mapping.offset + mapping.size) + ")");
+}
+
+void Resource::require_unmapped(const std::function<bool(const Held&)>& touches) const {
+    for (const Mapped& mapping : mappings_) {
+        const Held atoms = held(mapping);
+        if (!touches(atoms)) continue;
+        const bool beside = !touches({mapping.offset, mapping.offset + mapping.size, !mapping.writes});
+        throw Error(
+            ErrorKind::failed_precondition,
+            "The " + label() + " is " + how(mapping) + ": work that " +
+                (mapping.writes ? "uses " : "writes ") +
+                (beside
+                     ? "bytes " + std::to_string(atoms.begin) + " to " + std::to_string(atoms.end) +
+                           ", which this memory moves as a whole (nonCoherentAtomSize),"
+                     : std::string(mapping.offset == 0 && mapping.size == nbytes_ ? "it" : "these bytes")) +
+                " cannot be evaluated. Close the mapping first");
+    }
 }
 
 void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) const {
@@ -241,9 +267,9 @@ void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) con
         if ((writes || mapping.writes) && mapping.offset < offset + size &&
             offset < mapping.offset + mapping.size)
             throw Error(ErrorKind::failed_precondition,
-                        "The " + label() + " is mapped to " + (mapping.writes ? "write" : "read") +
-                            ": meanwhile it cannot be " + (writes ? "written" : "read") +
-                            " in another way. Use the mapping's array, or close the mapping first");
+                        "The " + label() + " is " + how(mapping) + ": meanwhile it cannot be " +
+                            (writes ? "written" : "read") +
+                            " there in another way. Use the mapping's array, or close the mapping first");
 }
 
 void Resource::flush_range(uint64_t offset, uint64_t size) const {

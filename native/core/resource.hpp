@@ -89,8 +89,9 @@ public:
     // Throws where another mapping of the same bytes is in the way. Adds the ends of the work to wait for.
     void begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& pending);
     void end_mapping(const ResourceRange& range, bool writes) noexcept;
-    // Throws where a mapping is in the way of a recording that uses, or writes, the resource. Under the graph mutex.
-    void require_unmapped(bool writes) const;
+    // Throws where a mapping is in the way of a recording: `touches` says whether it uses what a mapping holds. Under the graph
+    // mutex.
+    void require_unmapped(const std::function<bool(const Held&)>& touches) const;
     // Throws where a mapping of these bytes is in the way of the host's own reading, or writing, of them.
     void require_unmapped(bool writes, uint64_t offset, uint64_t size) const;
     [[nodiscard]] std::byte* mapped() const noexcept { return direct_; }
@@ -180,6 +181,10 @@ private:
         uint64_t size = 0;
         bool writes = false;
     };
+    // What a mapping holds back: where the memory is not coherent, all of the atoms (nonCoherentAtomSize) that it lies in, since
+    // those move as a whole.
+    [[nodiscard]] Held held(const Mapped& mapping) const noexcept;
+    [[nodiscard]] std::string how(const Mapped& mapping) const;
     std::vector<Mapped> mappings_;
     std::atomic<bool> is_mapped_{false};  // whether there are any: seen without the graph mutex
     std::shared_mutex transfers_;         // shared: a host transfer runs

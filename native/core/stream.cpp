@@ -134,6 +134,8 @@ void Stream::record(OperationPtr operation) {
                     operation->name() + " needs a queue that computes, and queue " +
                         std::to_string(queue_index_) + ", of family " + std::to_string(queue_->family()) +
                         ", only moves memory. Record it in a sequence of another queue");
+    if (OperationPtr now = operation->renewed()) [[unlikely]]
+        operation = std::move(now);
     operation->check();
     if (!recording_) {
         drop_operations();
@@ -169,6 +171,23 @@ void Stream::drop_operations() {
 void Stream::rerecord() {
     const Driving driving(*this);
     require_idle("re-record");
+    std::vector<OperationPtr> now;
+    for (size_t i = 0; i < operations_.size(); ++i) {
+        OperationPtr renewed = operations_[i]->renewed();
+        if (!renewed) continue;
+        if (now.empty()) now = operations_;
+        now[i] = std::move(renewed);
+    }
+    if (!now.empty()) {
+        if (registered_) {
+            const std::lock_guard lock(device().graph_mutex());
+            unregister_users();
+        }
+        operations_.swap(now);
+        // Only now, as in drop_operations.
+        now.clear();
+        (void)plan_.take_kept();
+    }
     recording_ = true;
     built_ = false;
 }

@@ -107,6 +107,9 @@ private:
     [[nodiscard]] Point hold_back() noexcept;
     void let_go() noexcept { held_back_.fetch_sub(1, std::memory_order_release); }
     [[nodiscard]] bool writes(uint32_t slot) noexcept { return plan_.objects()[slot].written; }
+    [[nodiscard]] bool touches(uint32_t slot, const Held& held) const noexcept {
+        return plan_.touches(slot, held.begin, held.end, held.writers_only);
+    }
     void check_mappings();
 
     // What a thread is doing with it: changing or submitting it, or looking (or destroying it), which takes a moment.

@@ -11,6 +11,7 @@ void StreamPlan::begin(uint64_t epoch) {
     uses_.clear();
     host_visible_.clear();
     device_numbers_.clear();
+    brought_.clear();
     flushes_.clear();
     invalidates_.clear();
 }
@@ -88,13 +89,27 @@ void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
 void StreamPlan::mention(Object& object) { object_slot(object); }
 
 void StreamPlan::bring_to_device(const ResourceRange& range) {
+    brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
     add_range(flushes_, range.resource->device_memory(), range);
 }
 
 void StreamPlan::bring_to_host(const ResourceRange& range) {
+    brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
     // Invalidating drops what the host wrote and did not flush.
     add_range(flushes_, range.resource->device_memory(), range);
     add_range(invalidates_, range.resource->device_memory(), range);
+}
+
+bool StreamPlan::touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept {
+    const uint32_t number = device_numbers_[slot];
+    for (const Use& use : uses_)
+        if (use.resource + 1 == number && use.begin < end && begin < use.end &&
+            (!writers_only || writes(use.kind)))
+            return true;
+    if (writers_only) return false;
+    return std::any_of(brought_.begin(), brought_.end(), [&](const Brought& each) {
+        return each.slot == slot && each.begin < end && begin < each.end;
+    });
 }
 
 Object* StreamPlan::object_of(uint32_t resource) const noexcept {

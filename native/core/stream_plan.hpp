@@ -38,6 +38,8 @@ public:
     }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
     void bring_to_host(const ResourceRange& range);    // the host will read it
+    // Whether the object in `slot` has its device memory used, or only written, from byte `begin` to `end`.
+    [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
     void full_barrier();
     // Whose device memory a number of uses() means; null for a host copy.
     [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
@@ -65,6 +67,13 @@ private:
     std::vector<Use> uses_;
     std::vector<uint8_t> host_visible_;     // by resource number
     std::vector<uint32_t> device_numbers_;  // object slot -> resource number of the device's side + 1
+    // Bytes of the one memory that flushes and invalidations move, with no use of the device's: slot, begin, end.
+    struct Brought {
+        uint32_t slot = 0;
+        uint64_t begin = 0;
+        uint64_t end = 0;
+    };
+    std::vector<Brought> brought_;
     std::vector<VkMappedMemoryRange> flushes_;
     std::vector<VkMappedMemoryRange> invalidates_;
 };

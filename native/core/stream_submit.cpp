@@ -384,10 +384,11 @@ bool Stream::is_complete() {
 }
 
 void Stream::check_mappings() {
-    for (const auto& planned : plan_.objects()) {
-        const ObjectKind kind = planned.object->kind();
-        if (kind == ObjectKind::buffer || kind == ObjectKind::image)
-            static_cast<const Resource&>(*planned.object).require_unmapped(planned.written);
+    for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
+        const Object& object = *plan_.objects()[slot].object;
+        if (object.kind() == ObjectKind::buffer || object.kind() == ObjectKind::image)
+            static_cast<const Resource&>(object).require_unmapped(
+                [&](const Object::Held& held) { return touches(slot, held); });
     }
 }
 
