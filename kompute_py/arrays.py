@@ -44,7 +44,14 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
-    """`data` as an array. Raises InvalidArgumentError for nested lists of uneven length."""
+    """`data` as an array. Raises InvalidArgumentError for nested lists of uneven length, ArgumentTypeError for bytes and text."""
+    if isinstance(data, (bytes, str)):
+        # NumPy makes one element of them, and drops zeros at the end of bytes.
+        raise ArgumentTypeError(
+            "The data is bytes, which does not say what its elements are: give np.frombuffer(data, dtype), such as np.uint8"
+            if isinstance(data, bytes)
+            else "The data is a str; give numbers (of text, its bytes: np.frombuffer(data.encode(), np.uint8))"
+        )
     try:
         return np.asarray(data)
     except ValueError as error:

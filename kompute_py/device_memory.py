@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import InternalError
+from .errors import InternalError, not_copyable
 from .units import binary_size
 
 if TYPE_CHECKING:
@@ -144,6 +144,12 @@ class DeviceMemory:
 
     def __str__(self) -> str:
         return "\n\n".join(_as_text(rows) for rows in (self._rows(), self._label_rows()))
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(
+            self, "keep str(mgr.memory), or the numbers of mgr.memory.heaps", "looks at a device"
+        )
 
     def __repr__(self) -> str:
         return f"<kp.DeviceMemory: {binary_size(self.used)} used, {binary_size(self.reserved)} reserved>"

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _native
 from .arrays import as_indices
+from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from .options import PREFIX, preferred_devices, settings
 
@@ -19,7 +20,8 @@ class DeviceInfo(dict[str, Any]):
     Kompute's keys: ``device_name`` (str), ``max_work_group_count`` (3 ints), ``max_work_group_invocations`` (int),
     ``max_work_group_size`` (3 ints), ``timestamps_supported`` (bool). More: ``index``, ``vendor_id``, ``device_id``,
     ``vendor_name``, ``uuid`` (hex), ``driver_name``, ``driver_info``, ``driver_version``, ``api_version``, ``type``
-    ("discrete", "integrated", "virtual", "cpu", "other"), ``timestamp_period`` (nanoseconds a tick),
+    ("discrete", "integrated", "virtual", "cpu", "other"), ``vulkan_index`` (its place among all devices of the machine;
+    ``index`` is the one among those that are visible), ``timestamp_period`` (nanoseconds a tick),
     ``subgroup_size``, ``limits`` (dict), ``features`` (dict of bool), ``extensions``, ``queue_families``,
     ``memory_heaps``, ``memory_types`` (lists of dicts), ``device_local_bytes``.
     """
@@ -53,7 +55,40 @@ def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
     Raises UnavailableError, saying what to install, where there is no Vulkan loader or driver; NotFoundError where a visible
     device is not there.
     """
-    return [DeviceInfo(info) for info in _native.enumerate_devices(visible_list(visible_devices))]
+    found, repeated = _native.enumerate_devices(visible_list(visible_devices))
+    warn_of(repeated)
+    return [DeviceInfo(info) for info in found]
+
+
+def warn_of(repeated: Iterable[str]) -> None:
+    """Warns of what the environment or a list of visible devices says in vain, once for each."""
+    late = _native.late_loader()
+    if late:
+        _warn_once(late)
+    for entry in repeated:
+        _warn_once(
+            f"The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES) name a device twice: {entry}, with nothing that the "
+            "entries before it do not name. Each device counts once, at its first place"
+        )
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warn(text)
+
+
+def _identity(info: DeviceInfo) -> str:
+    """One device as an entry of a list in text: its UUID, its driver's, and its place among all devices."""
+    try:
+        return f"{info['uuid']}:{info['driver_uuid']}:{int(info['vulkan_index'])}"
+    except (KeyError, TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"{info!r} does not say which device it is (uuid, driver_uuid, vulkan_index): take one from kp.list_devices()"
+        ) from None
 
 
 def visible_list(visible_devices: Any = None) -> str | None:
@@ -67,7 +102,7 @@ def name_of(device: Any, source: str) -> str:
     from uuid import UUID
 
     if isinstance(device, DeviceInfo):
-        return str(device["index"])
+        return _identity(device)
     if isinstance(device, UUID):
         return device.hex
     if isinstance(device, str):
@@ -84,7 +119,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
     if device is None:
         return None, preferred_devices(prefix).value or ""
     if isinstance(device, DeviceInfo):
-        return int(device["index"]), ""
+        return None, _identity(device)
     if isinstance(device, str):
         if not device.strip():
             raise InvalidArgumentError(

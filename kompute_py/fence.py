@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError
+from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -110,6 +110,10 @@ class Fence:
         for manager in self._managers:
             if manager._watch is not None:
                 manager._watch()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "wait for this one, from any thread, or take its future()")
 
     def __repr__(self) -> str:
         try:

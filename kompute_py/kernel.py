@@ -17,7 +17,7 @@ import numpy as np
 from . import _native
 from .algorithm import made_by
 from .constants import NO_SPECIALIZATION, Specialization
-from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .fence import Fence
 from .kernel_arrays import array_for
 from .kernel_calls import (
@@ -629,6 +629,12 @@ class Kernel:
     def to_spirv(self) -> bytes:
         """The SPIR-V."""
         return self._module.to_spirv()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(
+            self, "keep the source, or kernel.to_spirv(), and make a new one with mgr.kernel, in each process"
+        )
 
     def __str__(self) -> str:
         return describe(self)

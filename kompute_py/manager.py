@@ -15,7 +15,7 @@ import numpy as np
 from . import _native
 from .algorithm import Algorithm
 from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
-from .devices import DeviceInfo, family_indices, selection
+from .devices import DeviceInfo, family_indices, selection, warn_of
 from .diagnostics import Diagnostics, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
@@ -89,7 +89,7 @@ class Manager(OpenDevice):
     for is not there or does not fit (both say why each device was passed over), InvalidArgumentError for an unknown
     option or a first queue family that does not compute, OutOfRangeError for one that the device lacks.
 
-    Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end.
+    Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end; inside, ``kp.manager()`` is it.
     """
 
     __slots__ = ("__weakref__", "_buffer")
@@ -128,6 +128,7 @@ class Manager(OpenDevice):
             wait_mode=resolved.wait_mode,
         )
         info = native.info
+        warn_of(native.repeated_devices)
         self._native = native
         _managers.add(self)
         _set_exit_hook()
@@ -153,6 +154,7 @@ class Manager(OpenDevice):
         memory_type: MemoryTypes | str | None = None,
         *,
         tensor_type: MemoryTypes | str | None = None,
+        dtype: None = None,
     ) -> Tensor:
         """A Tensor of `data` converted to float32, in the data's shape; the data is copied.
 
@@ -169,6 +171,11 @@ class Manager(OpenDevice):
             or not data.size
         ):
             data = as_float32(data)
+        if dtype is not None:
+            raise ArgumentTypeError(
+                f"mgr.tensor makes float32, and takes no dtype: mgr.tensor_t(np.asarray(data, {_dtype_text(dtype)})) makes a tensor of "
+                "another one, mgr.zeros(shape, dtype) and mgr.empty(shape, dtype) one without data"
+            )
         if memory_type is None and tensor_type is None:
             where, code = DEVICE, 0
         else:
@@ -187,6 +194,7 @@ class Manager(OpenDevice):
         memory_type: MemoryTypes | str | None = None,
         *,
         tensor_type: MemoryTypes | str | None = None,
+        dtype: None = None,
     ) -> Tensor:
         """A Tensor of `data` in the data's own dtype and shape; the data is copied. See `tensor`.
 
@@ -194,6 +202,10 @@ class Manager(OpenDevice):
         structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types where ml_dtypes is installed;
         byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for any other.
         """
+        if dtype is not None:
+            raise ArgumentTypeError(
+                f"mgr.tensor_t keeps the data's dtype, and takes none: give mgr.tensor_t(np.asarray(data, {_dtype_text(dtype)}))"
+            )
         array = as_typed(data)
         where = to_memory_type(memory_type, tensor_type)
         tensor = Tensor.__new__(Tensor)
@@ -489,11 +501,17 @@ class Manager(OpenDevice):
     def __enter__(self) -> Manager:
         if not self._native.is_init():
             raise FailedPreconditionError(f"{self!r} cannot be entered: make a new one")
+        from .shared import enter
+
+        enter(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        from .shared import leave
+
+        leave(self)
         self.destroy()
 
     def __del__(self, warn: Any = warn_of_cancelled) -> None:
@@ -517,6 +535,13 @@ class Manager(OpenDevice):
         state = "" if self._native.is_init() else " destroyed"
         # The address tells Managers of one device apart.
         return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
+
+
+def _dtype_text(dtype: Any) -> str:
+    try:
+        return f"np.{np.dtype(dtype).name}" if np.dtype(dtype).kind != "V" else "dtype"
+    except TypeError:
+        return repr(dtype)
 
 
 def _set_exit_hook() -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
+from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError
 
 PREFIX = "KOMPUTE_PY_"
@@ -212,10 +213,12 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
     A keyword that is None counts as not given. Raises InvalidArgumentError for an unknown keyword (it lists the known
     ones) or for a value that cannot be read, and ArgumentTypeError for a value of the wrong type.
     """
+    _look_at_names(prefix)
     for name in keywords:
         if name not in _OPTIONS:
+            near = _nearest(name, [*_OPTIONS, "env_prefix"])
             raise InvalidArgumentError(
-                f"Manager has no option {name!r}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
+                f"Manager has no option {name!r}{f', did you mean {near!r}?' if near else ''}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
             )
     found = []
     for name, option in _OPTIONS.items():
@@ -233,6 +236,41 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
         else:
             found.append(Setting(name, option.default(), "default"))
     return ConfigReport(found)
+
+
+# Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools take.
+_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY", "SHADER_CACHE_DIR", "SHADER_CACHE_SIZE")
+_OF_TESTS = ("TEST", "TSAN")
+_names_warned: set[str] = set()
+
+
+def _look_at_names(prefix: str | None) -> None:
+    """Warns, once for each, of variables with our prefix that nothing reads."""
+    if not prefix:
+        return
+    known = {prefix + name.upper() for name in _OPTIONS} | {prefix + "DEVICE"}
+    if prefix == PREFIX:
+        known.update(prefix + name for name in _OTHER_VARIABLES)
+    for name in os.environ:
+        if not name.startswith(prefix) or name in known or name in _names_warned:
+            continue
+        if prefix == PREFIX and name[len(prefix) :].startswith(_OF_TESTS):
+            continue
+        near = _nearest(name, known)
+        # The program that brings a prefix of its own may have variables of its own.
+        if near is None and prefix != PREFIX:
+            continue
+        _names_warned.add(name)
+        warn(
+            f"The environment variable {name} is set, and nothing reads it"
+            + (f": did you mean {near}?" if near else f"; there are: {', '.join(sorted(known))}")
+        )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), 1, 0.75)), None)
 
 
 def resolve_options(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Options:

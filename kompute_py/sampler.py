@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
     from .image import Image
@@ -82,6 +82,10 @@ class Sampler(Bindable):
         """The VkSampler, as an integer."""
         return self._native.vk_sampler
 
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "make a new one with mgr.sampler")
+
     def __repr__(self) -> str:
         return f"<kp.Sampler {self._text}>"
 
@@ -122,6 +126,10 @@ class SampledImage(Bindable):
     def sampler(self) -> Sampler:
         """The sampler."""
         return self._sampler
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "make a new one with image.sampled")
 
     def __repr__(self) -> str:
         return f"<kp.SampledImage {self._image!r} {self._sampler._text}>"

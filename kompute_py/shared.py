@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import weakref
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from .devices import DeviceInfo
 
 _lock = threading.RLock()
+# The Managers of the ``with`` blocks that the code is in, outermost first. Weak: contexts are copied, and may live long.
+_entered: ContextVar[tuple[weakref.ref[Manager], ...]] = ContextVar("kompute_py_managers", default=())
 _default: Manager | None = None
 # By what a device is, which stays when the list of visible devices changes.
 _by_device: dict[tuple[str, str], Manager] = {}
@@ -25,12 +29,23 @@ _by_device: dict[tuple[str, str], Manager] = {}
 def manager(
     device: int | str | UUID | DeviceInfo | Iterable[int | str | UUID | DeviceInfo] | None = None,
 ) -> Manager:
-    """The process's Manager of a device, made on first use; a new one where it was destroyed.
+    """The Manager of the ``with`` block that the call is in, or the process's Manager of a device, made on first use.
 
-    `device` is what ``kp.Manager(device)`` takes; without, the default Manager, on the best device or what the environment
-    prefers. Whatever names the same device gives the same Manager. Raises what `kp.Manager` raises.
+    Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` is `mgr`; of nested blocks, the innermost. Asyncio's tasks take this over
+    from the code that makes them, as any context variable; threads do not, unless they run in a copy of the context
+    (``asyncio.to_thread``, ``contextvars.copy_context().run``). After the block, or once that Manager was destroyed, it is
+    the one around, or the process's.
+
+    `device` is what ``kp.Manager(device)`` takes; with it, the process's Manager of that device, inside of blocks, too. Without,
+    and outside of blocks, the process's default Manager, on the best device or what the environment prefers; a new one
+    if it was destroyed. Whatever names the same device gives the same Manager. Raises what `kp.Manager` raises.
     """
     global _default
+    if device is None:
+        for entered in reversed(_entered.get()):
+            found = entered()
+            if found is not None and found.is_init():
+                return found
     with _lock:
         if device is None:
             if _default is None or not _default.is_init():
@@ -60,6 +75,20 @@ def _of(make: Any) -> Manager:
 def _key(info: DeviceInfo) -> tuple[str, str]:
     # Two drivers of one device give it the same UUID.
     return info["uuid"], info["driver_uuid"]
+
+
+def enter(manager: Manager) -> None:
+    """A ``with`` block of this Manager begins."""
+    _entered.set((*_entered.get(), weakref.ref(manager)))
+
+
+def leave(manager: Manager) -> None:
+    """It ends; in another context than it began in, there is nothing to take back."""
+    around = _entered.get()
+    for i in reversed(range(len(around))):
+        if around[i]() is manager:
+            _entered.set((*around[:i], *around[i + 1 :]))
+            return
 
 
 def forget(gone: Manager) -> None:

@@ -168,6 +168,25 @@ class Tensor(Memory, _native.BufferExporter):
             )
         return self.read().item()
 
+    def __int__(self) -> int:
+        """``int(t)`` of one element, which is read from the device, as by `item`. Raises ArgumentTypeError for more."""
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        """``float(t)`` of one element, as ``int(t)``."""
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        """``complex(t)`` of one element, as ``int(t)``."""
+        return complex(self._number("complex"))
+
+    def _number(self, kind: str) -> Any:
+        if self._count != 1:
+            raise ArgumentTypeError(
+                f"{self._describe()} has {self._count} elements, and {kind}() takes one: {kind}(t[3]), or t.read() for all of them"
+            )
+        return self.item()
+
     # -- sharing -------------------------------------------------------------------------------------------------------
 
     def __dlpack__(

@@ -178,6 +178,65 @@ def test_visible_devices():
     run_child(check_visible, driver=TWO)
 
 
+def check_identity():
+    """A DeviceInfo is the device that it tells of, wherever it stands in a list that hides or orders devices."""
+    everything = kp.list_devices()
+    for shown in ("0;1", "1;0", "0", "1"):
+        for info in kp.list_devices(shown):
+            with kp.Manager(info) as mgr:
+                assert mgr.get_device_properties().device_name == info.device_name
+            assert kp.manager(info).get_device_properties().uuid == info.uuid
+            assert [each.uuid for each in kp.list_devices([info])] == [info.uuid]
+            assert kp.Manager([info, "cpu"]).get_device_properties().uuid == info.uuid
+    first, second = everything
+    os.environ["KOMPUTE_PY_VISIBLE_DEVICES"] = "1"
+    assert [info.uuid for info in kp.list_devices()] == [second.uuid] and kp.list_devices()[
+        0
+    ].vulkan_index == 1
+    with kp.Manager(second) as mgr:
+        assert mgr.get_device_properties().uuid == second.uuid
+    for attempt in (kp.Manager, kp.manager, lambda info: kp.Manager([info])):
+        with pytest.raises(
+            kp.NotFoundError,
+            match=rf"the device with UUID '{first.uuid}'.*1 more hidden by the list of visible",
+        ):
+            attempt(first)
+    with pytest.raises(kp.InvalidArgumentError, match="does not say which device it is"):
+        kp.Manager(kp.DeviceInfo(index=0))
+    del os.environ["KOMPUTE_PY_VISIBLE_DEVICES"]
+    assert kp.check(kp.compile("#version 450\nvoid main() {}"), second) == []
+
+
+def test_an_info_names_its_own_device():
+    run_child(check_identity, driver=TWO)
+
+
+def check_said():
+    import warnings
+
+    for text, said in (
+        ("1;1", "index 1"),
+        ("swiftshader, SwiftShader", "'swiftshader'"),
+        ("cpu;0", "index 0"),
+        ("1;cpu", None),
+        ("0;1", None),
+    ):
+        for attempt in (kp.list_devices, kp.Manager):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                attempt(visible_devices=text)
+            texts = [str(each.message) for each in caught if each.category is kp.KomputeWarning]
+            if said is None or attempt is kp.Manager:  # each is said once
+                assert texts == [], texts
+            else:
+                assert len(texts) == 1 and "name a device twice" in texts[0] and said in texts[0], texts
+                assert caught[0].filename == __file__
+
+
+def test_a_visible_device_that_is_named_twice_is_said():
+    run_child(check_said, driver=TWO)
+
+
 def check_null_devices():
     assert len(kp.list_devices()) == 2
     assert [info.type for info in kp.list_devices("integrated;discrete")] == ["integrated", "discrete"]
@@ -257,6 +316,42 @@ def test_a_manager_knows_its_config(make_manager, monkeypatch):
     assert manager.config.device == ("device", 0, "keyword")
 
 
+def test_variables_that_nothing_reads_are_said(monkeypatch):
+    from kompute_py import options
+
+    monkeypatch.setattr(options, "_names_warned", set())
+    monkeypatch.setenv("KOMPUTE_PY_VISIBLE_DEVICE", "0")
+    with pytest.warns(
+        kp.KomputeWarning, match="KOMPUTE_PY_VISIBLE_DEVICE .*did you mean KOMPUTE_PY_VISIBLE_DEVICES"
+    ) as caught:
+        kp.config_report()
+    assert len(caught) == 1 and caught[0].filename == __file__
+    monkeypatch.setenv("KOMPUTE_PY_COLOUR", "1")
+    with pytest.warns(
+        kp.KomputeWarning, match="KOMPUTE_PY_COLOUR .*there are: KOMPUTE_PY_DEBUG_LAYERS, KOMPUTE_PY_DEVICE"
+    ):
+        kp.list_devices()
+    for name in (
+        "KOMPUTE_PY_TEST_ANYTHING",
+        "KOMPUTE_PY_SHADER_CACHE_DIR",
+        "KOMPUTE_PY_VULKAN_LIBRARY",
+        "KOMPUTE_PY_DEVICE",
+        "MINE_OWN",
+    ):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("MINE_STRIKT", "1")
+    with pytest.warns(kp.KomputeWarning) as caught:
+        kp.config_report()
+        kp.config_report(env_prefix=None)
+        kp.config_report(env_prefix="MINE_")  # what is not near one of ours is that program's own
+        kp.config_report(env_prefix="MINE_")
+    assert [str(each.message) for each in caught] == [
+        "The environment variable MINE_STRIKT is set, and nothing reads it: did you mean MINE_STRICT?"
+    ]
+    with pytest.raises(kp.InvalidArgumentError, match=r"no option 'wait_mod', did you mean 'wait_mode'\?"):
+        kp.config_report(wait_mod="spin")
+
+
 # -- the loader ----------------------------------------------------------------------------------------------------------
 
 
@@ -289,3 +384,21 @@ def test_the_loader_library_is_taken_from_where_the_environment_says(tmp_path):
     run_child(check_library, f"{tmp_path / 'nothing.so'} ; {tmp_path}", True, driver="lavapipe")
     (tmp_path / "text.so").write_text("no library")
     run_child(check_library, str(tmp_path / "text.so"), False, driver="lavapipe")
+
+
+def check_late_library(path):
+    import warnings
+
+    kp.list_devices()
+    os.environ["KOMPUTE_PY_VULKAN_LIBRARY"] = path
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for attempt in (kp.Manager, kp.list_devices, kp.Manager):
+            attempt()
+    texts = [str(each.message) for each in caught if each.category is kp.KomputeWarning]
+    assert len(texts) == 1, texts
+    assert path in texts[0] and "opened before, when it was not set" in texts[0], texts
+
+
+def test_a_loader_library_that_is_named_too_late_is_said():
+    run_child(check_late_library, "/nowhere/libvulkan.so.1", driver="lavapipe")

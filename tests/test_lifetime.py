@@ -30,10 +30,27 @@ def test_objects_on_a_device_are_not_copied_behind_its_back(mgr, how):
         (mgr.image(np.ones((2, 2), np.float32)), "read"),
         (mgr.algorithm([t] * 3, kp.compile(SUM)), "SPIR-V"),
     ]
+    kernel = mgr.kernel(
+        "#version 450\nlayout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }"
+    )
+    mapping = t.map(read=True)
+    things += [
+        (kernel, "mgr.kernel"),
+        (kernel.bind(t), "make a new one"),
+        (kernel.module, "to_spirv"),
+        (mapping, "copy its array"),
+    ]
+    things += [(kp.OpSyncLocal([t]), "record the same"), (t[0:1].copy_to(mgr.zeros(1)), "wait for this")]
+    things += [
+        (mgr.sampler(), "mgr.sampler"),
+        (things[4][0].sampled(), "image.sampled"),
+        (mgr.memory, "heaps"),
+    ]
     for thing, instead in things:
-        with pytest.raises(kp.ArgumentTypeError, match=instead) as caught:
+        with pytest.raises(kp.ArgumentTypeError, match=f"cannot be copied or pickled; .*{instead}") as caught:
             how(thing)
         assert isinstance(caught.value, TypeError)
+    mapping.close()
 
 
 def test_managers_of_one_device_are_told_apart(make_manager):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
+import contextvars
 import gc
 import logging
 import os
@@ -11,6 +14,7 @@ import sys
 import threading
 import time
 import uuid
+import weakref
 
 import numpy as np
 import pytest
@@ -227,6 +231,94 @@ def test_the_default_manager():
     before = kp.alive()
     kp.manager().destroy()
     assert kp.alive() == before
+
+
+def test_inside_its_block_a_manager_is_the_one_that_code_gets():
+    outside = kp.manager()
+    try:
+        with kp.Manager() as one:
+            assert kp.manager() is one
+            with kp.Manager() as two:
+                assert kp.manager() is two
+                assert kp.from_dlpack(np.zeros(3, np.float32)).manager is two
+                with one:
+                    assert kp.manager() is one
+                assert not one.is_init() and kp.manager() is two
+                assert kp.manager(0) is outside  # by a device: the process's
+            assert kp.manager() is outside  # the one around is destroyed
+        with pytest.raises(KeyError), kp.Manager():
+            raise KeyError
+        assert kp.manager() is outside
+        with kp.Manager() as one:
+            one.destroy()
+            assert kp.manager() is outside
+        one = kp.Manager()
+        with one, kp.Manager():
+            pass
+        assert kp.manager() is outside
+    finally:
+        outside.destroy()
+
+
+def test_threads_and_tasks_inside_the_block_of_a_manager():
+    outside = kp.manager()
+    later = []
+
+    async def task(gate):
+        later.append(kp.manager())
+        await gate.wait()
+        later.append(kp.manager())
+
+    async def main():
+        gate = asyncio.Event()
+        with kp.Manager() as mgr:
+            waiting = asyncio.create_task(task(gate))
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(kp.manager) is mgr
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                assert pool.submit(kp.manager).result() is outside
+                context = contextvars.copy_context()
+                assert pool.submit(context.run, kp.manager).result() is mgr
+
+            # What a task enters is its own.
+            async def enters():
+                with kp.Manager() as own:
+                    await asyncio.sleep(0)
+                    assert kp.manager() is own
+
+            first, second = enters(), enters()
+            await asyncio.gather(first, second)
+            assert kp.manager() is mgr
+        gate.set()
+        await waiting
+        return mgr
+
+    try:
+        mgr = asyncio.run(main())
+        assert later == [mgr, outside]
+    finally:
+        outside.destroy()
+
+
+def test_a_context_keeps_no_manager_alive():
+    with kp.Manager() as mgr:
+        context = contextvars.copy_context()
+    gone = weakref.ref(mgr)
+    del mgr
+    gc.collect()
+    assert gone() is None and len(context) > 0
+
+
+def test_a_block_that_ends_in_another_context():
+    manager = kp.Manager()
+    contextvars.copy_context().run(manager.__enter__)
+    outside = kp.manager()
+    try:
+        assert outside is not manager
+        manager.__exit__(None, None, None)
+        assert not manager.is_init() and kp.manager() is outside
+    finally:
+        outside.destroy()
 
 
 def test_alive(mgr):

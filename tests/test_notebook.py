@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
+import traceback
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import kompute_py as kp
+from tests.child import run_child
 
 CELL = """%%glsl {line}
 #version 450
@@ -92,6 +95,56 @@ def test_compile_errors_show_the_cell_and_no_traceback(shell):
     assert "Traceback" not in plain and "magics.py" not in plain
     assert "bad" not in shell.user_ns
     assert "color:#e53935" in result.error_in_exec._repr_html_()
+
+
+def check_tracebacks():
+    shell = InteractiveShell.instance()
+    with kp.Manager() as mgr:
+        shell.user_ns.update(mgr=mgr, kp=kp, kept=[])
+        cell = """
+            def outer():
+                try:
+                    mgr.tensor([1])[5]
+                except kp.OutOfRangeError as error:
+                    kept.append(error)
+                    mgr.sequence().record(5)
+            outer()
+        """
+        for mode in ("Minimal", "Plain", "Verbose", "Context"):
+            shell.run_line_magic("xmode", mode)
+            result, text = run(shell, textwrap.dedent(cell))
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+            assert isinstance(result.error_in_exec, kp.ArgumentTypeError), text
+            assert "kompute_py/" not in plain and "ArgumentTypeError" in plain, plain
+            if mode != "Minimal":
+                for own in ("mgr.sequence().record(5)", "mgr.tensor([1])[5]", "outer()"):
+                    assert own in plain, plain
+            # The error keeps its frames, for debuggers; they are shown on request.
+            files = [frame.filename for frame in traceback.extract_tb(result.error_in_exec.__traceback__)]
+            assert any("sequence.py" in file for file in files), files
+        shell.InteractiveTB.skip_hidden = False
+        _, text = run(shell, "outer()")
+        assert "sequence.py" in text, text
+
+
+def test_tracebacks_are_the_users_own_frames():
+    # In a process of its own: the shell keeps the results of cells, and with them the errors' frames.
+    run_child(check_tracebacks)
+
+
+@pytest.mark.parametrize("language", ["glsl", "hlsl"])
+@pytest.mark.parametrize("line", ["--help", "-h", "name --help", "  --help \n\n"])
+def test_help_needs_no_shader(shell, language, line):
+    before = set(shell.user_ns)
+    result, text = run(shell, f"%%{language} {line}")
+    assert result.success and f"usage: %%{language}" in text and "--define" in text, text
+    assert set(shell.user_ns) == before
+
+
+def test_a_cell_with_no_shader_is_an_error_of_ipythons(shell):
+    for cell in ("%%glsl name", "%%glsl name --helpless", "%%timeit --help"):
+        _, text = run(shell, cell)
+        assert "cell body is empty" in text, text
 
 
 @pytest.mark.parametrize(

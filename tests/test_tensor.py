@@ -395,3 +395,49 @@ def test_a_tensor_is_written_and_read_over_its_own_memory(mgr, memory_type):
     np.testing.assert_array_equal(tensor.read(), values)
     tensor.read(out=tensor.data())
     np.testing.assert_array_equal(tensor.data(), values)
+
+
+# -- what looks as if it could work ------------------------------------------------------------------------------------------------
+
+
+def test_one_element_is_a_number(mgr):
+    t = mgr.tensor_t(np.arange(4, dtype=np.int32))
+    t.write([1, 2, 3, 4])
+    assert int(t[2]) == 3 and float(t[1:2]) == 2.0 and complex(t[0]) == 1 and type(float(t[3])) is float
+    assert int(mgr.tensor_t(np.int64(2**60), "host")) == 2**60
+    assert complex(mgr.tensor_t(np.complex64(1 + 2j), "storage")) == 1 + 2j
+    for kind in (int, float, complex):
+        with pytest.raises(
+            kp.ArgumentTypeError,
+            match=rf"has 4 elements, and {kind.__name__}\(\) takes one: {kind.__name__}\(t\[3\]\)",
+        ):
+            kind(t)
+    with pytest.raises(TypeError):
+        [0, 1, 2][t[0]]  # an index would be read from the device without a word
+
+
+def test_a_dtype_is_the_datas(mgr):
+    with pytest.raises(
+        kp.ArgumentTypeError,
+        match=r"mgr\.tensor makes float32.*mgr\.tensor_t\(np\.asarray\(data, np\.int32\)\)",
+    ):
+        mgr.tensor([1, 2], dtype=np.int32)
+    with pytest.raises(kp.ArgumentTypeError, match=r"give mgr\.tensor_t\(np\.asarray\(data, np\.uint8\)\)"):
+        mgr.tensor_t([1, 2], dtype="u1")
+    with pytest.raises(kp.ArgumentTypeError, match=r"np\.asarray"):
+        mgr.tensor_t([1, 2], dtype="nonsense")
+
+
+@pytest.mark.parametrize("make", ["tensor", "tensor_t", "image", "image_t"])
+def test_bytes_and_text_are_no_numbers(mgr, make):
+    with pytest.raises(
+        kp.ArgumentTypeError, match=r"is bytes, which does not say .*np\.frombuffer\(data, dtype\)"
+    ):
+        getattr(mgr, make)(b"\1\2\0\0")
+    with pytest.raises(kp.ArgumentTypeError, match=r"is a str; give numbers"):
+        getattr(mgr, make)("1234")
+    if make.startswith("tensor"):
+        assert getattr(mgr, make)(bytearray(b"\1\2\0\0")).data().tolist() == [1, 2, 0, 0]
+        t = mgr.zeros(4, np.uint8)
+        with pytest.raises(kp.ArgumentTypeError, match="is bytes"):
+            t.write(b"1234")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from typing import Any
 
@@ -159,12 +160,29 @@ def _parse(parser: _Parser, line: str) -> argparse.Namespace | None:
         raise UsageError(f"{parser.prog}: {error}") from None
 
 
+def body_for_help(lines: list[str]) -> list[str]:
+    """A cell that only asks ``%%glsl --help``, with the body that IPython wants of a cell magic."""
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if first is None or any(line.strip() for line in lines[first + 1 :]):
+        return lines
+    if not _ASKS_FOR_HELP.match(lines[first].strip()):
+        return lines
+    return [f"{lines[first].strip()}\n", "\n"]
+
+
+_ASKS_FOR_HELP = re.compile(r"%%(glsl|hlsl)\s(.*\s)?(-h|--help)(\s|$)")
+
+
 def load(shell: Any) -> None:
     """Registers the magics with an IPython shell."""
     shell.register_magics(KomputeMagics)
+    if body_for_help not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.append(body_for_help)
 
 
 def unload(shell: Any) -> None:
     """Takes the magics away."""
     for kind, name in (("cell", "glsl"), ("cell", "hlsl"), ("cell", "slang"), ("line", "kp")):
         shell.magics_manager.magics[kind].pop(name, None)
+    if body_for_help in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.remove(body_for_help)

@@ -242,6 +242,8 @@ void bind_context(py::module_& m) {
                      result.append(py::make_tuple(message.severity, message.id, message.text, message.own));
                  return result;
              })
+        .def_property_readonly("repeated_devices",
+                               [](const Context& c) { return c.device().selection().repeated; })
         .def("memory_statistics", &memory_statistics)
         .def("memory_holders", &memory_holders_for_python)
         .def(
@@ -306,6 +308,7 @@ void bind_context(py::module_& m) {
         py::call_guard<Unlocked>());
     m.def("loader_info", &loader_info_to_python);
     m.def("enumerate_devices", &enumerate_devices);
+    m.def("late_loader", &late_loader);
     m.def("select_device", &select_device_for_python);
 }
 

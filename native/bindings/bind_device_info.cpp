@@ -82,6 +82,7 @@ py::dict device_info(const PhysicalDevice& device) {
     const auto& limits = properties.limits;
     py::dict result;
     result["index"] = device.index;
+    result["vulkan_index"] = device.vulkan_index;
     result["device_name"] = properties.deviceName;
     result["max_work_group_count"] = three(limits.maxComputeWorkGroupCount);
     result["max_work_group_invocations"] = limits.maxComputeWorkGroupInvocations;
@@ -144,13 +145,14 @@ py::dict device_info(const PhysicalDevice& device) {
     return result;
 }
 
-py::list enumerate_devices(const std::optional<std::string>& visible) {
-    std::vector<PhysicalDevice> devices;
+py::tuple enumerate_devices(const std::optional<std::string>& visible) {
+    DeviceList list;
     {
         const Unlocked unlocked;
         const auto instance = Instance::get({});
-        devices = query_devices(*instance, visible).devices;
+        list = query_devices(*instance, visible);
     }
+    const auto& devices = list.devices;
     py::list result;
     for (const auto& device : devices)
         if (device.broken.empty()) result.append(device_info(device));
@@ -159,7 +161,7 @@ py::list enumerate_devices(const std::optional<std::string>& visible) {
         throw Error(ErrorKind::unavailable, std::string("No device says what it is. The first, '") +
                                                 devices.front().properties.deviceName +
                                                 "': " + devices.front().broken);
-    return result;
+    return py::make_tuple(result, list.repeated);
 }
 
 py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences,

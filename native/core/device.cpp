@@ -43,6 +43,7 @@ std::shared_ptr<Device> Device::create(DeviceOptions options) {
     }
     device->selection_ = select_device(candidates, options.request);
     device->selection_.hidden = list.hidden;
+    device->selection_.repeated = list.repeated;
     if (!device->selection_.position) {
         const bool asked = options.request.index.has_value() || !options.request.preferences.empty();
         throw Error(asked && !candidates.empty() ? ErrorKind::not_found : ErrorKind::unavailable,

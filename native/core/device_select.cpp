@@ -135,6 +135,7 @@ public:
 
     static Wish read(std::string_view entry) {
         const std::string text = lower(entry);
+        if (Wish wish(Kind::identity, text); wish.read_identity()) return wish;
         const bool number =
             std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
         if (number && text.size() <= 2) return for_index(static_cast<uint32_t>(std::stoul(text)));
@@ -161,6 +162,9 @@ public:
     [[nodiscard]] bool fits(const DeviceCandidate& device) const {
         switch (kind_) {
         case Kind::index: return device.index == index_;
+        case Kind::identity:
+            return uuid_text(device.uuid) == digits_ && uuid_text(device.driver_uuid) == driver_ &&
+                   (!device.has_twin || device.vulkan_index == index_);
         case Kind::type: return fits_type(device.type);
         case Kind::vendor:
             return (vendor_->vendor_id != 0 && device.vendor_id == vendor_->vendor_id) ||
@@ -175,6 +179,8 @@ public:
     [[nodiscard]] std::string request() const {
         switch (kind_) {
         case Kind::index: return "index " + std::to_string(index_);
+        case Kind::identity:
+            return "the device with UUID " + quoted(digits_) + " of the driver with UUID " + quoted(driver_);
         case Kind::type: return "type " + quoted(text_);
         case Kind::vendor: return "vendor or name " + quoted(text_);
         case Kind::uuid: return "UUID begins with " + quoted(text_);
@@ -188,6 +194,12 @@ public:
         switch (kind_) {
         case Kind::index:
             return "index is " + std::to_string(device.index) + ", not " + std::to_string(index_);
+        case Kind::identity:
+            if (uuid_text(device.uuid) != digits_) return "UUID is " + uuid_text(device.uuid);
+            if (uuid_text(device.driver_uuid) != driver_)
+                return "UUID of the driver is " + uuid_text(device.driver_uuid);
+            return "is another device with the same UUIDs (Vulkan's index " +
+                   std::to_string(device.vulkan_index) + ", not " + std::to_string(index_) + ")";
         case Kind::type: return "is " + one_of(device.type) + ", not " + quoted(text_);
         case Kind::vendor: return "vendor and name are not " + quoted(text_);
         case Kind::uuid: return "UUID is " + uuid_text(device.uuid) + ", not " + quoted(text_);
@@ -197,7 +209,25 @@ public:
     }
 
 private:
-    enum class Kind : uint8_t { index, type, vendor, uuid, name };
+    enum class Kind : uint8_t { index, type, vendor, uuid, identity, name };
+
+    bool read_identity() {
+        const size_t first = text_.find(':');
+        const size_t second = first == std::string::npos ? first : text_.find(':', first + 1);
+        if (second == std::string::npos || first != 32 || second != 65) return false;
+        digits_ = text_.substr(0, 32);
+        driver_ = text_.substr(33, 32);
+        const std::string number = text_.substr(66);
+        const auto all = [](const std::string& part, auto is) {
+            return std::all_of(part.begin(), part.end(), [&](unsigned char c) { return is(c) != 0; });
+        };
+        const auto digit = [](unsigned char c) { return std::isdigit(c); };
+        const auto hex = [](unsigned char c) { return std::isxdigit(c); };
+        if (number.empty() || number.size() > 9 || !all(number, digit) || !all(digits_ + driver_, hex))
+            return false;
+        index_ = static_cast<uint32_t>(std::stoul(number));
+        return true;
+    }
 
     Wish(Kind kind, std::string text) : kind_(kind), text_(std::move(text)) {}
 
@@ -217,6 +247,7 @@ private:
     std::string text_;  // lower case
     uint32_t index_ = 0;
     std::string digits_;
+    std::string driver_;
     const VendorWord* vendor_ = nullptr;
 };
 
@@ -297,16 +328,18 @@ std::string passed_over_reason(const DeviceCandidate& device, std::span<const Wi
 
 }  // namespace
 
-std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates,
-                                        std::string_view list) {
+std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates, std::string_view list,
+                                        std::vector<std::string>* repeated) {
     std::vector<uint32_t> positions;
     for (const Wish& wish : read_list(list, ";,")) {
         bool fits = false;
+        const size_t before = positions.size();
         for (uint32_t i = 0; i < candidates.size(); ++i) {
             if (!wish.fits(candidates[i])) continue;
             fits = true;
             if (std::find(positions.begin(), positions.end(), i) == positions.end()) positions.push_back(i);
         }
+        if (fits && positions.size() == before && repeated) repeated->push_back(wish.request());
         if (fits) continue;
         std::string text =
             "The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES: " + quoted(list) +

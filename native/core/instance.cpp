@@ -4,6 +4,7 @@
 #include "loader_library.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace kp {
@@ -26,13 +27,28 @@ constexpr const char* no_loader =
     "vulkan-icd-loader', "
     "macOS 'brew install vulkan-loader molten-vk', Windows: the GPU vendor's driver";
 
+std::string loader_places() {
+    const char* places = std::getenv(loader_variable);
+    return places ? places : "";
+}
+
+struct Opened {
+    std::mutex mutex;
+    bool yes = false;
+    std::string places;  // what the environment named then
+};
+Opened& opened() {
+    static Opened state;
+    return state;
+}
+
 // Why there is no loader; empty once it is open.
 std::string open_loader() {
-    static std::mutex mutex;
-    static bool opened = false;
-    const std::lock_guard lock(mutex);
+    Opened& state = opened();
+    const std::lock_guard lock(state.mutex);
     // A failed attempt is not remembered: the user may install a loader and try again in the same notebook.
-    if (opened) return {};
+    if (state.yes) return {};
+    state.places = loader_places();
     const NamedLoader named = open_named_loader();
     if (named.get_proc) {
         volkInitializeCustom(named.get_proc);
@@ -42,7 +58,7 @@ std::string open_loader() {
     } else if (volkInitialize() != VK_SUCCESS) {
         return no_loader;
     }
-    opened = true;
+    state.yes = true;
     return {};
 }
 
@@ -116,6 +132,19 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
 }
 
 }  // namespace
+
+std::string late_loader() {
+    Opened& state = opened();
+    const std::lock_guard lock(state.mutex);
+    const std::string places = loader_places();
+    if (!state.yes || places == state.places) return {};
+    const auto said = [](const std::string& value) { return value.empty() ? "not set" : "'" + value + "'"; };
+    return std::string(loader_variable) + " is " + said(places) +
+           ", but the Vulkan loader was opened before, when it was " + said(state.places) +
+           ": a process opens one loader. Set the variable before the first Manager, list of devices or "
+           "import that "
+           "makes one, or restart the process";
+}
 
 LoaderInfo loader_info() {
     LoaderInfo info;

@@ -30,6 +30,9 @@ struct LoaderInfo {
 // Never throws; what `kompute-py info` shows on a machine without Vulkan.
 [[nodiscard]] LoaderInfo loader_info();
 
+// Why the loader that is open is not the one that the environment names now; empty where it is, or where none is open.
+[[nodiscard]] std::string late_loader();
+
 class Instance {
 public:
     // The instance of this request, made on first use and shared until its last owner is gone. Throws Error(unavailable)

@@ -161,12 +161,15 @@ uint64_t PhysicalDevice::device_local_bytes() const {
 DeviceCandidate PhysicalDevice::candidate() const {
     DeviceCandidate result;
     result.index = index;
+    result.vulkan_index = vulkan_index;
+    result.has_twin = has_twin;
     result.broken = broken;
     result.name = properties.deviceName;
     result.type = static_cast<DeviceType>(properties.deviceType);
     result.vendor_id = properties.vendorID;
     result.device_id = properties.deviceID;
     std::copy(std::begin(v11.deviceUUID), std::end(v11.deviceUUID), result.uuid.begin());
+    std::copy(std::begin(v11.driverUUID), std::end(v11.driverUUID), result.driver_uuid.begin());
     result.driver_name = v12.driverName;
     result.api_version = properties.apiVersion;
     result.device_local_bytes = device_local_bytes();
@@ -182,7 +185,7 @@ DeviceCandidate PhysicalDevice::candidate() const {
 PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
     PhysicalDevice device;
     device.handle = handle;
-    device.index = index;
+    device.index = device.vulkan_index = index;
     try {
         device.ask();
     } catch (const Error& error) {
@@ -239,11 +242,18 @@ DeviceList query_devices(const Instance& instance, const std::optional<std::stri
     uint32_t index = 0;
     for (VkPhysicalDevice handle : instance.physical_devices())
         all.devices.push_back(PhysicalDevice::query(handle, index++));
+    const auto same = [](const PhysicalDevice& a, const PhysicalDevice& b) {
+        return std::memcmp(a.v11.deviceUUID, b.v11.deviceUUID, VK_UUID_SIZE) == 0 &&
+               std::memcmp(a.v11.driverUUID, b.v11.driverUUID, VK_UUID_SIZE) == 0;
+    };
+    for (PhysicalDevice& device : all.devices)
+        device.has_twin = std::count_if(all.devices.begin(), all.devices.end(),
+                                        [&](const PhysicalDevice& other) { return same(device, other); }) > 1;
     if (!visible) return all;
     std::vector<DeviceCandidate> candidates;
     for (const auto& device : all.devices) candidates.push_back(device.candidate());
     DeviceList list;
-    for (const uint32_t position : visible_positions(candidates, *visible)) {
+    for (const uint32_t position : visible_positions(candidates, *visible, &list.repeated)) {
         list.devices.push_back(std::move(all.devices[position]));
         list.devices.back().index = static_cast<uint32_t>(list.devices.size() - 1);
     }

@@ -54,7 +54,9 @@ private:
 
 struct PhysicalDevice {
     VkPhysicalDevice handle = VK_NULL_HANDLE;
-    uint32_t index = 0;
+    uint32_t index = 0;         // among those that are visible
+    uint32_t vulkan_index = 0;  // among all
+    bool has_twin = false;      // another one has the same UUIDs
     VkPhysicalDeviceProperties properties{};
     VkPhysicalDeviceVulkan11Properties v11{};
     VkPhysicalDeviceVulkan12Properties v12{};
@@ -85,6 +87,7 @@ private:
 struct DeviceList {
     std::vector<PhysicalDevice> devices;
     size_t hidden = 0;
+    std::vector<std::string> repeated;  // entries of the list that name no further device
 };
 [[nodiscard]] DeviceList query_devices(const Instance& instance, const std::optional<std::string>& visible);
 

@@ -329,3 +329,52 @@ TEST_CASE("device select: a failure tells of devices that are hidden") {
     none.hidden = 3;
     CHECK(contains(explain_failure(none), "hides all 3"));
 }
+
+TEST_CASE("an identity names one device, whatever its index") {
+    auto candidates = laptop();
+    const std::string uuid = "a4000000000000000000000000000004", driver(32, '0');
+    CHECK(taken(ask(uuid + ":" + driver + ":4", candidates), candidates) == 4);
+    candidates[4].index = 0;  // its index among those that are visible
+    candidates[4].vulkan_index = 4;
+    CHECK(taken(ask(uuid + ":" + driver + ":4", candidates), candidates) == 0);
+    // Where the UUIDs suffice, another place among all devices (of another process, say) does not matter.
+    CHECK(ask(uuid + ":" + driver + ":9", candidates).position == 4u);
+    candidates[4].driver_uuid[3] = 7;  // of another driver
+    const Selection other = ask(uuid + ":" + driver + ":4", candidates);
+    CHECK(!other.position);
+    CHECK(explain_failure(other).find("UUID of the driver is 00000007") != std::string::npos);
+    // No identity: read as a name, as before.
+    for (const char* text : {"a4:0:4", "a4000000000000000000000000000004:0:4", ":::"})
+        CHECK(!ask(text, candidates).position);
+}
+
+TEST_CASE("devices with the same UUIDs are told apart by their place among all") {
+    std::vector<DeviceCandidate> twins{device(0, "One", DeviceType::discrete, 1, 4),
+                                       device(1, "Two", DeviceType::discrete, 1, 4)};
+    for (uint32_t i = 0; i < 2; ++i) {
+        twins[i].uuid = {};
+        twins[i].has_twin = true;
+        twins[i].vulkan_index = i;
+    }
+    const std::string zeros(32, '0');
+    for (uint32_t i = 0; i < 2; ++i)
+        CHECK(ask(zeros + ":" + zeros + ":" + std::to_string(i), twins).position == i);
+    twins.pop_back();  // hidden: the other one is not taken for it
+    const Selection none = ask(zeros + ":" + zeros + ":1", twins);
+    CHECK(!none.position);
+    CHECK(explain_failure(none).find("another device with the same UUIDs (Vulkan's index 0, not 1)") !=
+          std::string::npos);
+}
+
+TEST_CASE("entries of a list of visible devices that add none are reported") {
+    const auto candidates = laptop();
+    const auto repeats = [&](const char* list) {
+        std::vector<std::string> repeated;
+        (void)kp::visible_positions(candidates, list, &repeated);
+        return repeated;
+    };
+    CHECK(repeats("2;2") == std::vector<std::string>{"index 2"});
+    CHECK(repeats("gpu;nvidia;0") == std::vector<std::string>{"vendor or name 'nvidia'"});
+    CHECK(repeats("nvidia;gpu").empty());
+    CHECK(repeats("").empty());
+}
