@@ -215,7 +215,7 @@ class Algorithm:
             special.entries,
             push,
         )
-        if counted:
+        if counted and groups[0]:
             _remind_of_local_size(native.local_size, groups[0])
         self._native = native
         self._plan = plan

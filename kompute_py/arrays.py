@@ -58,18 +58,9 @@ def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
         raise InvalidArgumentError(f"The data is no array: {error}") from None
 
 
-def _not_empty(array: np.ndarray[Any, Any], empty_like: str) -> np.ndarray[Any, Any]:
-    if array.size == 0:
-        raise InvalidArgumentError(
-            f"The data is empty (shape {array.shape}), and Vulkan has no buffer of 0 bytes; "
-            f"pass at least one element, or reserve room with {empty_like}"
-        )
-    return array
-
-
-def as_float32(data: ArrayLike, empty_like: str = "mgr.zeros(n)") -> np.ndarray[Any, Any]:
+def as_float32(data: ArrayLike) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous float32 array of the same shape."""
-    array = _not_empty(to_array(data), empty_like)
+    array = to_array(data)
     if array.dtype.kind not in "biuf" and not is_small_float(array.dtype):
         raise ArgumentTypeError(
             f"dtype {array.dtype} does not convert to float32; "
@@ -78,11 +69,11 @@ def as_float32(data: ArrayLike, empty_like: str = "mgr.zeros(n)") -> np.ndarray[
     return array.astype(FLOAT32, order="C", copy=False)
 
 
-def as_typed(data: ArrayLike, empty_like: str = "mgr.zeros(n, dtype)") -> np.ndarray[Any, Any]:
+def as_typed(data: ArrayLike) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of its own dtype, in native byte order."""
     array = to_array(data)
     dtype = check_dtype(array.dtype)
-    return _not_empty(array, empty_like).astype(dtype, order="C", copy=False)
+    return array.astype(dtype, order="C", copy=False)
 
 
 def as_name(value: Any) -> str:
@@ -115,10 +106,10 @@ def as_indices(values: Any, what: str) -> tuple[int, ...]:
 
 
 def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
-    """`shape` as a tuple. Raises InvalidArgumentError where it has no element."""
+    """`shape` as a tuple; an axis may have no element. Raises InvalidArgumentError for a negative one."""
     made = as_indices(shape, "The shape")
-    if any(n <= 0 for n in made):
-        raise InvalidArgumentError(f"The shape {made} has no element; every axis needs at least 1")
+    if any(n < 0 for n in made):
+        raise InvalidArgumentError(f"The shape {made} has a negative axis; an axis has 0 elements or more")
     return made
 
 
@@ -155,7 +146,9 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
             f"{what} holds {count} elements; the data has {array.size} (shape {array.shape})"
         )
     if array.dtype != dtype:
-        if array.dtype.kind in "biu" and dtype.kind in "biu":
+        if array.size == 0:
+            pass  # nothing to convert: np.array([]) is float64, whatever is meant
+        elif array.dtype.kind in "biu" and dtype.kind in "biu":
             least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
             low, high = int(array.min()), int(array.max())
             if low < least or high > most:

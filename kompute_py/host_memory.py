@@ -68,7 +68,7 @@ def aligned_empty(
 
     It begins at a multiple of `alignment` bytes (a power of two; None: the system's page size, which is what nearly all
     devices ask for, see ``mgr.host_import_alignment``), and the room behind it up to the next multiple is its own.
-    Raises InvalidArgumentError for a shape with no element or another alignment, ArgumentTypeError for a dtype that devices
+    Raises InvalidArgumentError for a negative axis or another alignment, ArgumentTypeError for a dtype that devices
     do not have, OutOfMemoryError where the system has no such memory.
     """
     made = as_shape(shape)
@@ -78,7 +78,7 @@ def aligned_empty(
         raise InvalidArgumentError(f"alignment is {step}; give a power of two, such as {mmap.PAGESIZE}")
     step = max(step, mmap.PAGESIZE)
     count = math.prod(made)
-    size = -(-count * element.itemsize // step) * step
+    size = max(1, -(-count * element.itemsize // step)) * step  # also for no element
     try:
         # Fresh pages of its own, which the system zeroes when they are touched first.
         pages = _Pages(-1, size if step == mmap.PAGESIZE else size + step)

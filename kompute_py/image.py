@@ -65,9 +65,7 @@ class Image(Memory):
         format: str | None = None,
         as_float: bool = False,
     ) -> None:
-        array = (
-            as_float32(data, "mgr.image_empty(...)") if as_float else as_typed(data, "mgr.image_empty(...)")
-        )
+        array = as_float32(data) if as_float else as_typed(data)
         where = to_memory_type(memory_type)
         fixed = None if format is None else parse_format(format)
         if (

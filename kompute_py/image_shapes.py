@@ -150,6 +150,11 @@ def size_of(
                 f"shape {example}"
             )
     extents = [lengths[name] for name in names]
+    if 0 in (*extents, *shape):
+        raise InvalidArgumentError(
+            f"An image has at least 1 texel on each axis; the shape {shape} is empty, and Vulkan has no such image. "
+            "A tensor may be empty: mgr.tensor_t(data)"
+        )
     per_texel, odd = divmod(math.prod(shape), math.prod(extents))
     # (h, w) data with its axes interchanged has the right number of elements, in the wrong order.
     contradicts = len(shape) == len(names) + 1 or (not odd and not _is_merged(shape, [*extents, per_texel]))

@@ -201,7 +201,7 @@ class Kernel:
         bindings. Each is the object that was given.
 
         Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of the wrong
-        kind, push constants out of range, a grid of zero or beyond the device's limits, a grid that was left out and that
+        kind, push constants out of range, a negative grid or one beyond the device's limits, a grid that was left out and that
         the shader leaves open; ArgumentTypeError for objects of wrong
         types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
@@ -245,6 +245,9 @@ class Kernel:
         references = self._references(members, uses)
         push = self._pack(members)
         self._check_sizes(bound, extent, count, push, grid is None and groups is None)
+        if not all(count):  # nothing runs, nothing is bound
+            upload(bound)
+            return self._given_back(results)
         call = self._recorded(bound, references, count, push)
         call.prepare(count, push)
         # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the caller had them.
@@ -261,6 +264,10 @@ class Kernel:
                 self._fast.clear()
         for _, array, memory in results:
             memory.read(array)
+        return self._given_back(results)
+
+    @staticmethod
+    def _given_back(results: list[tuple[Any, np.ndarray[Any, Any], Memory]]) -> Any:
         if not results:
             return None
         given_back = tuple(value for value, _, _ in results)
@@ -355,8 +362,6 @@ class Kernel:
         if type(value) is not np.ndarray:
             refuse_number(self._signature, parameter, value, what)
         array = array_for(parameter, value, what)
-        if array.size == 0:
-            raise InvalidArgumentError(f"{what} is an array with no element")
         key = (index, array.shape, array.dtype.str if array.dtype.kind != "V" else array.dtype)
         memory = self._scratch.pop(key, None)
         if memory is None or not memory._is_init():

@@ -97,8 +97,10 @@ def _require_written(array: np.ndarray[Any, Any], value: Any, what: str) -> None
     noun = "array" if isinstance(value, np.ndarray) else type(value).__name__
     if not array.flags.writeable:
         raise InvalidArgumentError(f"{what} is written by the shader; the {noun} is read-only")
-    if 0 in array.strides and any(
-        stride == 0 and n > 1 for stride, n in zip(array.strides, array.shape, strict=True)
+    if (
+        array.size
+        and 0 in array.strides
+        and any(stride == 0 and n > 1 for stride, n in zip(array.strides, array.shape, strict=True))
     ):
         raise InvalidArgumentError(
             f"{what} is written by the shader; elements of the {noun} share memory (strides {array.strides}): give a copy"

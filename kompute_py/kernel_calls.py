@@ -87,6 +87,8 @@ def upload(memories: Iterable[Any]) -> None:
 def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
     """std140 pads the elements of arrays to 16 bytes, and std430 a vec3 to the room of four: plain numbers have no such gaps."""
     stride, item = parameter.padded_stride, memory._dtype.itemsize
+    if not memory._count:
+        return
     rowed = len(memory._shape) > 1
     if not stride or (rowed and memory._shape[-1] * item == stride):
         return
@@ -128,7 +130,9 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
         raise ArgumentTypeError(f"{what} is no array of numbers: {error}") from None
     wanted = parameter.dtype
     own = hasattr(value, "__array__") and not isinstance(value, np.generic)
-    if own or wanted is None or array.size == 0:
+    if array.size == 0 and wanted is not None and not own:
+        return array.astype(wanted)  # an empty list
+    if own or wanted is None:
         return array  # of a dtype that was chosen: it is compared, not converted
     kind = array.dtype.kind
     # Integers beyond 64 bits are objects.

@@ -41,13 +41,13 @@ _XYZ = ("x", "y", "z")
 def counts_of(given: Any, what: str, counted: str) -> Counts:
     """Up to three counts of what is `counted`, as three: what is left out is 1.
 
-    Raises InvalidArgumentError for a count below 1, ArgumentTypeError for what is no int. `what` names them in errors.
+    0 on any axis runs nothing. Raises InvalidArgumentError for a negative count, ArgumentTypeError for what is no int. `what` names them in errors.
     """
     counts = as_indices(given, what)
     if not 1 <= len(counts) <= 3:
         raise InvalidArgumentError(f"{what} has {len(counts)} numbers; give up to three: (x, y, z)")
-    if min(counts) < 1:
-        raise InvalidArgumentError(f"{what} is {given!r}; it counts {counted}, at least 1 on each axis")
+    if min(counts) < 0:
+        raise InvalidArgumentError(f"{what} is {given!r}; it counts {counted}, 0 or more on each axis")
     x, y, z = (*counts, 1, 1)[:3]
     return x, y, z
 
@@ -249,6 +249,8 @@ class GridRule:
                 f"{kernel} writes no argument whose shape could be the grid: say how many run, "
                 f"{spell('grid', _XYZ)} invocations or {spell('groups', _XYZ)} workgroups"
             )
+        if type(memory) is not tuple and not memory._count:
+            return 0, 1, 1  # nothing to write, however it is counted
         if self._plain and elements.counts and type(memory) is not tuple:
             return self._line(elements.number(memory))
         return self._carefully(kernel, elements, bound, spell)

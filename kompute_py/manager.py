@@ -161,15 +161,10 @@ class Manager(OpenDevice):
         `data` is an array, nested lists, a number, or anything with the buffer protocol. `memory_type` is
         `MemoryTypes.device` by default; `tensor_type` is its older name. As in Kompute, the data is in the tensor's host copy
         (for `storage`: on the device) until OpSyncDevice, or `write`, brings it to the device.
-        Raises InvalidArgumentError for empty data or an unknown memory type, ArgumentTypeError where the data is not real
+        Empty data makes a Tensor with no element. Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError where the data is not real
         numbers, OutOfMemoryError where the device has too little memory, FailedPreconditionError when destroyed.
         """
-        if (
-            type(data) is not _ndarray
-            or data.dtype is not FLOAT32
-            or not data.flags.c_contiguous
-            or not data.size
-        ):
+        if type(data) is not _ndarray or data.dtype is not FLOAT32 or not data.flags.c_contiguous:
             data = as_float32(data)
         if dtype is not None:
             raise ArgumentTypeError(
@@ -223,8 +218,8 @@ class Manager(OpenDevice):
         No array of that size is made. A `device` tensor gets its host copy when something first needs it: `data`, `numpy`,
         or an OpSyncDevice or OpSyncLocal of it.
 
-        Raises InvalidArgumentError for a shape with no element, ArgumentTypeError for an unsupported dtype,
-        OutOfMemoryError where the device has too little memory.
+        An axis may be 0: the Tensor then has no element. Raises InvalidArgumentError for a negative axis,
+        ArgumentTypeError for an unsupported dtype, OutOfMemoryError where the device has too little memory.
         """
         return self._allocate(shape, dtype, memory_type, None)
 
@@ -280,7 +275,7 @@ class Manager(OpenDevice):
             else when the device's hold on it is gone, on the interpreter's main thread.
 
         Raises InvalidArgumentError or UnimplementedError with ``copy="never"`` where the memory cannot be used, naming what is
-        missing; InvalidArgumentError for an array with no element; ArgumentTypeError for what is no ndarray or for an
+        missing, and for an array with no element; ArgumentTypeError for what is no ndarray or for an
         unsupported dtype; OutOfMemoryError; FailedPreconditionError when destroyed.
         """
         return from_host(self, array, copy, semantics, on_done)
@@ -295,7 +290,7 @@ class Manager(OpenDevice):
                 f"A tensor of shape {made}, {element} would have {count * element.itemsize} bytes; "
                 "no device has buffers of that size"
             )
-        native = self._native.buffer(None, count * element.itemsize, where, fill)
+        native = self._native.buffer(None, count * element.itemsize, where, fill if count else None)
         tensor = buffer_tensor(native, self, made, element, count, where)
         self._after(where)
         return tensor

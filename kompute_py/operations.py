@@ -275,8 +275,8 @@ class OpCopyRange(OpBase):
 
 
 def _elements(tensor: Tensor, first: int, count: int, what: str) -> Tensor:
-    if count < 1:
-        raise InvalidArgumentError(f"OpCopyRange copies at least 1 element, not {count}")
+    if count < 0:
+        raise InvalidArgumentError(f"OpCopyRange copies 0 elements or more, not {count}")
     if first < 0 or first + count > tensor._count:
         raise OutOfRangeError(
             f"OpCopyRange: the {what}, {tensor._describe()}, has elements 0 to {tensor._count}; {first} to {first + count} "
@@ -377,7 +377,7 @@ class OpMult(OpBase):
         elif not isinstance(algorithm, Algorithm):
             raise ArgumentTypeError(f"OpMult takes an Algorithm, not {type(algorithm).__name__}")
         groups = -(-first._count // self._LOCAL_SIZE)
-        across = min(groups, algorithm._manager._max_groups[0])
+        across = max(1, min(groups, algorithm._manager._max_groups[0]))
         algorithm._build(tensors, library_shader("multiplication"), (across, -(-groups // across), 1))
         self.algorithm = algorithm
         self._native = algorithm._dispatch

@@ -117,7 +117,7 @@ def load_tensors(
     bytes in all and the tensor's name. Where loading fails, the tensors made so far are destroyed.
 
     Raises NotFoundError where there is no such file, or no tensor of a name (it lists near ones); InvalidArgumentError where
-    the file is damaged or no safetensors file, or a chosen tensor has no element; UnimplementedError for elements of less
+    the file is damaged or no safetensors file; UnimplementedError for elements of less
     than 8 bits; UnavailableError where the system does not let it be read; OutOfMemoryError where the device has too little
     memory; ArgumentTypeError for what is no Manager; FailedPreconditionError where it is destroyed.
     """
@@ -302,12 +302,6 @@ def _lacks(name: str, entries: Mapping[str, TensorFileEntry], path: str) -> str:
 
 def _check_loadable(chosen: list[TensorFileEntry], path: str) -> None:
     """Raises before any memory is taken; warns of what loads as bits."""
-    empty = [entry.name for entry in chosen if entry.nbytes == 0]
-    if empty:
-        raise InvalidArgumentError(
-            f"{path!r}: {_listed(empty)} no element, and device memory cannot be empty; "
-            "load the others with names="
-        )
     raw = [entry for entry in chosen if entry.is_raw]
     if raw:
         kinds = sorted({f"{entry.dtype} as {entry.numpy_dtype}" for entry in raw})

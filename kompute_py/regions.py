@@ -21,17 +21,14 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
     dense and row-major too: whole rows, or a part of one. `what` names the array in errors, `fix` says what to do instead
     of a part that is not dense.
 
-    Raises OutOfRangeError for an int beyond its axis or too many indices, InvalidArgumentError for a part with no element,
-    UnimplementedError for one that is not dense, ArgumentTypeError for any other index (lists, arrays, masks).
+    Raises OutOfRangeError for an int beyond its axis or too many indices, UnimplementedError for one that is not dense, ArgumentTypeError for any other index (lists, arrays, masks).
     """
     if type(key) is slice and len(shape) == 1 and key.step in (None, 1):
         try:
             start, stop, _ = key.indices(shape[0])  # the common case, without the detour below
         except TypeError:
             raise _no_slice(key, what) from None
-        if start >= stop:
-            raise _empty(what, key)
-        return start, (stop - start,)
+        return start, (max(stop - start, 0),)
     keys = tuple(_basic(each, what) for each in (key if isinstance(key, tuple) else (key,)))
     # NumPy's own rules, applied to an array of single bytes with no memory behind it: only its strides are looked at.
     strides = [1] * len(shape)
@@ -48,7 +45,7 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
     except (TypeError, ValueError):  # a bound that is no int, or a step of zero
         raise _no_slice(key, what) from None
     if part.size == 0:
-        raise _empty(what, key)
+        return 0, part.shape
     if not part.flags.c_contiguous:
         raise UnimplementedError(
             f"[{_show(key)}] of {what} is not dense and row-major: its elements do not follow each other in memory. {fix}"
@@ -69,7 +66,7 @@ def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: 
     unknown = [axis for axis, length in enumerate(wanted) if length == -1]
     known = 1
     for length in wanted:
-        if length < -1 or length == 0:
+        if length < -1:
             raise InvalidArgumentError(
                 f"{what} cannot be reshaped to {wanted}: an axis has {length} elements"
             )
@@ -79,7 +76,11 @@ def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: 
         raise InvalidArgumentError(
             f"{what} cannot be reshaped to {wanted}: one axis at most can be -1, the length that is left"
         )
-    if count % known or (not unknown and known != count):
+    if unknown and known == 0:
+        raise InvalidArgumentError(
+            f"{what} cannot be reshaped to {wanted}: beside an axis of 0 elements, -1 could be any length"
+        )
+    if (known and count % known) or (not unknown and known != count):
         raise InvalidArgumentError(f"{what} has {count} elements; it cannot be reshaped to {wanted}")
     return tuple(count // known if length == -1 else length for length in wanted)
 
@@ -120,10 +121,6 @@ def _basic(key: Any, what: str) -> int | slice | EllipsisType | None:
 
 def _no_slice(key: Any, what: str) -> ArgumentTypeError:
     return ArgumentTypeError(f"{what} has no [{_show(key)}]: slices take ints, and steps other than 0")
-
-
-def _empty(what: str, key: Any) -> InvalidArgumentError:
-    return InvalidArgumentError(f"[{_show(key)}] of {what} has no element; a view needs at least 1")
 
 
 def _show(key: Any) -> str:

@@ -225,14 +225,16 @@ class _Pipeline:
         return others[0] if others else queue
 
     def _check_use(self, by_memory: dict[int, dict[str, Any]]) -> None:
+        # Of a tensor with no element nothing is read or written.
         opaque = any(use["fixed"] for use in by_memory.values())
         for tensor in self._inputs:
             use = by_memory.get(id(_root(tensor)._native))
-            if not opaque and (use is None or not use["read"]):
+            if tensor._count and not opaque and (use is None or not use["read"]):
                 raise InvalidArgumentError(f"inputs: no recorded operation reads {tensor._describe()}")
         for tensor in self._outputs:
             use = by_memory.get(id(_root(tensor)._native))
-            if not opaque and (use is None or not (use["written"] or tensor in self._inputs)):
+            unwritten = use is None or not (use["written"] or tensor in self._inputs)
+            if tensor._count and not opaque and unwritten:
                 raise InvalidArgumentError(f"outputs: no recorded operation writes {tensor._describe()}")
 
     def _make_slots(self, uses: list[dict[str, Any]], kept: set[int]) -> None:

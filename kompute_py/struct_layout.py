@@ -371,8 +371,8 @@ def struct_dtype(
         ):
             if length is not None:
                 length = as_index(length, "length")
-                if length < 1:
-                    raise InvalidArgumentError(f"length is {length}; an array needs at least 1 element")
+                if length < 0:
+                    raise InvalidArgumentError(f"length is {length}; an array has 0 elements or more")
             where = f"{p.set}.{p.binding}" if p.set else p.binding
             return block_dtype(p.layout, length, f"The {p.kind} {p.name!r} at binding {where}")
     known = ", ".join(f"{(p.set, p.binding) if p.set else p.binding} ({p.name!r})" for p in buffers) or "none"

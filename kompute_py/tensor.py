@@ -59,8 +59,7 @@ class Tensor(Memory, _native.BufferExporter):
         To be bound to a shader, a view must begin at a multiple of the device's minStorageBufferOffsetAlignment (16 to 256
         bytes); everything else takes any bytes.
 
-        Raises OutOfRangeError for an index beyond its axis, InvalidArgumentError for a part with no element,
-        UnimplementedError for one that is not dense, ArgumentTypeError for lists, arrays and masks,
+        Raises OutOfRangeError for an index beyond its axis, UnimplementedError for one that is not dense, ArgumentTypeError for lists, arrays and masks,
         FailedPreconditionError when destroyed.
         """
         self._require_init("be viewed")

@@ -420,7 +420,7 @@ WRONG = {
     "bad dtype": (["--in", "a=zeros:4:color", "--in", "b=1", "--set", "scale=1"], ["'color' is no dtype"]),
     "other dtype": ([*BOTH, "--set", "scale=1", "--dtype", "c=int32"], ["c (float[]) holds float32, not int32"]),
     "huge": (["--in", "a=zeros:1000000,1000000,1000000", "--in", "b=1", "--set", "scale=1"], ["memory"]),
-    "grid of zero": ([*BOTH, "--set", "scale=1", "--grid", "0"], ["grid is (0,)", "at least 1"]),
+    "grid below zero": ([*BOTH, "--set", "scale=1", "--grid=-1"], ["grid is (-1,)", "0 or more"]),
     "negative grid": ([*BOTH, "--set", "scale=1", "--grid", "-2"], ["grid"]),
     "grid beyond limits": ([*BOTH, "--set", "scale=1", "--groups", "70000,70000,1"], ["65535", "more than one axis"]),
     "bad grid": ([*BOTH, "--set", "scale=1", "--grid", "a,b"], ["--grid a,b: give one to three whole numbers"]),

@@ -166,7 +166,8 @@ def test_arrays_of_another_dtype_that_go_in_bit_by_bit_warn_once(mgr, needs, mem
         warnings.simplefilter("error")
         operation = kp.OpAlgoDispatch(algorithm, data)
     mgr.sequence().eval(operation)
-    np.testing.assert_allclose(out.read(), [bits], rtol=0.01)  # as in Kompute
+    # As in Kompute; drivers may flush denormal numbers to zero.
+    np.testing.assert_allclose(out.read(), [bits], rtol=0.01, atol=1e-44)
 
 
 @pytest.mark.parametrize(

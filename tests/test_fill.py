@@ -144,8 +144,8 @@ def test_copy_ranges_that_cannot_be(mgr):
         ({"count": 9}, kp.OutOfRangeError, "source.*0 to 8"),
         ({"target_offset": 1}, kp.OutOfRangeError, "target.*1 to 9"),
         ({"source_offset": -1, "count": 2}, kp.OutOfRangeError, "source"),
-        ({"count": 0}, kp.InvalidArgumentError, "at least 1"),
-        ({"source_offset": 8}, kp.InvalidArgumentError, "at least 1"),
+        ({"count": -1}, kp.InvalidArgumentError, "0 elements or more"),
+        ({"source_offset": 9}, kp.InvalidArgumentError, "0 elements or more"),
         ({"count": 1.5}, kp.ArgumentTypeError, "count"),
     ):
         with pytest.raises(error, match=match):
@@ -169,10 +169,10 @@ def test_read_and_write_regions(mgr):
     for wrong, error in (
         (np.s_[:, 0], kp.UnimplementedError),
         (7, kp.OutOfRangeError),
-        (np.s_[2:2], kp.InvalidArgumentError),
     ):
         with pytest.raises(error):
             t.read(region=wrong)
+    assert t.read(region=np.s_[2:2]).shape == (0, 6)
     with pytest.raises(kp.InvalidArgumentError, match="elements"):
         t.write([1, 2], region=2)
 

@@ -149,7 +149,7 @@ def test_grids(mgr, needs):
             ran(shape)
     assert ran(4, grid=(5, 3)) == [8 * 4 * 2, 8, 4, 2]
     assert ran(4, groups=(3, 1, 2)) == [12 * 2 * 4, 12, 2, 4]
-    for wrong in ({"grid": 0}, {"groups": 0}, {"grid": (1, 1), "groups": 1}, {"grid": -1}, {"groups": 2**31}):
+    for wrong in ({"grid": (1, 1), "groups": 1}, {"grid": -1}, {"groups": -1}, {"groups": 2**31}):
         with pytest.raises(kp.InvalidArgumentError, match="main"):
             ran(4, **wrong)
 
@@ -357,7 +357,6 @@ def test_bad_arguments_are_named(mgr, scale):
         ((x, mgr.zeros(8, np.int32)), {"factor": 1}, kp.ArgumentTypeError, r"'y' is float\[\].*int32.*view"),
         ((arange(8, np.float64), y), {"factor": 1}, kp.ArgumentTypeError, "'x'.*float64.*astype"),
         ((x, object()), {"factor": 1}, kp.ArgumentTypeError, "'y' is a object"),
-        ((x, np.zeros(0, np.float32)), {"factor": 1}, kp.InvalidArgumentError, "'y'.*no element"),
         ((x, y), {"factor": 1e39}, kp.InvalidArgumentError, "factor.*float32"),
         ((x, y), {"factor": 1, "bind": [x]}, kp.ArgumentTypeError, "bind is a list"),
     ):
@@ -667,13 +666,15 @@ def test_specialize_names_the_kernel(mgr):
         mgr.kernel(SPECIAL, name="special").specialize(tile=3)
 
 
-@pytest.mark.parametrize("zero", [{"grid": (4, 0)}, {"grid": (4, 1, 0)}, {"groups": (1, 0, 1)}, {"grid": ()}])
-def test_no_axis_runs_zero(mgr, zero):
+@pytest.mark.parametrize(
+    "wrong", [{"grid": (4, -1)}, {"grid": (4, 1, -2)}, {"groups": (1, -1, 1)}, {"grid": ()}]
+)
+def test_no_axis_runs_fewer_than_none(mgr, wrong):
     kernel = mgr.kernel(
         "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }\n"
     )
     with pytest.raises(kp.InvalidArgumentError, match=r"main: gr(id|oups)"):
-        kernel(mgr.zeros(4), **zero)
+        kernel(mgr.zeros(4), **wrong)
 
 
 def test_an_image_has_the_format_that_the_shader_declares(mgr):

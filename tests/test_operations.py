@@ -138,7 +138,7 @@ def test_dispatch_checks(mgr):
     for wrong in (None, t, "algorithm"):
         with pytest.raises(kp.ArgumentTypeError, match="Algorithm"):
             kp.OpAlgoDispatch(wrong)
-    for grid in (0, (0, 1, 1), (-1,)):
+    for grid in ((1, 1, 1, 1), (1, -1), (-1,)):
         with pytest.raises(kp.InvalidArgumentError, match="grid"):
             kp.OpAlgoDispatch(algorithm, grid=grid)
     with pytest.raises(kp.ArgumentTypeError, match="grid"):
@@ -459,8 +459,20 @@ void main() { a[0] = 1; }
 """
 
 
-@pytest.mark.parametrize("grid", [0, (4, 0), (4, 1, 0), (0, 4), -1, ()])
-def test_a_dispatch_of_no_invocations_is_refused(mgr, grid):
+@pytest.mark.parametrize("grid", [0, (4, 0), (4, 1, 0), (0, 4)])
+def test_a_dispatch_of_no_invocations_runs_nothing(mgr, needs, grid):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(4)
+    source = (
+        "layout(local_size_x = 4) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }"
+    )
+    algorithm = mgr.algorithm([t], kp.compile("#version 450\n" + source), (1, 1, 1))
+    mgr.sequence().eval(kp.OpAlgoDispatch(algorithm, grid=grid))
+    assert not t.read().any()
+
+
+@pytest.mark.parametrize("grid", [-1, (1, -1), ()])
+def test_a_dispatch_of_fewer_than_no_invocations_is_refused(mgr, grid):
     algorithm = mgr.algorithm([mgr.zeros(4)], kp.compile(NOTHING), (1, 1, 1))
     with pytest.raises(kp.InvalidArgumentError, match="grid"):
         kp.OpAlgoDispatch(algorithm, grid=grid)

@@ -75,8 +75,9 @@ def test_the_dtype_of_a_header_with_a_tail_takes_a_length(particles):
         kp.struct_dtype(particles, 2)
     with pytest.raises(kp.InvalidArgumentError, match="leave length out"):
         kp.struct_dtype(particles, 1, length=3)
-    with pytest.raises(kp.InvalidArgumentError, match="at least 1"):
-        kp.struct_dtype(particles, 2, length=0)
+    assert kp.struct_dtype(particles, 2, length=0).itemsize == 16
+    with pytest.raises(kp.InvalidArgumentError, match="0 elements or more"):
+        kp.struct_dtype(particles, 2, length=-1)
     with pytest.raises(kp.NotFoundError, match=r"binding 9.*0 \('p'\)"):
         kp.struct_dtype(particles, 9)
 

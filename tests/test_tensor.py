@@ -103,8 +103,8 @@ def test_the_data_is_copied(mgr):
 
 @pytest.mark.parametrize("make", ["tensor", "tensor_t"])
 def test_empty_data(mgr, make):
-    with pytest.raises(kp.InvalidArgumentError, match=r"empty.*zeros"):
-        getattr(mgr, make)([])
+    t = getattr(mgr, make)([])
+    assert t.shape == t.data().shape == t.read().shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,11 @@ def test_shapes_without_elements(mgr, shape):
     if shape == ():
         assert mgr.zeros(shape).size() == 1
         return
-    with pytest.raises(kp.InvalidArgumentError, match="no element"):
-        mgr.zeros(shape)
+    if shape == (-1,):
+        with pytest.raises(kp.InvalidArgumentError, match="negative"):
+            mgr.zeros(shape)
+        return
+    assert mgr.zeros(shape).size() == 0
 
 
 def test_data_is_a_writable_view_of_the_tensor(mgr):

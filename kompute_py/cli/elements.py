@@ -157,8 +157,6 @@ def fit_array(array: Array, element: Element, what: str) -> Fitted:
     """An array as elements. Raises ArgumentTypeError where values would change, InvalidArgumentError for a wrong shape."""
     array = np.asarray(array)
     base, chosen = element.base, element.format
-    if array.size == 0:
-        raise InvalidArgumentError(f"{what}: the array has no element (shape {array.shape})")
     if base.names is not None or array.dtype.names is not None:
         return Fitted(array, array.shape, array.shape)  # the kernel compares the layouts
     if chosen is not None:

@@ -72,7 +72,8 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     context.device().require_open("make a tensor");
     const Bytes bytes = bytes_of(array, !read_only);
     if (bytes.size == 0)
-        throw Error(ErrorKind::invalid_argument, "A tensor cannot be empty: give it at least one element");
+        throw Error(ErrorKind::invalid_argument,
+                    "The array cannot be imported: it has no element, so there is no memory to share");
     HostRange range;
     range.data = static_cast<std::byte*>(bytes.data);
     range.nbytes = bytes.size;

@@ -115,8 +115,6 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     context.device().require_open("make a tensor");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
-    if (nbytes == 0)
-        throw Error(ErrorKind::invalid_argument, "A tensor cannot be empty: give it at least one element");
     const auto memory_type = static_cast<MemoryType>(type);
     const void* source = nullptr;
     if (!data.is_none()) {

@@ -6,9 +6,9 @@ namespace {
 std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
     std::array<uint32_t, 3> result{};
     for (size_t i = 0; i < 3; ++i) {
-        if (groups[i] < 1 || groups[i] > UINT32_MAX)
+        if (groups[i] < 0 || groups[i] > UINT32_MAX)
             throw Error(ErrorKind::invalid_argument,
-                        "A workgroup count must be 1 to 4294967295, not " + std::to_string(groups[i]));
+                        "A workgroup count must be 0 to 4294967295, not " + std::to_string(groups[i]));
         result[i] = static_cast<uint32_t>(groups[i]);
     }
     return result;

@@ -254,6 +254,10 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
                     "its buffer address");
         const uint64_t alignment =
             uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
+        if (range.size == 0) {
+            bind_empty(binding, *buffer, write);
+            return;
+        }
         if (range.offset % std::max<uint64_t>(alignment, 1) != 0)
             throw Error(
                 ErrorKind::invalid_argument,
@@ -308,6 +312,18 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
     }
     device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
     if (used && range.resource) uses_.push_back({range, use_of(binding)});
+}
+
+// Vulkan has no range of no bytes. One byte is less than any element but one of a byte, so the shader finds an array with no
+// element, and reads and writes nothing.
+void Algorithm::bind_empty(const BindingInfo& binding, const Buffer& buffer, VkWriteDescriptorSet& write) {
+    const VkDescriptorBufferInfo info{buffer.handle(), 0, 1};
+    write.pBufferInfo = &info;
+    device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
+    const auto& members = binding.layout.members;
+    const bool bytes = !members.empty() && !members.back().array_strides.empty() &&
+                       members.back().array_strides.front() == 1;
+    if (bytes && binding.access != Access::none && unbindable_.empty()) unbindable_ = describe(binding);
 }
 
 void Algorithm::set_name(const std::string& name) {

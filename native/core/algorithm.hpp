@@ -10,6 +10,7 @@
 
 namespace kp {
 
+class Buffer;
 struct Substitution;
 
 // What one descriptor of a shader is given: memory, a sampler, or both.
@@ -52,6 +53,8 @@ public:
     void check() const;
     // What a dispatch touches; unused bindings are left out.
     [[nodiscard]] const std::vector<Binding>& uses() const noexcept { return uses_; }
+    // The binding that is an empty array of single bytes, which no descriptor can be; "" where there is none.
+    [[nodiscard]] const std::string& unbindable() const noexcept { return unbindable_; }
     [[nodiscard]] const std::vector<Argument>& arguments() const noexcept { return arguments_; }
     void set_name(const std::string& name) override;
     // By set number; null where the shader has no binding in a set.
@@ -60,6 +63,7 @@ public:
 private:
     void release(std::vector<Point> points) override;
     void bind(const BindingInfo& info, const Argument& argument);
+    void bind_empty(const BindingInfo& info, const Buffer& buffer, VkWriteDescriptorSet& write);
     [[nodiscard]] const Argument* find(uint32_t set, uint32_t binding, uint32_t element) const noexcept;
     // How many descriptors each array of run-time length has, which is how many arguments it is given.
     [[nodiscard]] DescriptorCounts count_descriptors() const;
@@ -75,6 +79,7 @@ private:
     std::array<uint32_t, 3> workgroup_;
     std::string push_constants_;
     Succession<Algorithm> succession_;  // under the graph mutex
+    std::string unbindable_;
 };
 
 }  // namespace kp

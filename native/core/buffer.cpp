@@ -68,7 +68,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, u
                MemoryType type)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
     allocate();
-    if (fill) fill_device(*fill);
+    if (fill && nbytes != 0) fill_device(*fill);
     if (type == MemoryType::device) defer_host_copy(std::move(fill));
 }
 

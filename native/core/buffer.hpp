@@ -18,8 +18,11 @@ public:
     ~Buffer() override;
 
     [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }
-    // The VkBuffer's size: nbytes rounded up to four, so that fills and copies of words reach the end.
-    [[nodiscard]] uint64_t handle_size() const noexcept { return (nbytes_ + 3) & ~uint64_t{3}; }
+    // The VkBuffer's size: nbytes rounded up to four, so that fills and copies of words reach the end. Vulkan has no buffer of
+    // no bytes: that of an empty tensor is one word, which nothing uses.
+    [[nodiscard]] uint64_t handle_size() const noexcept {
+        return nbytes_ == 0 ? 4 : (nbytes_ + 3) & ~uint64_t{3};
+    }
     [[nodiscard]] uint64_t device_address() const noexcept;
     void set_name(const std::string& name) override;
 

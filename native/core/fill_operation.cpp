@@ -96,7 +96,9 @@ private:
         const uint64_t end = filling.range.end();
         Part part;
         part.range = std::move(filling.range);
-        if (pattern.size() == 3 || pattern.size() > 4) {
+        if (begin == end) {
+            // Nothing to fill.
+        } else if (pattern.size() == 3 || pattern.size() > 4) {
             copy(part, piece, pattern, begin, begin, end);
         } else {
             // A VkBuffer ends on a word: what ends with the tensor fills to there.

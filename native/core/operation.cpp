@@ -15,14 +15,20 @@
 namespace kp {
 namespace {
 
+// Zero groups in any direction run nothing, which is legal.
+bool none(const std::array<uint32_t, 3>& groups) {
+    return groups[0] == 0 || groups[1] == 0 || groups[2] == 0;
+}
+
 // The push constants, defaults applied, of a dispatch that the device can run.
 std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& groups,
                     std::string push_constants) {
     algorithm.require_init("dispatch");
-    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
-        throw Error(ErrorKind::invalid_argument,
-                    "Cannot dispatch " + std::to_string(groups[0]) + " x " + std::to_string(groups[1]) +
-                        " x " + std::to_string(groups[2]) + " workgroups: at least 1 runs on each axis");
+    if (!algorithm.unbindable().empty() && !none(groups))
+        throw Error(ErrorKind::unimplemented, "The shader's " + algorithm.unbindable() +
+                                                  " is given an empty array of single bytes, for which "
+                                                  "Vulkan has no descriptor: run no group, or give "
+                                                  "an array with an element");
     if (push_constants.empty()) push_constants = algorithm.push_constants();
     const auto& push = algorithm.pipeline().layout->push;
     if (push_constants.empty() && push.size != 0)
@@ -87,6 +93,7 @@ public:
     }
 
     void record(Recorder& to) const override {
+        if (none(groups_)) return;
         const auto& [pipeline_made, first, base, rest] = launch_;
         const Pipeline& pipeline = *pipeline_made;
         const PipelineLayout& layout = *pipeline.layout;

@@ -144,6 +144,7 @@ void PeerCopy::move_directly(const Await& await) const {
 
 void PeerCopy::submit(const Await& await) {
     check();
+    if (source_.size == 0) return;
     try {
         decide();
         if (route_ == Route::direct) return move_directly(await);

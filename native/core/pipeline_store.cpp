@@ -249,6 +249,9 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
 
 Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,
                              const DescriptorCounts& counts, const std::array<uint32_t, 3>& groups) {
+    // No group on any axis runs nothing, whatever the others are.
+    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
+        return {pipeline(shader, constants, counts), groups, {}, {}};
     const std::vector<SpecValue> values = constants.values();
     if (const std::string why = shader->refuses(groups, values); !why.empty())
         throw Error(ErrorKind::invalid_argument,

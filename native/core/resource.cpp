@@ -39,8 +39,9 @@ uint64_t Resource::held_bytes() const noexcept {
 
 void Resource::make_host_copy() {
     auto copy = std::make_shared<HostCopy>();
-    copy->memory = device().memory().allocate_host_copy(
-        nbytes_, kind() == ObjectKind::image ? "an image's host copy" : "a tensor's host copy");
+    copy->memory = device().memory().allocate_host_copy(std::max<uint64_t>(nbytes_, 1),
+                                                        kind() == ObjectKind::image ? "an image's host copy"
+                                                                                    : "a tensor's host copy");
     if (initial_) {
         initial_->write(copy->memory.mapped(), nbytes_);
         initial_.reset();
@@ -204,7 +205,7 @@ std::shared_ptr<void> Resource::keep_device_side() const {
 
 void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& points) {
     for (const Mapped& other : mappings_)
-        if ((writes || other.writes) && other.offset < range.end() &&
+        if ((writes || other.writes) && other.size != 0 && range.size != 0 && other.offset < range.end() &&
             range.offset < other.offset + other.size)
             throw Error(ErrorKind::failed_precondition,
                         "Cannot map the " + range.label() + (writes ? " to write" : " to read") +
@@ -244,6 +245,7 @@ std::string Resource::how(const Mapped& mapping) const {
 
 void Resource::require_unmapped(const std::function<bool(const Held&)>& touches) const {
     for (const Mapped& mapping : mappings_) {
+        if (mapping.size == 0) continue;
         const Held atoms = held(mapping);
         if (!touches(atoms)) continue;
         const bool beside = !touches({mapping.offset, mapping.offset + mapping.size, !mapping.writes});
@@ -260,11 +262,11 @@ void Resource::require_unmapped(const std::function<bool(const Held&)>& touches)
 }
 
 void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) const {
-    if (!is_mapped_) [[likely]]
+    if (!is_mapped_ || size == 0) [[likely]]
         return;
     const std::lock_guard lock(device().graph_mutex());
     for (const Mapped& mapping : mappings_)
-        if ((writes || mapping.writes) && mapping.offset < offset + size &&
+        if ((writes || mapping.writes) && mapping.size != 0 && mapping.offset < offset + size &&
             offset < mapping.offset + mapping.size)
             throw Error(ErrorKind::failed_precondition,
                         "The " + label() + " is " + how(mapping) + ": meanwhile it cannot be " +
@@ -274,19 +276,20 @@ void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) con
 
 void Resource::flush_range(uint64_t offset, uint64_t size) const {
     const Allocation& memory = device_memory();
-    if (!memory.mapped() || memory.coherent()) return;
+    if (!memory.mapped() || memory.coherent() || size == 0) return;
     const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
     device().flush({&mapped, 1}, label().c_str());
 }
 
 void Resource::invalidate_ends(uint64_t offset, uint64_t size) const {
+    if (size == 0) return;
     if (offset != 0) invalidate_range(offset, 1);
     if (offset + size != nbytes_) invalidate_range(offset + size - 1, 1);
 }
 
 void Resource::invalidate_range(uint64_t offset, uint64_t size) const {
     const Allocation& memory = device_memory();
-    if (!memory.mapped() || memory.coherent()) return;
+    if (!memory.mapped() || memory.coherent() || size == 0) return;
     flush_range(offset, size);
     const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
     device().invalidate({&mapped, 1}, label().c_str());

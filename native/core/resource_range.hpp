@@ -23,7 +23,8 @@ struct ResourceRange {
     [[nodiscard]] uint64_t end() const noexcept { return offset + size; }
     [[nodiscard]] bool whole() const noexcept { return offset == 0 && size == resource->nbytes(); }
     [[nodiscard]] bool overlaps(const ResourceRange& other) const noexcept {
-        return resource == other.resource && offset < other.end() && other.offset < end();
+        return resource == other.resource && size != 0 && other.size != 0 && offset < other.end() &&
+               other.offset < end();
     }
     // "tensor 'weights'", or "tensor 'weights' (bytes 64 to 128)": how messages call it.
     [[nodiscard]] std::string label() const;

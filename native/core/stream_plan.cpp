@@ -54,6 +54,7 @@ void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Alloc
 void StreamPlan::use(const ResourceRange& range, UseKind kind) {
     Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
+    if (range.size == 0) return;  // mentioned, and not used
     if (device_numbers_[slot] == 0) {
         host_visible_.push_back(resource.device_memory().mapped() != nullptr ? 1 : 0);
         device_numbers_[slot] = static_cast<uint32_t>(host_visible_.size());
@@ -71,6 +72,7 @@ void StreamPlan::use(const ResourceRange& range, UseKind kind) {
 void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
     Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
+    if (range.size == 0) return;
     if (resource.host_epoch_ != epoch_) {
         resource.host_epoch_ = epoch_;
         resource.host_slot_ = static_cast<uint32_t>(host_visible_.size());
@@ -89,11 +91,13 @@ void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
 void StreamPlan::mention(Object& object) { object_slot(object); }
 
 void StreamPlan::bring_to_device(const ResourceRange& range) {
+    if (range.size == 0) return;
     brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
     add_range(flushes_, range.resource->device_memory(), range);
 }
 
 void StreamPlan::bring_to_host(const ResourceRange& range) {
+    if (range.size == 0) return;
     brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
     // Invalidating drops what the host wrote and did not flush.
     add_range(flushes_, range.resource->device_memory(), range);

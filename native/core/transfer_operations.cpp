@@ -71,7 +71,7 @@ public:
     void record(Recorder& to) const override {
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
-            if (!resource.has_host_copy()) continue;
+            if (!resource.has_host_copy() || range.size == 0) continue;
             if (const auto* image = dynamic_cast<const Image*>(&resource)) {
                 const VkBufferImageCopy region = image->whole(resource.host_offset());
                 to.vk.vkCmdCopyBufferToImage(to.commands, resource.host_buffer(), image->handle(),
@@ -111,7 +111,7 @@ public:
     void record(Recorder& to) const override {
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
-            if (!resource.has_host_copy()) continue;
+            if (!resource.has_host_copy() || range.size == 0) continue;
             if (const auto* image = dynamic_cast<const Image*>(&resource)) {
                 const VkBufferImageCopy region = image->whole(resource.host_offset());
                 to.vk.vkCmdCopyImageToBuffer(to.commands, image->handle(), VK_IMAGE_LAYOUT_GENERAL,
@@ -144,6 +144,7 @@ public:
         const auto* source_buffer = dynamic_cast<const Buffer*>(source.resource.get());
         for (size_t i = 1; i < ranges_.size(); ++i) {
             const ResourceRange& target = ranges_[i];
+            if (target.size == 0) continue;
             const auto* image = dynamic_cast<const Image*>(target.resource.get());
             const auto* buffer = dynamic_cast<const Buffer*>(target.resource.get());
             if (source_buffer && buffer) {
