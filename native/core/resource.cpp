@@ -213,7 +213,7 @@ void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vecto
                             " already. Close that mapping first");
     mappings_.push_back({range.offset, range.size, writes});
     is_mapped_ = true;
-    hold_back(held(mappings_.back()), points);
+    if (range.size != 0) hold_back(held(mappings_.back()), points);
 }
 
 void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
@@ -221,7 +221,7 @@ void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
         return each.offset == range.offset && each.size == range.size && each.writes == writes;
     });
     if (mine == mappings_.end()) return;
-    let_go(held(*mine));
+    if (mine->size != 0) let_go(held(*mine));
     mappings_.erase(mine);
     is_mapped_ = !mappings_.empty();
 }
