@@ -14,6 +14,7 @@ import functools
 import gc
 import logging
 import os
+import platform
 
 import numpy as np
 import pytest
@@ -373,7 +374,7 @@ class Run:
             np.testing.assert_array_equal(tensor.read(), model.device)
 
 
-def explore(mgr, dispatch, examples):
+def explore(mgr, dispatch, examples, memory_types=tensors):
     """Lets hypothesis look for a program that goes wrong on `mgr`."""
 
     @settings(
@@ -383,7 +384,7 @@ def explore(mgr, dispatch, examples):
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
-    @given(size=sizes, memory_types=tensors, program=st.lists(steps, min_size=1, max_size=12))
+    @given(size=sizes, memory_types=memory_types, program=st.lists(steps, min_size=1, max_size=12))
     def programs(size, memory_types, program):
         run = Run(mgr, size, memory_types, dispatch)
         try:
@@ -401,10 +402,11 @@ def test_programs(make_manager):
     explore(make_manager(0, [0, 0]), RUNS_SHADERS, 200)
 
 
-def explore_null():
+def explore_null(without=None):
     logging.getLogger("kompute_py").setLevel(logging.ERROR)
     mgr = kp.Manager(0, [0, 0, 1])
-    explore(mgr, False, 200)
+    kinds = [kind for kind in MEMORY_TYPES if kind.name != without]
+    explore(mgr, False, 200, st.lists(st.sampled_from(kinds), min_size=2, max_size=6))
     mgr.destroy()
     del mgr
     gc.collect()
@@ -424,3 +426,14 @@ def test_programs_on_other_memory(device):
     The null driver copies and fills; each submission takes a while, on one of three queues of two families.
     """
     assert run_child(explore_null, driver="null", config=f"{device},gpu_us=20") == [[], 0, 0]
+
+
+@pytest.mark.own_driver
+@pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the null driver tells reads from writes on x86-64 alone"
+)
+@pytest.mark.parametrize("profile", ["small_bar", "large_bar", "mobile"])
+def test_programs_never_read_uncached_memory(profile):
+    """Such a read is a violation here. (What `data()` of a deviceAndHost tensor shows is that memory itself.)"""
+    config = f"profile={profile},trap_reads=1"
+    assert run_child(explore_null, "deviceAndHost", driver="null", config=config) == [[], 0, 0]

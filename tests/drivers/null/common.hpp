@@ -174,6 +174,7 @@ struct Config {
     uint32_t max_set_descriptors = 1u << 20;  // maxPerSetDescriptors
     uint64_t max_wait_ms = 120000;            // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
+    bool trap_reads = false;  // see traps.cpp
     std::vector<std::string> disabled_features;
     std::vector<std::string> disabled_extensions;
     // Reads KP_NULL_DRIVER; an unknown key or value is reported on stderr and false returned.
@@ -267,6 +268,7 @@ struct SemaphoreUse {
     uint64_t value;
 };
 struct Submission {
+    uint64_t accepted_ns = 0;  // with gpu_us
     std::vector<SemaphoreUse> waits, signals;
     std::vector<CommandBuffer*> command_buffers;
     Fence* fence = nullptr;
@@ -294,6 +296,7 @@ struct DeviceMemory : Object {
     uint8_t* host_bytes = nullptr;  // what the application maps; device_bytes itself where memory is coherent
     uint8_t* snapshot = nullptr;    // host_bytes as of the last flush or invalidate (non-coherent only)
     bool host_visible = false, coherent = false, imported = false, address = false;
+    bool trapped = false;  // host_bytes is a mapping of its own, of the same memory; see traps.cpp
     bool mapped = false;
     VkDeviceSize map_offset = 0, map_size = 0;
     Object* dedicated = nullptr;
@@ -307,6 +310,15 @@ struct DeviceMemory : Object {
     std::multimap<VkDeviceSize, Range> ranges;  // kept only while instrumentation is armed
     ~DeviceMemory();
 };
+
+struct TrappedMemory {
+    uint8_t* device = nullptr;
+    uint8_t* host = nullptr;
+};
+bool can_trap_reads();
+TrappedMemory map_trapped(VkDeviceSize size);  // zeros; null where the system refuses
+void unmap_trapped(const TrappedMemory& memory, VkDeviceSize size);
+void close_trapped();  // from here on, reads are noted again
 
 struct Resource : Object {  // what can be bound to memory
     using Object::Object;

@@ -202,6 +202,16 @@ void check_indirect(const DispatchIndirectCommand& c) {
                       groups[i], i, limits.maxComputeWorkGroupCount[i]);
 }
 
+struct Clock {
+    uint64_t accepted = 0, began = 0;  // 0: executed as it is submitted
+    bool worked = false;
+    uint64_t time(VkPipelineStageFlags2 stage) const {
+        if (accepted && stage == VK_PIPELINE_STAGE_2_TOP_OF_PIPE_BIT) return accepted;
+        return began && !worked ? began : device_time_ns();
+    }
+};
+thread_local Clock t_clock;
+
 void write_timestamp(const TimestampCommand& c) {
     if (c.query >= c.pool->count) {
         violation("vkCmdWriteTimestamp: query %u of VkQueryPool (%s) with %u", c.query, label(c.pool),
@@ -210,8 +220,23 @@ void write_timestamp(const TimestampCommand& c) {
     }
     if (c.pool->states[c.query] != QueryState::Reset)
         violation("vkCmdWriteTimestamp: query %u of VkQueryPool (%s) was not reset", c.query, label(c.pool));
-    c.pool->values[c.query] = device_time_ns();
+    c.pool->values[c.query] = t_clock.time(c.stage);
     c.pool->states[c.query] = QueryState::Available;
+}
+
+bool works(Op op) {
+    switch (op) {
+    case Op::CopyBuffer:
+    case Op::FillBuffer:
+    case Op::UpdateBuffer:
+    case Op::CopyBufferToImage:
+    case Op::CopyImageToBuffer:
+    case Op::CopyImage:
+    case Op::ClearColor:
+    case Op::Dispatch:
+    case Op::DispatchIndirect: return true;
+    default: return false;
+    }
 }
 
 void copy_queries(const CopyQueriesCommand& c) {
@@ -240,8 +265,11 @@ void end_query(const QueriesCommand& c) {
 
 }  // namespace
 
+void begin_work(uint64_t accepted_ns, uint64_t began_ns) { t_clock = {accepted_ns, began_ns, false}; }
+
 void execute(const CommandBuffer& buffer) {
     for_each_command(buffer, [](Op op, const void* p) {
+        t_clock.worked |= works(op);
         switch (op) {
         case Op::CopyBuffer: copy_buffer(*static_cast<const CopyBufferCommand*>(p)); break;
         case Op::FillBuffer: fill_buffer(*static_cast<const FillCommand*>(p)); break;

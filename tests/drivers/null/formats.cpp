@@ -216,7 +216,7 @@ VkResult image_format_properties(VkPhysicalDevice handle, VkFormat format, VkIma
     out->maxMipLevels = linear ? 1 : uint32_t(std::bit_width(side));
     out->maxArrayLayers = linear || type == VK_IMAGE_TYPE_3D ? 1 : l.maxImageArrayLayers;
     out->sampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    out->maxResourceSize = device.instance->config.max_allocation;
+    out->maxResourceSize = 4ull << 30;
     return VK_SUCCESS;
 }
 }  // namespace

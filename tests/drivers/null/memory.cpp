@@ -125,7 +125,9 @@ void check_overlap(DeviceMemory& memory, const Resource& resource, VkDeviceSize 
 }  // namespace
 
 DeviceMemory::~DeviceMemory() {
-    if (!coherent) {
+    if (trapped) {
+        unmap_trapped({device_bytes, host_bytes}, size);
+    } else if (!coherent) {
         release(snapshot, size);
         if (host_bytes && !imported) release(host_bytes, size);
         release(device_bytes, size);
@@ -244,7 +246,15 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateMemory(VkDevice handle, const VkMemoryA
         if (dedicated->image) m->dedicated = from<Image>(dedicated->image);
     }
     uint8_t* pointer = host_import ? static_cast<uint8_t*>(host_import->pHostPointer) : nullptr;
-    if (m->coherent) {
+    constexpr VkMemoryPropertyFlags kLooked =
+        VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+    if (physical.instance->config.trap_reads && !pointer && m->coherent &&
+        (type.propertyFlags & (kLooked | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)) == kLooked) {
+        const TrappedMemory made = map_trapped(size);
+        m->device_bytes = made.device;
+        m->host_bytes = made.host;
+        m->trapped = made.host != nullptr;
+    } else if (m->coherent) {
         m->device_bytes = m->host_bytes = pointer ? pointer : allocate(size);
     } else {
         m->host_bytes = pointer ? pointer : allocate(size);

@@ -132,6 +132,7 @@ void release(Submission& s) {
 template <class View>
 void hold(Queue& queue, const View& view) {
     Submission& s = queue.pending.emplace_back();
+    if (queue.device->asynchronous) s.accepted_ns = device_time_ns();
     for (uint32_t i = 0; i < view.waits(); ++i) {
         s.waits.push_back(view.wait(i));
         retain(s, s.waits.back().semaphore);
@@ -220,6 +221,8 @@ bool survives(Device& device) {
 template <class View, class Info>
 VkResult submit(Queue& queue, uint32_t count, const Info* infos, VkFence fence_handle) {
     Device& device = *queue.device;
+    if (device.physical->instance->config.trap_reads) [[unlikely]]
+        close_trapped();
     {
         std::lock_guard lock(device.mutex);
         if (!survives(device)) [[unlikely]] {
@@ -269,6 +272,7 @@ void work(Queue& queue) {
             lock, [&] { return device.stop || (!queue.pending.empty() && ready(queue.pending.front())); });
         if (device.stop) return;
         const bool timed = !queue.pending.front().command_buffers.empty();
+        const uint64_t began = device_time_ns();
         if (timed) {
             // Interruptible: losing or destroying the device must not wait for a simulated hour.
             device.work.wait_for(lock, duration, [&] { return device.stop || queue.pending.empty(); });
@@ -278,6 +282,7 @@ void work(Queue& queue) {
         queue.pending.pop_front();
         for (const SemaphoreUse& use : s.waits) consume(use);
         lock.unlock();
+        begin_work(s.accepted_ns, began);
         execute_held(queue, s);
         lock.lock();
         if (device.lost) {

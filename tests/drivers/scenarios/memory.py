@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 
 import numpy as np
@@ -133,3 +134,24 @@ def noncoherent_only() -> None:
         properties = vk.vkGetPhysicalDeviceMemoryProperties(rig.physical)
         flags = [properties.memoryTypes[i].propertyFlags for i in range(properties.memoryTypeCount)]
         assert flags == [1, 10]
+
+
+@scenario("profile=large_bar,trap_reads=1")
+def trapped_reads() -> None:
+    """Writing memory that the host does not cache is fine; reading it is noted, again after each submission."""
+    if platform.machine() != "x86_64":
+        return
+    with Rig() as rig:
+        bar = rig.allocate(1 << 16, 0)
+        words = bar.words
+        words[5:100] = 7
+        assert not rig.control.violations()
+        for value in (1, 2):
+            with rig.record() as commands:
+                vk.vkCmdFillBuffer(commands, bar.buffer, 0, 16, value)
+            rig.run(commands)
+            assert not rig.control.violations()
+            assert words[:6].tolist() == [value] * 4 + [0, 7]
+            violated("the host reads uncached device memory, 0 bytes into a mapping")
+        del words
+        bar.destroy()
