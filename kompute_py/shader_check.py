@@ -43,6 +43,7 @@ def check(
     *,
     entry: str = "main",
     spec_consts: Any = (),
+    array_lengths: Mapping[str, int] | None = None,
     **options: Any,
 ) -> list[Finding]:
     """All that a device would refuse about a shader, limit by limit; an empty list where it runs. No Manager is made.
@@ -55,12 +56,16 @@ def check(
         entry: The entry point.
         spec_consts: Specialization constants, as `Manager.algorithm` takes them: local sizes and shared arrays may be made
             of them.
+        array_lengths: How many tensors or images the arrays of run-time length get (``buffer B { ... } x[];``), by name:
+            ``{"x": 101}``. Without it each counts as one descriptor. An algorithm or a bound kernel is checked against the
+            same limits, with the number that it was given.
         options: What `kp.compile` takes, for source.
 
     Raises:
         ShaderCompileError: The source does not compile.
         NotFoundError: There is no such device or file.
-        InvalidArgumentError: A description lacks what is compared; constants do not fit.
+        InvalidArgumentError: A description lacks what is compared; constants do not fit; `array_lengths` names no array of
+            run-time length, or a length is not a whole number from 1 to 2**32 - 1.
         ArgumentTypeError: An argument is of the wrong type.
     """
     info = _info_of(device)
@@ -87,8 +92,15 @@ def check(
         entry,
         special.data,
         special.entries,
+        [(name, _length(name, length)) for name, length in (array_lengths or {}).items()],
     )
     return [Finding(*finding) for finding in found]
+
+
+def _length(name: str, length: Any) -> int:
+    if not isinstance(length, int) or not 0 < length < 2**32:
+        raise InvalidArgumentError(f"The length of the array {name!r} must be 1 to 2**32 - 1, not {length!r}")
+    return length
 
 
 def _is_count(value: Any) -> bool:

@@ -117,6 +117,19 @@ def test_each_limit_is_found_by_itself(generous, greedy, name):
     assert name in str(finding) and str(needed) in str(finding) and "'Generous'" in str(finding)
 
 
+UNUSED = (
+    HEAD
+    + "layout(binding = 0) buffer A { float a[]; };\nlayout(set = 3, binding = 1) buffer B { float b[]; } x[40];\n"
+    + "void main() { a[gl_GlobalInvocationID.x] = 1.0; }\n"
+)
+
+
+def test_what_the_code_does_not_use_has_no_place(generous):
+    """Neither in an algorithm's layout, nor in the counts."""
+    device = poorer(generous, maxPerStageDescriptorStorageBuffers=1, maxBoundDescriptorSets=1)
+    assert kp.check(UNUSED, device) == []
+
+
 def test_all_limits_at_once(generous, greedy):
     device = poorer(generous, **{name: has for name, (_, has) in USES.items()})
     assert sorted(finding.what for finding in kp.check(greedy, device)) == sorted(USES)

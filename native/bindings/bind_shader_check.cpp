@@ -49,7 +49,8 @@ void bind_shader_check(py::module_& m) {
         [](const py::bytes& spirv, std::string name, const std::pair<uint32_t, uint32_t>& vulkan,
            std::vector<std::string> features, const std::vector<std::string>& subgroup_operations,
            const std::map<std::string, uint32_t>& limits, const std::array<uint32_t, 3>& work_group_size,
-           const std::string& entry, const py::bytes& spec_constants, const SpecializationMap& spec_map) {
+           const std::string& entry, const py::bytes& spec_constants, const SpecializationMap& spec_map,
+           const std::vector<ArrayLength>& array_lengths) {
             const std::vector<uint32_t> words = spirv_words(spirv);
             const ShaderHost host = host_of(std::move(name), vulkan, std::move(features), subgroup_operations,
                                             limits, work_group_size);
@@ -57,7 +58,7 @@ void bind_shader_check(py::module_& m) {
             std::vector<Finding> found;
             {
                 const Unlocked released;
-                found = check_shader(words, host, entry, values);
+                found = check_shader(words, host, entry, values, array_lengths);
             }
             py::list list;
             for (const Finding& finding : found)
@@ -66,7 +67,8 @@ void bind_shader_check(py::module_& m) {
             return list;
         },
         "spirv"_a, "name"_a, "vulkan"_a, "features"_a, "subgroup_operations"_a, "limits"_a,
-        "work_group_size"_a, "entry"_a, "spec_constants"_a, "spec_map"_a);
+        "work_group_size"_a, "entry"_a, "spec_constants"_a, "spec_map"_a,
+        "array_lengths"_a = std::vector<ArrayLength>());
 }
 
 }  // namespace kp

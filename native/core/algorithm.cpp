@@ -8,6 +8,8 @@
 #include "substitution.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 namespace kp {
 namespace {
@@ -24,6 +26,10 @@ std::string name_of(uint32_t dim, bool arrayed, bool multisampled) {
     constexpr const char* names[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
     return std::string(dim < std::size(names) ? names[dim] : "?") + (multisampled ? "MS" : "") +
            (arrayed ? "Array" : "");
+}
+
+std::tuple<uint32_t, uint32_t, uint32_t> place_of(const Argument& argument) {
+    return {argument.set, argument.binding, argument.element};
 }
 
 UseKind use_of(const BindingInfo& binding) {
@@ -69,6 +75,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         throw Error(ErrorKind::invalid_argument,
                     "Push constants of " + std::to_string(push_constants_.size()) +
                         " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
+    index_arguments();
     const DescriptorCounts counts = count_descriptors();
     const auto in_use = device().pipelines().use();
     pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
@@ -132,10 +139,28 @@ const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element
         const Argument& likely = arguments_[binding];
         if (likely.set == set && likely.binding == binding && likely.element == element) return &likely;
     }
-    for (const Argument& argument : arguments_)
-        if (argument.set == set && argument.binding == binding && argument.element == element)
-            return &argument;
-    return nullptr;
+    if (by_place_.empty()) {
+        for (const Argument& argument : arguments_)
+            if (argument.set == set && argument.binding == binding && argument.element == element)
+                return &argument;
+        return nullptr;
+    }
+    const auto found = std::lower_bound(
+        by_place_.begin(), by_place_.end(), std::tuple(set, binding, element),
+        [this](uint32_t position, const auto& place) { return place_of(arguments_[position]) < place; });
+    if (found == by_place_.end() || place_of(arguments_[*found]) != std::tuple(set, binding, element))
+        return nullptr;
+    return &arguments_[*found];
+}
+
+void Algorithm::index_arguments() {
+    constexpr size_t few = 32;  // a look through so many takes no longer than making the index
+    if (arguments_.size() <= few) return;
+    by_place_.resize(arguments_.size());
+    std::iota(by_place_.begin(), by_place_.end(), 0u);
+    std::stable_sort(by_place_.begin(), by_place_.end(), [this](uint32_t a, uint32_t b) {
+        return place_of(arguments_[a]) < place_of(arguments_[b]);
+    });
 }
 
 DescriptorCounts Algorithm::count_descriptors() const {

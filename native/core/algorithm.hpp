@@ -65,6 +65,7 @@ private:
     void bind(const BindingInfo& info, const Argument& argument);
     void bind_empty(const BindingInfo& info, const Buffer& buffer, VkWriteDescriptorSet& write);
     [[nodiscard]] const Argument* find(uint32_t set, uint32_t binding, uint32_t element) const noexcept;
+    void index_arguments();
     // How many descriptors each array of run-time length has, which is how many arguments it is given.
     [[nodiscard]] DescriptorCounts count_descriptors() const;
     void free_sets() noexcept;
@@ -73,6 +74,7 @@ private:
     std::shared_ptr<Pipeline> pipeline_;
     Specialization constants_;
     std::vector<Argument> arguments_;
+    std::vector<uint32_t> by_place_;  // positions of many arguments, sorted by set, binding and element
     std::vector<Binding> uses_;
     std::vector<DescriptorSet> sets_;
     std::vector<VkDescriptorSet> handles_;

@@ -102,6 +102,19 @@ VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSe
     VkDescriptorSetLayoutCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
     create.bindingCount = static_cast<uint32_t>(bindings.size());
     create.pBindings = bindings.data();
+    uint64_t descriptors = 0;
+    for (const auto& binding : bindings) descriptors += binding.descriptorCount;
+    // Up to here the driver takes any; beyond, it has to be asked.
+    if (const uint32_t always = device_.physical().v11.maxPerSetDescriptors; descriptors > always) {
+        VkDescriptorSetLayoutSupport support{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_SUPPORT};
+        device_.vk().vkGetDescriptorSetLayoutSupport(device_.handle(), &create, &support);
+        if (!support.supported)
+            throw Error(ErrorKind::invalid_argument,
+                        "The shader has " + std::to_string(descriptors) + " descriptors in one set, and '" +
+                            device_.physical().properties.deviceName +
+                            "' refuses so many (maxPerSetDescriptors is " + std::to_string(always) +
+                            "): spread them over several sets, or put buffers into one tensor");
+    }
     VkDescriptorSetLayout made = VK_NULL_HANDLE;
     check_vk(device_.vk().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &made),
              "vkCreateDescriptorSetLayout", "an algorithm's bindings");
@@ -199,7 +212,7 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     const std::vector<SpecValue> values = constants.values();
     const ShaderInfo specialized = values.empty() ? ShaderInfo{} : shader->specialized(values);
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
-    if (const auto found = check_limits(info, device_.shader_host()); !found.empty())
+    if (const auto found = check_limits(info, device_.shader_host(), counts); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;

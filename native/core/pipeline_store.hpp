@@ -5,6 +5,7 @@
 #pragma once
 
 #include "shader.hpp"
+#include "shader_check.hpp"
 #include "spirv_fold.hpp"
 #include "vulkan.hpp"
 
@@ -28,22 +29,6 @@ struct Specialization {
 
     // As reflection takes them.
     [[nodiscard]] std::vector<SpecValue> values() const;
-};
-
-// How many descriptors the arrays of run-time length have.
-struct DescriptorCounts {
-    struct Runtime {
-        uint32_t set = 0;
-        uint32_t binding = 0;
-        uint32_t count = 1;
-    };
-    std::vector<Runtime> runtime;
-
-    [[nodiscard]] uint32_t of(const BindingInfo& binding) const noexcept {
-        for (const Runtime& each : runtime)
-            if (each.set == binding.set && each.binding == binding.binding) return each.count;
-        return binding.count == 0 ? 1 : binding.count;
-    }
 };
 
 struct PipelineLayout {

@@ -170,11 +170,12 @@ class LimitCheck {
 public:
     explicit LimitCheck(const ShaderHost& host) : host_(host) {}
 
-    void at_most(const char* limit, uint64_t allowed, uint64_t uses, const char* of_what) {
+    void at_most(const char* limit, uint64_t allowed, uint64_t uses, const std::string& of_what,
+                 const char* fix = "") {
         if (uses <= allowed) return;
         add(limit, uses, allowed,
             "The shader uses " + std::to_string(uses) + " " + of_what + ", but '" + host_.name + "' allows " +
-                std::to_string(allowed) + " (" + limit + ")");
+                std::to_string(allowed) + " (" + limit + ")" + fix);
     }
     void add(const char* limit, uint64_t needed, uint64_t has, std::string message) {
         found_.push_back({FindingKind::limit, limit, needed, has, std::move(message)});
@@ -185,6 +186,26 @@ public:
 private:
     const ShaderHost& host_;
     std::vector<Finding> found_;
+};
+
+// The descriptors of a kind, over all bindings, and the array that has most of them.
+struct DescriptorCount {
+    uint64_t total = 0;
+    uint32_t most = 1;
+    const BindingInfo* array = nullptr;
+
+    void add(const BindingInfo& binding, uint32_t count) {
+        total += count;
+        if (count <= most) return;
+        most = count;
+        array = &binding;
+    }
+    [[nodiscard]] std::string largest() const {
+        if (!array) return "";
+        const std::string& name = array->instance_name.empty() ? array->block_name : array->instance_name;
+        return " (" + std::to_string(most) + " of them the array " + (name.empty() ? "" : "'" + name + "' ") +
+               "of binding " + std::to_string(array->binding) + ")";
+    }
 };
 
 void check_local_size(const ShaderInfo& info, const ShaderHost& host, LimitCheck& check) {
@@ -289,56 +310,92 @@ std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHo
                  std::to_string(allowed) + " (maxPushConstantsSize): put them into a tensor"}};
 }
 
-std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host) {
-    struct Counts {
-        uint64_t storage_buffers = 0, uniform_buffers = 0, storage_images = 0, sampled = 0, samplers = 0;
-    } counts;
+std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host,
+                                  const DescriptorCounts& lengths) {
+    DescriptorCount storage_buffers, uniform_buffers, storage_images, sampled, samplers, resources;
     uint64_t sets = 0;
     for (const BindingInfo& binding : info.bindings) {
+        if (!binding.used) continue;
         sets = std::max(sets, uint64_t{binding.set} + 1);
-        const uint64_t count = std::max(binding.count, 1u);
+        const uint32_t count = lengths.of(binding);
+        if (binding.kind != DescriptorKind::sampler) resources.add(binding, count);
         switch (binding.kind) {
-        case DescriptorKind::storage_buffer: counts.storage_buffers += count; break;
-        case DescriptorKind::uniform_buffer: counts.uniform_buffers += count; break;
+        case DescriptorKind::storage_buffer: storage_buffers.add(binding, count); break;
+        case DescriptorKind::uniform_buffer: uniform_buffers.add(binding, count); break;
         case DescriptorKind::storage_image:
-        case DescriptorKind::storage_texel_buffer: counts.storage_images += count; break;
-        case DescriptorKind::sampler: counts.samplers += count; break;
+        case DescriptorKind::storage_texel_buffer: storage_images.add(binding, count); break;
+        case DescriptorKind::sampler: samplers.add(binding, count); break;
         case DescriptorKind::combined_image_sampler:
-            counts.sampled += count;
-            counts.samplers += count;
+            sampled.add(binding, count);
+            samplers.add(binding, count);
             break;
         case DescriptorKind::sampled_image:
-        case DescriptorKind::uniform_texel_buffer: counts.sampled += count; break;
+        case DescriptorKind::uniform_texel_buffer: sampled.add(binding, count); break;
         case DescriptorKind::acceleration_structure: break;
         }
     }
     const ShaderLimits& limits = host.limits;
     LimitCheck check(host);
-#define KP_AT_MOST(limit, uses, of_what) check.at_most(#limit, limits.limit, uses, of_what)
-    KP_AT_MOST(maxPerStageDescriptorStorageBuffers, counts.storage_buffers, "storage buffers");
-    KP_AT_MOST(maxPerStageDescriptorUniformBuffers, counts.uniform_buffers, "uniform buffers");
-    KP_AT_MOST(maxPerStageDescriptorStorageImages, counts.storage_images, "storage images");
-    KP_AT_MOST(maxPerStageDescriptorSampledImages, counts.sampled, "sampled images");
-    KP_AT_MOST(maxPerStageDescriptorSamplers, counts.samplers, "samplers");
+    constexpr const char* buffers =
+        ": put them into one tensor, or reach them through their buffer addresses";
+    constexpr const char* images = ": use an image with layers";
+    constexpr const char* same = ": let images share samplers";
+#define KP_COUNT(limit, uses, of_what, fix)                                                                  \
+    check.at_most(#limit, limits.limit, (uses).total, of_what + (uses).largest(), fix)
+    const std::string storage_text = "storage buffers", uniform_text = "uniform buffers",
+                      image_text = "storage images", sampled_text = "sampled images",
+                      sampler_text = "samplers";
+    KP_COUNT(maxPerStageDescriptorStorageBuffers, storage_buffers, storage_text, buffers);
+    KP_COUNT(maxPerStageDescriptorUniformBuffers, uniform_buffers, uniform_text, buffers);
+    KP_COUNT(maxPerStageDescriptorStorageImages, storage_images, image_text, images);
+    KP_COUNT(maxPerStageDescriptorSampledImages, sampled, sampled_text, images);
+    KP_COUNT(maxPerStageDescriptorSamplers, samplers, sampler_text, same);
     // Of one pipeline layout, and so of all sets together.
-    KP_AT_MOST(maxDescriptorSetStorageBuffers, counts.storage_buffers, "storage buffers");
-    KP_AT_MOST(maxDescriptorSetUniformBuffers, counts.uniform_buffers, "uniform buffers");
-    KP_AT_MOST(maxDescriptorSetStorageImages, counts.storage_images, "storage images");
-    KP_AT_MOST(maxDescriptorSetSampledImages, counts.sampled, "sampled images");
-    KP_AT_MOST(maxDescriptorSetSamplers, counts.samplers, "samplers");
-    KP_AT_MOST(maxPerStageResources,
-               counts.storage_buffers + counts.uniform_buffers + counts.storage_images + counts.sampled,
-               "buffers and images");
-    KP_AT_MOST(maxBoundDescriptorSets, sets, "descriptor sets");
-    KP_AT_MOST(maxComputeSharedMemorySize, info.shared_bytes, "bytes of shared memory");
-#undef KP_AT_MOST
+    KP_COUNT(maxDescriptorSetStorageBuffers, storage_buffers, storage_text, buffers);
+    KP_COUNT(maxDescriptorSetUniformBuffers, uniform_buffers, uniform_text, buffers);
+    KP_COUNT(maxDescriptorSetStorageImages, storage_images, image_text, images);
+    KP_COUNT(maxDescriptorSetSampledImages, sampled, sampled_text, images);
+    KP_COUNT(maxDescriptorSetSamplers, samplers, sampler_text, same);
+    KP_COUNT(maxPerStageResources, resources, std::string("buffers and images"), "");
+#undef KP_COUNT
+    check.at_most("maxBoundDescriptorSets", limits.maxBoundDescriptorSets, sets, "descriptor sets");
+    check.at_most("maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize, info.shared_bytes,
+                  "bytes of shared memory");
     for (Finding& finding : check_push_constants(info, host)) check.add(std::move(finding));
     check_local_size(info, host, check);
     return check.take();
 }
 
+namespace {
+
+DescriptorCounts counts_of(const ShaderInfo& info, std::span<const ArrayLength> lengths) {
+    DescriptorCounts counts;
+    for (const auto& [name, length] : lengths) {
+        const auto named = [&name = name](const BindingInfo& binding) {
+            return binding.count == 0 && (binding.instance_name == name || binding.block_name == name);
+        };
+        const auto found = std::find_if(info.bindings.begin(), info.bindings.end(), named);
+        if (found == info.bindings.end()) {
+            std::string there;
+            for (const BindingInfo& binding : info.bindings)
+                if (binding.count == 0)
+                    there += (there.empty() ? "'" : ", '") +
+                             (binding.instance_name.empty() ? binding.block_name : binding.instance_name) +
+                             "'";
+            throw Error(ErrorKind::invalid_argument,
+                        "The shader has no array of bindings of run-time length called '" + name + "'; " +
+                            (there.empty() ? "it has none at all" : "it has " + there));
+        }
+        counts.runtime.push_back({found->set, found->binding, std::max(length, 1u)});
+    }
+    return counts;
+}
+
+}  // namespace
+
 std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderHost& host,
-                                  const std::string& entry, std::span<const SpecValue> specialization) {
+                                  const std::string& entry, std::span<const SpecValue> specialization,
+                                  std::span<const ArrayLength> lengths) {
     std::vector<Finding> found;
     if (host.vulkan < VK_API_VERSION_1_2)
         found.push_back({FindingKind::device, "Vulkan", std::string("1.2"),
@@ -354,7 +411,8 @@ std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderH
         return found;
     }
     for (Finding& finding : check_module(words, info, host)) found.push_back(std::move(finding));
-    for (Finding& finding : check_limits(info, host)) found.push_back(std::move(finding));
+    for (Finding& finding : check_limits(info, host, counts_of(info, lengths)))
+        found.push_back(std::move(finding));
     return found;
 }
 

@@ -55,6 +55,22 @@ struct ShaderHost {
     [[nodiscard]] bool has(const std::string& feature) const;
 };
 
+// How many descriptors the arrays of run-time length have.
+struct DescriptorCounts {
+    struct Runtime {
+        uint32_t set = 0;
+        uint32_t binding = 0;
+        uint32_t count = 1;
+    };
+    std::vector<Runtime> runtime;
+
+    [[nodiscard]] uint32_t of(const BindingInfo& binding) const noexcept {
+        for (const Runtime& each : runtime)
+            if (each.set == binding.set && each.binding == binding.binding) return each.count;
+        return binding.count == 0 ? 1 : binding.count;
+    }
+};
+
 enum class FindingKind : uint8_t { device, version, validation, capability, feature, limit };
 
 // Numbers for limits, words for the rest; nothing where there is nothing to say.
@@ -73,13 +89,19 @@ struct Finding {
                                                 const ShaderHost& host);
 // The size of the push constants, which no specialization changes; part of check_limits.
 [[nodiscard]] std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHost& host);
-// Sizes and counts; `info` has the specialization applied.
-[[nodiscard]] std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host);
+// Sizes and counts; `info` has the specialization applied. Arrays of run-time length count as `counts` says: by itself such
+// an array needs one descriptor. A binding that the code does not use has no place in the layout and counts nothing.
+[[nodiscard]] std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host,
+                                                const DescriptorCounts& counts = {});
+
+// The length that an array of descriptors of run-time length is to have: of the binding with this name.
+using ArrayLength = std::pair<std::string, uint32_t>;
 
 // Both, and what cannot be reflected at all, such as a module without this entry point.
 [[nodiscard]] std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderHost& host,
                                                 const std::string& entry = "main",
-                                                std::span<const SpecValue> specialization = {});
+                                                std::span<const SpecValue> specialization = {},
+                                                std::span<const ArrayLength> lengths = {});
 
 [[nodiscard]] const char* to_string(FindingKind kind) noexcept;  // "limit"
 
