@@ -101,7 +101,10 @@ py::dict device_info(const PhysicalDevice& device) {
     result["type"] = type_name(properties.deviceType);
     result["subgroup_size"] = device.v11.subgroupSize;
     result["subgroup_operations"] = subgroup_operations(device);
-    result["limits"] = limits_of(limits);
+    py::dict all_limits = limits_of(limits);
+    all_limits["maxPerSetDescriptors"] = device.v11.maxPerSetDescriptors;
+    all_limits["maxMemoryAllocationSize"] = device.max_allocation;
+    result["limits"] = all_limits;
     py::dict features;
     for (const auto& [name, has] : device.features) features[py::str(name)] = has;
     result["features"] = features;

@@ -126,6 +126,8 @@ Allocation import_host(Device& device, const HostRange& range, const VkMemoryReq
                         " bytes needs " + std::to_string(needs.size) + " bytes on a multiple of " +
                         std::to_string(needs.alignment) + " on this device; let it be copied");
 
+    device.memory().require_allocation(size, "an imported array");
+
     VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
     flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
     VkImportMemoryHostPointerInfoEXT import{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};

@@ -94,13 +94,17 @@ MemoryAllocator::MemoryAllocator(Device& device, const MemoryOptions& options)
     : device_(device),
       properties_(device.physical().memory),
       options_(options),
-      atom_(std::max<uint64_t>(1, device.physical().properties.limits.nonCoherentAtomSize)) {
+      atom_(std::max<uint64_t>(1, device.physical().properties.limits.nonCoherentAtomSize)),
+      max_allocation_(device.physical().max_allocation) {
     for (uint32_t i = 0; i < properties_.memoryHeapCount; ++i) {
         heaps_[i].size = properties_.memoryHeaps[i].size;
         heaps_[i].device_local = properties_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
     }
     for (const auto use : {MemoryUse::device, MemoryUse::host, MemoryUse::device_and_host})
         ranked_[static_cast<size_t>(use)] = rank_memory_types(properties_, use);
+    if (const auto& host = ranked_[static_cast<size_t>(MemoryUse::host)]; !host.empty())
+        host_copies_cached_ =
+            properties_.memoryTypes[host.front()].propertyFlags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
     const auto& enabled = device.enabled_extensions();
     has_budget_ =
         std::find(enabled.begin(), enabled.end(), VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) != enabled.end();
@@ -174,7 +178,7 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     // A CPU driver's memory begins where malloc put it. What begins on a huge page is in huge pages from end to end, and
     // copies at memcpy's rate; the bytes that this skips are never touched, so they cost address space alone.
     const bool aligns = dedicated && size >= huge_page_threshold && size + huge_page <= heap.size &&
-                        size + huge_page <= below_limit() &&
+                        size + huge_page <= below_limit() && size + huge_page <= max_allocation_ &&
                         device_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     block->reserved = aligns ? size + huge_page : size;
     block->owner = this;
@@ -201,7 +205,12 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = type;
     if (device_.buffer_addresses() && pool == MemoryPool::buffers) allocate.pNext = &flags;
-    result = vk.vkAllocateMemory(device_.handle(), &allocate, nullptr, &block->memory);
+    if (needs.size > max_allocation_)
+        result = VK_ERROR_OUT_OF_DEVICE_MEMORY;  // a block's buffer may need more than its size
+    else if (live_allocations() >= device_.limits().maxMemoryAllocationCount)
+        result = VK_ERROR_TOO_MANY_OBJECTS;
+    else
+        result = vk.vkAllocateMemory(device_.handle(), &allocate, nullptr, &block->memory);
     if (result == VK_SUCCESS && block->buffer != VK_NULL_HANDLE)
         result = vk.vkBindBufferMemory(device_.handle(), block->buffer, block->memory, 0);
     if (result == VK_SUCCESS && (block->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) {
@@ -281,8 +290,11 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
     }
     const uint64_t size = request.footprint();
     // What we may take in all is as good as a heap of that size.
-    const uint64_t block_limit = largest_block_on(
-        options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size, options_.largest_block);
+    const uint64_t block_limit =
+        std::min(largest_block_on(options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size,
+                                  options_.largest_block),
+                 max_allocation_);
+    if (size > max_allocation_) refuse_size(size, request.what);
 
     const bool dedicated = stands_alone(size, block_limit);
     if (!dedicated) {
@@ -372,8 +384,38 @@ Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUs
     refuse(request, result, limited, heaps);
 }
 
+uint64_t MemoryAllocator::live_allocations() const noexcept {
+    uint64_t count = adopted_.size();
+    for (const auto& heap : heaps_) count += heap.blocks;
+    return count;
+}
+
+void MemoryAllocator::require_allocation(uint64_t size, const char* what) {
+    if (size > max_allocation_) refuse_size(size, what);
+    const std::lock_guard lock(mutex_);
+    if (live_allocations() >= device_.limits().maxMemoryAllocationCount) refuse_count(what);
+}
+
+void MemoryAllocator::refuse_size(uint64_t size, const char* what) const {
+    throw Error(ErrorKind::out_of_memory,
+                std::string("Out of device memory: ") + what + " needs " + std::to_string(size) +
+                    " bytes, but '" + device_.physical().properties.deviceName + "' allocates at most " +
+                    std::to_string(max_allocation_) +
+                    " bytes at once (maxMemoryAllocationSize): split it into several");
+}
+
+void MemoryAllocator::refuse_count(const char* what) const {
+    throw Error(ErrorKind::out_of_memory,
+                std::string("Out of device memory: ") + what + " needs an allocation of its own, but '" +
+                    device_.physical().properties.deviceName + "' allows " +
+                    std::to_string(device_.limits().maxMemoryAllocationCount) +
+                    " (maxMemoryAllocationCount), and so many live. Free large tensors and imported arrays "
+                    "with destroy(), or use fewer and larger ones");
+}
+
 void MemoryAllocator::refuse(const Request& request, VkResult result, bool limited,
                              const std::string& heaps) {
+    if (!limited && result == VK_ERROR_TOO_MANY_OBJECTS) refuse_count(request.what);
     if (!limited && result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY)
         throw_vk(result, "vkAllocateMemory", request.what);
     std::string text = std::string(limited ? "Out of memory under the limit" : "Out of device memory") +

@@ -112,6 +112,11 @@ public:
     [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics();
     void reset_peak() noexcept;
     [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
+    // Whether memory of host copies is cached by the CPU, so that reading it is fast.
+    [[nodiscard]] bool host_copies_cached() const noexcept { return host_copies_cached_; }
+    // Before memory is taken from the driver that no block of ours holds. Throws Error(out_of_memory) that names `what` where it is
+    // more than the device allocates at once, or one allocation more than it allows.
+    void require_allocation(uint64_t size, const char* what);
     // Sentences about guard bytes that were overwritten, of allocations that live. Empty without MemoryOptions::debug.
     [[nodiscard]] std::vector<std::string> check_guards();
     // Whether `device_and_host` finds memory that is both, among these type bits.
@@ -141,6 +146,9 @@ private:
     void destroy_block(MemoryBlock* block) noexcept;
     void forget_block(const MemoryBlock& block) noexcept;
     uint64_t trim_locked() noexcept;
+    [[nodiscard]] uint64_t live_allocations() const noexcept;
+    [[noreturn]] void refuse_size(uint64_t size, const char* what) const;
+    [[noreturn]] void refuse_count(const char* what) const;
     [[noreturn]] void refuse(const Request& request, VkResult result, bool limited, const std::string& heaps);
     [[nodiscard]] VkMemoryPropertyFlags flags_of(uint32_t type) const noexcept;
     // Bytes that the limit leaves, and the driver's budget of a heap.
@@ -168,6 +176,8 @@ private:
     const VkPhysicalDeviceMemoryProperties& properties_;
     const MemoryOptions options_;
     uint64_t atom_;
+    const uint64_t max_allocation_;  // maxMemoryAllocationSize
+    bool host_copies_cached_ = false;
     std::vector<std::unique_ptr<MemoryBlock>> adopted_;
     mutable std::mutex mutex_;
     std::array<std::array<Pool, 3>, VK_MAX_MEMORY_TYPES> pools_;

@@ -204,6 +204,7 @@ void PhysicalDevice::ask() {
         v11.pNext = &v12;
         vkGetPhysicalDeviceProperties2(handle, &asked);
         v11.pNext = nullptr;
+        if (v11.maxMemoryAllocationSize != 0) max_allocation = v11.maxMemoryAllocationSize;
     }
     vkGetPhysicalDeviceMemoryProperties(handle, &memory);
 

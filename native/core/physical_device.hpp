@@ -64,6 +64,7 @@ struct PhysicalDevice {
     std::vector<VkQueueFamilyProperties> families;
     std::vector<std::string> extensions;
     std::vector<std::pair<std::string, bool>> features;  // the allow-list
+    uint64_t max_allocation = UINT64_MAX;                // maxMemoryAllocationSize
     uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, where the device says it
     uint64_t host_import_alignment = 0;     // what memory of the process is imported in; 0: it is not
 

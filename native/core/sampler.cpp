@@ -17,6 +17,12 @@ std::shared_ptr<Sampler> SamplerStore::sampler(const SamplerInfo& info) {
     const std::lock_guard lock(mutex_);
     for (const auto& [known, handle] : samplers_)
         if (known == info) return std::make_shared<Sampler>(device_.shared_from_this(), handle, info);
+    if (const uint32_t most = device_.limits().maxSamplerAllocationCount; samplers_.size() >= most)
+        throw Error(
+            ErrorKind::out_of_memory,
+            "This Manager has " + std::to_string(samplers_.size()) + " different samplers, and '" +
+                device_.physical().properties.deviceName + "' allows " + std::to_string(most) +
+                " (maxSamplerAllocationCount). Use one of those: samplers of the same settings are one");
     VkSamplerCreateInfo create{VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO};
     create.magFilter = create.minFilter = info.linear ? VK_FILTER_LINEAR : VK_FILTER_NEAREST;
     create.mipmapMode = VK_SAMPLER_MIPMAP_MODE_NEAREST;
