@@ -43,7 +43,8 @@ class Sequence:
 
     Made by ``mgr.sequence(queue_index, total_timestamps)``, or as ``kp.Sequence(mgr, ...)``. `queue_index` counts the
     Manager's queues. `total_timestamps` is how many operations can be timed; ``timestamps=True`` times all, whatever their
-    number. Raises OutOfRangeError for a queue that the Manager has not opened.
+    number. Raises OutOfRangeError for a queue that the Manager has not opened; UnimplementedError for timestamps if the queue
+    has none, or only moves memory and the device lacks the feature ``hostQueryReset``.
 
     Sequences of several queues that share memory are ordered where one of them writes it. `disjoint` lists tensors and images of which
     this one touches other parts than they do: it then neither waits for them nor they for it, and what is right is the caller's to see to.
@@ -370,6 +371,8 @@ class Sequence:
 
     def timings(self) -> list[tuple[str, float]]:
         """(operation's name, seconds on the device) of the last evaluation, in order.
+
+        The first operation's time begins when the work that was submitted to the queue before is done.
 
         Raises FailedPreconditionError where the sequence was made without timestamps.
         """

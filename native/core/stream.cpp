@@ -43,6 +43,15 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
         throw Error(ErrorKind::unimplemented,
                     "Queue family " + std::to_string(queue_->family()) +
                         " of this device has no timestamps. Make the sequence without them");
+    // Queues that only move memory may write timestamps and not record the reset of their queries.
+    resets_queries_on_host_ = timestamps != 0 && !computes_;
+    if (resets_queries_on_host_ && !device().enabled().v12.hostQueryReset)
+        throw Error(ErrorKind::unimplemented,
+                    "Queue family " + std::to_string(queue_->family()) +
+                        " of this device only moves memory: its timestamps need the device feature "
+                        "'hostQueryReset', which '" +
+                        device().physical().properties.deviceName +
+                        "' does not have. Make the sequence without timestamps, or on a queue that computes");
     device().retired().collect();
 }
 
@@ -372,6 +381,7 @@ void Stream::register_users() {
     const bool several_queues = device().queues().size() > 1;
     undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
                               [](const CommandUses& command) { return command.full_barrier; });
+    prepares_ = undeclared_ || resets_queries_on_host_;
     if (several_queues) {
         // What an operation does not declare may touch anything: such a stream is ordered with all of other queues.
         for (Stream* other : device().built_streams())
@@ -475,9 +485,11 @@ void Stream::record_commands() {
     const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
         if (queries_ != VK_NULL_HANDLE) vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
     };
-    if (queries_ != VK_NULL_HANDLE) vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
+    if (queries_ != VK_NULL_HANDLE && !resets_queries_on_host_)
+        vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
     if (barriers_.head.src_stages != 0) write_barrier(barriers_.head);
-    timestamp(VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0);
+    // Once all that was submitted before is done, or the first operation's time would include it.
+    timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
     auto barrier = barriers_.barriers.cbegin();
     for (uint32_t i = 0; i < operations_.size(); ++i) {
         const Operation& operation = *operations_[i];

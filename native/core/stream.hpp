@@ -232,7 +232,9 @@ private:
     std::vector<Stream*> rivals_;
     std::vector<Point> inherited_;
     std::vector<std::shared_ptr<Object>> disjoint_;
-    bool undeclared_ = false;              // an operation does not say what it uses
+    bool resets_queries_on_host_ = false;  // before each submission: the queue cannot record it
+    bool prepares_ = false;    // whether a submission does more first than flush what the plan says
+    bool undeclared_ = false;  // an operation does not say what it uses
     std::atomic<bool> has_rivals_{false};  // there are some of either
     bool has_waits_ = false;
 };

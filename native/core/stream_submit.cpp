@@ -87,8 +87,11 @@ void Stream::check_interference() {
 }
 
 void Stream::flush() const {
-    if (undeclared_) [[unlikely]]
-        device().memory().flush_in_place();
+    if (prepares_) [[unlikely]] {
+        if (undeclared_) device().memory().flush_in_place();
+        if (resets_queries_on_host_)
+            device().vk().vkResetQueryPool(device().handle(), queries_, 0, query_count_);
+    }
     if (!plan_.flushes().empty()) device().flush(plan_.flushes(), label().c_str());
 }
 
