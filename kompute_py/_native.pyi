@@ -184,6 +184,7 @@ class Memory:
     def wait(self) -> None:
         """Waits for pending work that uses it."""
     host_visible: bool
+    slow_to_read: bool
     """Whether the device's memory of it can be seen by the host."""
     host_copy_made: bool
     """False while there is to be a host copy that nothing needed yet."""
@@ -223,6 +224,7 @@ class BufferView:
     def write(self, data: np.ndarray, offset: int = 0) -> None: ...
     def wait(self) -> None: ...
     host_visible: bool
+    slow_to_read: bool
     host_copy_made: bool
     shareable: bool
     read_only: bool
@@ -237,11 +239,13 @@ class BufferView:
 class MappedMemory:
     """The host at work in the device's memory of `memory`: waits for pending work, holds recordings back until it is closed."""
 
-    def __init__(self, memory: Memory | BufferView, read: bool, write: bool) -> None: ...
+    def __init__(
+        self, memory: Memory | BufferView, read: bool, write: bool, in_place: bool = True
+    ) -> None: ...
     def array(self, memory: Memory | BufferView, dtype: np.dtype, count: int) -> np.ndarray | None:
-        """Flat and writable, over the device's memory; None where the host does not address it."""
+        """Flat and writable, over the device's memory; None if the host does not address it, or `in_place` is False."""
     def read(self, out: np.ndarray) -> None:
-        """Copies all of its bytes to `out`: for memory that the host does not address."""
+        """Copies all of its bytes to `out`: if `array` gave None."""
     def write(self, data: np.ndarray) -> None: ...
     def is_open(self) -> bool: ...
     def close(self) -> None:
@@ -538,6 +542,7 @@ def check_shader(
     entry: str,
     spec_constants: bytes,
     spec_map: Sequence[tuple[int, int, int]],
+    array_lengths: Sequence[tuple[str, int]] = (),
 ) -> list[tuple[str, str, int | str | None, int | str | None, str]]:
     """What the device that the arguments describe would refuse, as (kind, what, needed, has, sentence)."""
 

@@ -63,9 +63,11 @@ def to_dlpack(
     if not copied:
         if device != (CPU, 0):
             raise ExchangeError(
-                f"{what} lies in memory of the device that the host does not address, so it cannot be shared. "
-                "Copy it: t.read(), or t.__dlpack__(dl_device=(1, 0), copy=None), which "
-                "np.from_dlpack(t, device='cpu') asks for; or make it with memory type deviceAndHost"
+                f"{what} lies in memory of the device that the host "
+                f"{'reads a word at a time (not cached)' if native.slow_to_read else 'does not address'}, "
+                "so it cannot be shared. Copy it: t.read(), or t.__dlpack__(dl_device=(1, 0), copy=None), which "
+                "np.from_dlpack(t, device='cpu') asks for; or make it with memory type "
+                f"{'host' if native.slow_to_read else 'deviceAndHost'}"
             )
         if native.read_only and not versioned:
             raise ExchangeError(

@@ -167,12 +167,19 @@ class Mapping:
                 f"{tensor._describe()} is in memory that the host does not see: use memory type host or deviceAndHost, or "
                 "map it with staging=True, which copies"
             )
+        # Reading memory that the CPU does not cache takes a trip over the bus for each word: such a mapping reads a copy.
+        in_place = not (read and tensor._native.slow_to_read)
+        if not staging and not in_place:
+            raise FailedPreconditionError(
+                f"{tensor._describe()} is in device memory that the host reads a word at a time (not cached): map it to "
+                "write alone, use memory type host, or map it with staging=True, which copies"
+            )
         writes = write or discard
         self._views: dict[int, weakref.ref[MappedArray]] = {}
         self._tensor = tensor
         self._writes = writes
         self._staged: np.ndarray[Any, Any] | None = None
-        native = _native.MappedMemory(tensor._native, not discard, writes)
+        native = _native.MappedMemory(tensor._native, not discard, writes, in_place)
         self._native: _native.MappedMemory | None = native
         try:
             flat = native.array(tensor._native, tensor._dtype, tensor._count)

@@ -131,7 +131,8 @@ class Tensor(Memory, _native.BufferExporter):
 
     @property
     def mappable(self) -> bool:
-        """Whether the host addresses the device's memory of it, so that `map` copies nothing."""
+        """Whether the host addresses the device's memory of it. `map` copies nothing then, unless it reads memory that the CPU
+        does not cache."""
         return self._native.host_visible
 
     def map(
@@ -143,9 +144,11 @@ class Tensor(Memory, _native.BufferExporter):
         while it is open, evaluating what would get in its way raises, and so do `read` and `write` of the same bytes. `discard` writes without looking at the old contents,
         which are undefined then. The array, and every view of it, ends with the mapping.
 
-        Where the host does not address the memory (see `mappable`), the contents are copied at the beginning (not with
-        `discard`) and back at the end; ``staging=False`` refuses that. On an exception inside the block, what was written
-        counts all the same.
+        If the host does not address the memory (see `mappable`), the contents are copied at the beginning (not with
+        `discard`) and back at the end; ``staging=False`` refuses that. So are they with ``read=True`` if the memory is
+        device memory that the CPU does not cache (GPUs with a resizable BAR, phones): reading it in place takes a trip over
+        the bus for each word, writing it does not. With ``write=True`` alone such memory is mapped in place: do not read the
+        array then. On an exception inside the block, what was written counts all the same.
 
         Raises InvalidArgumentError with none of `read`, `write`, `discard`; FailedPreconditionError where another mapping of the
         same bytes is in the way, where staging is refused, and when destroyed.

@@ -27,7 +27,8 @@ class MemoryTypes(_Enumeration):
     """Where the memory of a Tensor or Image lives.
 
     `device`: device memory and a host copy, moved by OpSyncDevice and OpSyncLocal. `host`: host-visible
-    memory only. `storage`: device memory only. `deviceAndHost`: one memory that both see.
+    memory only. `storage`: device memory only. `deviceAndHost`: one memory that both see. On GPUs whose memory the host sees
+    and does not cache, its ``data()`` is fast to write and slow to read: read it with ``t.read()`` or ``t.map(read=True)``.
     """
 
     device = 0

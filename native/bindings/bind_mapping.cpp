@@ -5,8 +5,8 @@
 namespace kp {
 namespace {
 
-std::unique_ptr<Mapping> map(const ResourceRange& range, bool read, bool write) {
-    auto mapping = std::make_unique<Mapping>(range, write);
+std::unique_ptr<Mapping> map(const ResourceRange& range, bool read, bool write, bool in_place) {
+    auto mapping = std::make_unique<Mapping>(range, write, in_place);
     await_points(mapping->pending());
     mapping->begin(read);
     return mapping;
@@ -49,7 +49,7 @@ void write(Mapping& mapping, const py::array& data) {
 
 void bind_mapping(py::module_& m) {
     py::class_<Mapping>(m, "MappedMemory")
-        .def(py::init(&map), py::arg("memory"), py::arg("read"), py::arg("write"))
+        .def(py::init(&map), py::arg("memory"), py::arg("read"), py::arg("write"), py::arg("in_place") = true)
         .def("array", &array, py::arg("memory"), py::arg("dtype"), py::arg("count"))
         .def("read", &read, py::arg("out"))
         .def("write", &write, py::arg("data"))

@@ -74,7 +74,7 @@ py::array host_array_of_view(BufferView& view, const py::object& base, const py:
 void read(Resource& resource, const py::array& out, uint64_t offset) {
     const Bytes bytes = bytes_of(out, true);
     await_points(resource.pending(true));
-    if (!resource.host_visible()) await_staging(resource.device());
+    if (resource.reads_staged()) await_staging(resource.device());
     const Unlocked unlocked;
     resource.read(bytes.data, offset, bytes.size);
 }
@@ -158,6 +158,7 @@ void bind_memory(py::module_& m) {
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
         .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
+        .def_property_readonly("slow_to_read", &Resource::slow_to_read)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)
         .def_property_readonly("shareable", &Resource::shareable)
         .def_property_readonly("read_only", &Resource::read_only)
@@ -202,6 +203,7 @@ void bind_memory(py::module_& m) {
                  wait(v.buffer());
              })
         .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
+        .def_property_readonly("slow_to_read", [](const BufferView& v) { return v.buffer().slow_to_read(); })
         .def_property_readonly("host_copy_made",
                                [](const BufferView& v) { return v.buffer().host_copy_made(); })
         .def_property_readonly("shareable", [](const BufferView& v) { return v.buffer().shareable(); })

@@ -50,7 +50,7 @@ void Buffer::bind(std::shared_ptr<Side> side) {
                                               side->memory.offset()),
              "vkBindBufferMemory", "a tensor");
     buffer_ = side->buffer;
-    direct_ = side->memory.mapped();
+    address(side->memory);
     device_side_ = std::move(side);
 }
 

@@ -33,10 +33,6 @@ private:
     [[nodiscard]] std::shared_ptr<Side> make_side(const void* next, VkMemoryRequirements& needs);
     void bind(std::shared_ptr<Side> side);
 
-    // Other memory types keep what the host writes in place to be seen without a copy.
-    [[nodiscard]] bool can_stage() const noexcept override {
-        return memory_type() == MemoryType::device || memory_type() == MemoryType::storage;
-    }
     void download(void* out, uint64_t offset, uint64_t size) override;
     void upload(const void* data, uint64_t offset, uint64_t size) override;
     void release(std::vector<Point> points) override;

@@ -47,15 +47,27 @@ void first_fill(std::byte* to, std::span<const std::byte> pattern, uint64_t size
         });
         return;
     }
-    // Once it stands at the start, it is copied from there, in pieces that double but stay in the cache.
-    constexpr uint64_t most = 32 * 1024;
+    // A short pattern is copied from a piece that holds many of them. Never from what is written already: the memory may be
+    // one that the host reads word by word across a bus.
+    constexpr uint64_t most = 16 * 1024;
+    std::byte repeated[most];
+    const std::byte* source = pattern.data();
+    uint64_t unit = period;
+    if (period <= most / 2) {
+        source = repeated;
+        const uint64_t whole = std::min(most, std::max(size, period)) / period * period;
+        std::memcpy(repeated, pattern.data(), period);
+        while (unit < whole) {
+            const uint64_t more = std::min(unit, whole - unit);
+            std::memcpy(repeated + unit, repeated, more);
+            unit += more;
+        }
+    }
     by_huge_page(to, size, [&](uint64_t offset, uint64_t piece) {
         for (uint64_t at = offset, end = offset + piece; at < end;) {
-            const uint64_t phase = at % period;
-            const std::byte* source = at < period ? pattern.data() + at : to + phase;
-            const uint64_t there = at < period ? period - at : at - phase;
-            const uint64_t length = std::min({there, end - at, std::max(most, period)});
-            std::memcpy(to + at, source, length);
+            const uint64_t phase = at % unit;
+            const uint64_t length = std::min(unit - phase, end - at);
+            std::memcpy(to + at, source + phase, length);
             at += length;
         }
     });

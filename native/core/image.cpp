@@ -160,7 +160,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
 
     image_ = side->image;
     view_ = side->view;
-    if (linear) direct_ = side->memory.mapped();
+    if (linear) address(side->memory);
     device_side_ = std::move(side);
     if (!linear && type != MemoryType::storage) {
         if (data)
@@ -281,7 +281,7 @@ void Image::stage(bool up, void* host, const ImageRegion& region) {
 void Image::read_region(void* out, const ImageRegion& region) {
     check_region(region, "read");
     transfer("read", false, [&] {
-        if (!direct_) {
+        if (reads_staged()) {
             stage(false, out, region);
             return;
         }

@@ -5,13 +5,13 @@
 
 namespace kp {
 
-Mapping::Mapping(const ResourceRange& range, bool writes) : range_(range), writes_(writes) {
+Mapping::Mapping(const ResourceRange& range, bool writes, bool in_place) : range_(range), writes_(writes) {
     Resource& resource = *range_.resource;
     const std::lock_guard lock(resource.device().graph_mutex());
     resource.require_init("map");
     if (writes_) resource.require_writable();
     resource.begin_mapping(range_, writes_, pending_);
-    data_ = resource.host_visible() ? resource.mapped() + range_.offset : nullptr;
+    data_ = in_place && resource.host_visible() ? resource.mapped() + range_.offset : nullptr;
     // An array over it may be in use when the tensor is destroyed.
     kept_ = resource.keep_device_side();
 }

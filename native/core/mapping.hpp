@@ -17,8 +17,8 @@ namespace kp {
 class Mapping {
 public:
     // Holds recordings back. Throws when another mapping is in the way, or what `range` names was destroyed. The caller then
-    // waits for pending() and calls begin().
-    Mapping(const ResourceRange& range, bool writes);
+    // waits for pending() and calls begin(). `in_place`: over the device's memory itself, where the host addresses it.
+    Mapping(const ResourceRange& range, bool writes, bool in_place = true);
     ~Mapping();
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
@@ -27,9 +27,9 @@ public:
     [[nodiscard]] const std::vector<Point>& pending() const noexcept { return pending_; }
     // The work is done: with `reads`, brings what the device wrote to the host.
     void begin(bool reads);
-    // The first byte; null where the host does not address the memory.
+    // The first byte; null where the host does not address the memory, or is not to.
     [[nodiscard]] std::byte* data() const noexcept { return data_; }
-    // Where the host does not address the memory: its bytes, all of them, copied to `out`, or from `data`. Block.
+    // Where data() is null: the memory's bytes, all of them, copied to `out`, or from `data`. Block.
     void read(void* out);
     void write(const void* data);
     [[nodiscard]] const ResourceRange& range() const noexcept { return range_; }

@@ -3,6 +3,9 @@
 #include "device.hpp"
 #include "memory_block.hpp"
 
+#include <array>
+#include <cstring>
+
 namespace kp {
 
 void MemoryAllocator::sync_guards(MemoryBlock& block, const Guarded& guarded, bool from_host) noexcept {
@@ -33,8 +36,12 @@ void MemoryAllocator::guard(MemoryBlock& block, uint32_t node, uint64_t offset, 
 
 std::string MemoryAllocator::inspect(MemoryBlock& block, const Guarded& guarded) {
     sync_guards(block, guarded, false);
-    const uint64_t before = broken_bytes(block.mapped + guarded.offset - guard_bytes);
-    const uint64_t behind = broken_bytes(block.mapped + guarded.offset + guarded.size);
+    // In one piece: the memory may not be cached, and each look at a byte of it crosses the bus.
+    std::array<std::byte, guard_bytes> front, tail;
+    std::memcpy(front.data(), block.mapped + guarded.offset - guard_bytes, guard_bytes);
+    std::memcpy(tail.data(), block.mapped + guarded.offset + guarded.size, guard_bytes);
+    const uint64_t before = broken_bytes(front.data());
+    const uint64_t behind = broken_bytes(tail.data());
     if (before == 0 && behind == 0) return {};
     return "memory of " + guarded.label + " (" + std::to_string(guarded.size) +
            " bytes) was overrun: " + std::to_string(before) + " of the " + std::to_string(guard_bytes) +

@@ -54,7 +54,7 @@ void PeerCopy::decide() {
         stream->record(make_copy({source_, target_}));
         keep(lanes_.front().in, std::move(stream));
         route_ = Route::same_device;
-    } else if (source_.resource->host_visible() || target_.resource->host_visible()) {
+    } else if (!source_.resource->reads_staged() || target_.resource->host_visible()) {
         route_ = Route::direct;
     } else {
         // Texels are copied as a whole: their rows need not end where a step does.

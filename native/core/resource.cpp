@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace kp {
 
@@ -101,7 +102,16 @@ void Resource::require_writable() const {
             "array with MUTABLE_ZERO_COPY, or copy it with copy=\"always\"");
 }
 
+void Resource::address(const Allocation& memory) noexcept {
+    direct_ = memory.mapped();
+    slow_to_read_ =
+        direct_ && memory.device_local() && !memory.cached() && device().memory().host_copies_cached();
+}
+
 bool Resource::shareable() const noexcept {
+    // Who takes it reads it, element by element. (The two types of one memory are what the host sees in any case.)
+    if (has_host_copy_ || memory_type_ == MemoryType::storage)
+        if (slow_to_read()) return false;
     // The one memory of `host` and `deviceAndHost` is flushed and invalidated around every recording; that of the other
     // types is not, so there it must be coherent.
     return direct_ != nullptr && (device_memory().coherent() || memory_type_ == MemoryType::host ||
@@ -336,16 +346,12 @@ void Resource::read_mapped(void* out, uint64_t offset, uint64_t size) {
 
 void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
     wait_for_work(true);
-    // The host reads the device's uncached memory a few bytes at a time across the bus; a copy by the device is far faster from
-    // some pages on. (That is `device` memory on a GPU with a resizable BAR.)
-    constexpr uint64_t few = 16 * 1024;
-    const Allocation& memory = device_memory();
-    const bool slow = memory.device_local() && !memory.cached() && can_stage() && size > few;
-    if (direct_ && !slow) {
+    if (reads_staged()) {
+        if (direct_) flush_range(offset, size);  // what the host wrote in place
+        download(out, offset, size);
+    } else {
         invalidate_range(offset, size);
         std::memcpy(out, direct_ + offset, size);
-    } else {
-        download(out, offset, size);
     }
 }
 
@@ -374,8 +380,14 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
     if (size == 0) return;
     if (!direct_) {
         source.wait_for_work(true);
-        source.settle();
-        write_now(source.direct_ + source_offset, offset, size);
+        if (!source.reads_staged()) {
+            source.settle();
+            write_now(source.direct_ + source_offset, offset, size);
+            return;
+        }
+        std::vector<std::byte> bounce(size);
+        source.read_now(bounce.data(), source_offset, size);
+        write_now(bounce.data(), offset, size);
         return;
     }
     wait_for_work();

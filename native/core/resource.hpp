@@ -62,6 +62,11 @@ public:
     [[nodiscard]] VkBuffer host_buffer() const noexcept { return host_copy_->memory.block_buffer(); }
     [[nodiscard]] uint64_t host_offset() const noexcept { return host_copy_->memory.offset(); }
     [[nodiscard]] const Allocation& device_memory() const noexcept;
+    // The host addresses the device's own memory and does not cache it: each word that it reads crosses the bus (GPUs with a
+    // resizable BAR, phones). What reads it copies it to cached memory with the device first; writing in place is fast.
+    [[nodiscard]] bool slow_to_read() const noexcept { return slow_to_read_; }
+    // Whether read() goes through the staging ring.
+    [[nodiscard]] bool reads_staged() const noexcept { return !direct_ || slow_to_read(); }
     // Keeps the bytes behind host_data() alive beyond destroy().
     [[nodiscard]] std::shared_ptr<void> keep_host() const;
     // Whether anything was written to the device's memory of it since it was made, or is about to be by a recording that was built.
@@ -125,11 +130,9 @@ public:
 protected:
     Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type);
 
-    // Staged transfer for memory that the host cannot address.
+    // Staged transfer, for memory that the host cannot address or reads slowly.
     virtual void download(void* out, uint64_t offset, uint64_t size) = 0;
     virtual void upload(const void* data, uint64_t offset, uint64_t size) = 0;
-    // Whether download() works on memory that the host addresses as well.
-    [[nodiscard]] virtual bool can_stage() const noexcept { return false; }
     void make_host_copy();
     // need_host_copy() will make it, filled with `initial`; with none, its contents are undefined.
     void defer_host_copy(std::optional<FillPattern> initial);
@@ -146,7 +149,10 @@ protected:
     std::shared_ptr<DeviceSide> device_side_;
     std::shared_ptr<HostCopy> host_copy_;
     std::shared_ptr<void> kept_for_views_;
+    // Sets direct_ and what goes with it, once device memory is there.
+    void address(const Allocation& memory) noexcept;
     std::byte* direct_ = nullptr;
+    bool slow_to_read_ = false;
     Point settled_;
     bool viewed_ = false;
     bool has_host_copy_ = false;
