@@ -136,13 +136,13 @@ def noncoherent_only() -> None:
         assert flags == [1, 10]
 
 
-@scenario("profile=large_bar,trap_reads=1")
+@scenario("profile=small_bar,trap_reads=1")
 def trapped_reads() -> None:
     """Writing memory that the host does not cache is fine; reading it is noted, again after each submission."""
     if platform.machine() != "x86_64":
         return
     with Rig() as rig:
-        bar = rig.allocate(1 << 16, 0)
+        bar = rig.allocate(1 << 16, 2)
         words = bar.words
         words[5:100] = 7
         assert not rig.control.violations()
