@@ -89,7 +89,7 @@ def test_full_repeats_a_row(mgr):
     ],
 )
 def test_full_refuses_what_does_not_fit(mgr, value, dtype, error):
-    with pytest.raises(error, match=r"dtype|element|fill|takes"):
+    with pytest.raises(error, match=r"dtype|element|fill|takes|The data is a str"):
         mgr.full(3, value, dtype)
 
 
