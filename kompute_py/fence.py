@@ -33,7 +33,9 @@ class Fence:
 
     Returned by what only submits: ``t.fill(0)``, ``t.copy_from(other)``, ``kernel.submit(...)``, ``mgr.submit([...])``; and by
     ``seq.fence`` and ``semaphore.at(value)``. Later work on the same memory is ordered after it without being asked; wait only
-    where the host needs to know: `wait` for it, ``await`` it in asyncio, or take its `future`.
+    if the host needs to know: `wait` for it, ``await`` it in asyncio, or take its `future`.
+
+    Every way to learn that the work is done makes its results visible to the host, here and elsewhere: `data()` shows them.
     """
 
     __slots__ = ("__weakref__", "_managers", "_native", "_sequences")

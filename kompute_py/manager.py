@@ -466,7 +466,10 @@ class Manager(OpenDevice):
         return submit_together(self, given, wait, signal)
 
     def synchronize(self) -> None:
-        """Waits until the device is done with everything that was submitted. Raises DeviceLostError where it fails."""
+        """Waits until the device is done with everything that was submitted, and its results are visible to the host.
+
+        Raises DeviceLostError if the device fails.
+        """
         self._native.wait_idle()
         if self._watch is not None:
             self._watch()

@@ -112,6 +112,8 @@ class Memory:
         """The host copy as a flat, writable array of `size()` elements of `dtype`; its ``.base`` is this object.
 
         No wait and no transfer: sequences move the data by OpSyncDevice and OpSyncLocal; `read` and `write` do it at once.
+        What work writes here is visible once you have learned, in any way, that the work is done; until then leave the bytes
+        that it uses alone.
         Each call gives the same array while it is alive, and it stays readable after `destroy()`.
         Raises FailedPreconditionError when destroyed, and for `storage` memory, of which the host sees nothing.
         """

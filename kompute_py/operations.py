@@ -164,8 +164,10 @@ class OpSyncDevice(OpBase):
 
 
 class OpSyncLocal(OpBase):
-    """Downloads tensors and images from the device to their host copies, in GPU order; there after the evaluation.
+    """Downloads tensors and images from the device to their host copies, in GPU order.
 
+    `data()` shows the result once the host has learned, in any way, that the work is done. Of a view, only its bytes move: the host
+    may write others meanwhile.
     `host`, `deviceAndHost` and `storage` memory needs no copy.
     Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
     """

@@ -24,7 +24,8 @@ class Semaphore:
     """A timeline semaphore: a 64-bit counter that only goes up. Made by ``mgr.semaphore(initial=0)``.
 
     ``seq.eval_async(wait=[(sem, 1)], signal=[(sem, 2)])`` starts when the counter is at 1 or more, and raises it to 2 at its
-    end; `signal` and `wait` do the same on the host. What waits may be submitted before what signals, on the same queue,
+    end; `signal` and `wait` do the same on the host. Once the host has seen the value that work signals, by `wait`, `query` or
+    `at`, the work's results are visible: `data()` shows them. What waits may be submitted before what signals, on the same queue,
     too. `fail` ends it instead: whoever waits for a value that did not come gets AbortedError, and work that was submitted
     to wait for one is not done.
     """

@@ -396,7 +396,10 @@ class Sequence:
         return self._native.is_running()
 
     def is_complete(self) -> bool:
-        """Whether the device is done with the last submission; does not wait. True when there was none."""
+        """Whether the device is done with the last submission; does not wait. True if there was none.
+
+        Once it is True, the results are visible to the host: `data()` shows them.
+        """
         return self._native.is_complete()
 
     def is_init(self) -> bool:

@@ -78,7 +78,7 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
         Stream::submit_together(device, *device.queues().front().queue, {}, whole);
         std::vector<Point> ends = whole.waits;
         for (const Point& signal : whole.signals) merge_point(ends, signal);
-        return std::make_shared<Fence>(context.shared(), std::move(ends), Fence::Due{}, whole.semaphores);
+        return std::make_shared<Fence>(context.shared(), std::move(ends), whole.semaphores);
     }
     SubmitOrder order{whole.waits, {}, whole.semaphores};
     std::vector<Point> ends;
@@ -124,7 +124,7 @@ void bind_fence(py::module_& m) {
             [](const std::shared_ptr<Semaphore>& s, uint64_t value) {
                 s->require_init("wait for");
                 return std::make_shared<Fence>(s->shared_device(),
-                                               std::vector<Point>{{&s->timeline(), value}}, Fence::Due{},
+                                               std::vector<Point>{{&s->timeline(), value}},
                                                std::vector<std::shared_ptr<Object>>{s});
             },
             py::arg("value"))

@@ -357,6 +357,7 @@ void Device::close() {
     // Another thread may have submitted once more before its sequence was destroyed.
     see_through();
     staging_->clear();
+    deliveries_.abandon();  // where even the waiting failed
     retire_.drain();
     pipelines_->close();  // waits for threads that are binding samplers
     samplers_->close();

@@ -1,6 +1,7 @@
 // A VkDevice: its function table, queues, allocator, caches, retire list, and the objects made from it.
 #pragma once
 
+#include "delivery.hpp"
 #include "gate.hpp"
 #include "instance.hpp"
 #include "memory.hpp"
@@ -81,6 +82,7 @@ public:
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
     [[nodiscard]] WaitChoice& waits() noexcept { return *waits_; }
     [[nodiscard]] Gate& gate() noexcept { return gate_; }
+    [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
     // Threads that wait for fences of this device: woken where something failed that the driver does not tell of.
     void add_waiter(Waiter* waiter);
     void remove_waiter(Waiter* waiter) noexcept;
@@ -126,7 +128,10 @@ public:
     // Adds the ends of submissions that may use any object, since they do not say what they use; `held`: also of those that wait
     // at the gate, which the caller must not wait for.
     void add_undeclared(std::vector<Point>& points, bool held);
-    void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
+    void mark_lost() noexcept {
+        lost_.store(true, std::memory_order_release);
+        deliveries_.abandon();
+    }
     // What was running when the device was lost: kept by the first who knows, said in every error from then on.
     void note_lost_work(const std::string& work);
     [[nodiscard]] std::string lost_work() const;
@@ -192,6 +197,7 @@ private:
     std::vector<LogicalQueue> logical_queues_;
     std::unique_ptr<WaitChoice> waits_;
     Gate gate_;
+    Deliveries deliveries_;
     std::mutex timelines_mutex_;
     std::vector<std::unique_ptr<Timeline>> timelines_;  // until the end: points on them may be anywhere
     std::vector<Point> free_timelines_;

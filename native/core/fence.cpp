@@ -11,9 +11,9 @@
 
 namespace kp {
 
-Fence::Fence(std::shared_ptr<Device> device, std::vector<Point> points, Due due,
+Fence::Fence(std::shared_ptr<Device> device, std::vector<Point> points,
              std::vector<std::shared_ptr<Object>> kept)
-    : devices_{std::move(device)}, points_(std::move(points)), due_(std::move(due)), kept_(std::move(kept)) {}
+    : devices_{std::move(device)}, points_(std::move(points)), kept_(std::move(kept)) {}
 
 std::shared_ptr<Fence> Fence::join(const std::vector<std::shared_ptr<Fence>>& fences) {
     const std::shared_ptr<Fence> joined(new Fence());
@@ -23,8 +23,7 @@ std::shared_ptr<Fence> Fence::join(const std::vector<std::shared_ptr<Fence>>& fe
             if (std::find(joined->devices_.begin(), joined->devices_.end(), device) == joined->devices_.end())
                 joined->devices_.push_back(device);
         for (const Point& point : fence->points_) merge_point(joined->points_, point);
-        append(joined->due_.written, fence->due_.written);
-        append(joined->due_.streams, fence->due_.streams);
+        append(joined->streams_, fence->streams_);
         append(joined->kept_, fence->kept_);
     }
     return joined;
@@ -39,8 +38,7 @@ std::shared_ptr<Fence> Fence::of(const std::vector<std::shared_ptr<Stream>>& str
         const Point last = stream->last_point();
         if (!last.timeline) continue;
         merge_point(fence->points_, last);
-        fence->due_.streams.emplace_back(stream, last);
-        for (auto& resource : stream->written_in_place()) fence->due_.written.push_back(std::move(resource));
+        fence->streams_.emplace_back(stream, last);
     }
     return fence;
 }
@@ -58,7 +56,7 @@ bool Fence::done() {
 
 void Fence::rethrow(const Error& error) const {
     if (error.kind() == ErrorKind::device_lost) {
-        for (const auto& [each, end] : due_.streams)
+        for (const auto& [each, end] : streams_)
             if (const auto stream = each.lock()) stream->explain_loss();
         for (const auto& device : devices_)
             if (const std::string work = device->lost_work();
@@ -85,14 +83,12 @@ bool Fence::wait(uint64_t nanoseconds) {
 }
 
 void Fence::settle() {
-    for (const auto& [each, end] : due_.streams) {
+    for (const auto& [each, end] : streams_) {
         const auto stream = each.lock();
         if (!stream || !stream->is_running()) continue;
         const Point last = stream->last_point();
         if (last.timeline == end.timeline && last.value == end.value) (void)stream->poll();
     }
-    for (const auto& each : due_.written)
-        if (const auto resource = each.lock(); resource && resource->is_init()) resource->refresh();
     // What the work used is held until somebody looks.
     for (const auto& device : devices_) device->retired().collect();
 }
@@ -102,8 +98,7 @@ std::shared_ptr<Fence> submit_once(const OperationPtr& operation) {
     const auto stream = make_object<Stream>(device, 0, 0);
     stream->record(operation);
     stream->submit();
-    return std::make_shared<Fence>(device, std::vector<Point>{stream->last_point()},
-                                   Fence::Due{stream->written_in_place(), {}});
+    return std::make_shared<Fence>(device, std::vector<Point>{stream->last_point()});
 }
 
 }  // namespace kp

@@ -16,15 +16,8 @@ class Stream;
 
 class Fence {
 public:
-    // What else is due when the work is done.
-    struct Due {
-        // What it writes and the host sees in place: brought to the host.
-        std::vector<std::weak_ptr<Resource>> written;
-        // The streams that were submitted, with their ends: collected.
-        std::vector<std::pair<std::weak_ptr<Stream>, Point>> streams;
-    };
     // `kept`: whose timelines the points are on, where not the device's own.
-    Fence(std::shared_ptr<Device> device, std::vector<Point> points, Due due,
+    Fence(std::shared_ptr<Device> device, std::vector<Point> points,
           std::vector<std::shared_ptr<Object>> kept = {});
     // Done when all of them are.
     [[nodiscard]] static std::shared_ptr<Fence> join(const std::vector<std::shared_ptr<Fence>>& fences);
@@ -48,7 +41,8 @@ private:
     // Of each device, since points of several Managers can be joined.
     std::vector<std::shared_ptr<Device>> devices_;
     std::vector<Point> points_;
-    Due due_;
+    // The streams that were submitted, with their ends: collected when the work is done.
+    std::vector<std::pair<std::weak_ptr<Stream>, Point>> streams_;
     std::vector<std::shared_ptr<Object>> kept_;
 };
 

@@ -48,6 +48,7 @@ uint64_t Gate::submit(const Submission& submission) {
     for (const Point& wait : submission.order.waits) prepared.add_wait(wait);
     for (const Point& signal : submission.order.signals) prepared.add_signal(signal);
     for (const Point& end : submission.ends) prepared.add_signal(end);
+    prepared.deliveries = submission.deliveries;
     const uint64_t value = submission.queue->submit(prepared);
     if (submission.undeclared) submission.queue->note_undeclared(value);
     for (const Point& signal : submission.order.signals) signal.timeline->promise(signal.value);
@@ -229,6 +230,19 @@ std::vector<Point> Gate::ends(bool undeclared_only) {
         if (submission.undeclared || !undeclared_only)
             for (const Point& end : submission.ends) merge_point(points, end);
     return points;
+}
+
+std::vector<VkMappedMemoryRange> Gate::edges(const std::vector<Point>& later) {
+    const std::lock_guard lock(mutex_);
+    std::vector<VkMappedMemoryRange> edges;
+    for (const auto& submission : held_) {
+        if (std::any_of(submission.ends.begin(), submission.ends.end(),
+                        [&](const Point& end) { return covered(later, end); }))
+            continue;
+        for (const auto& delivery : submission.deliveries)
+            edges.insert(edges.end(), delivery->edges.begin(), delivery->edges.end());
+    }
+    return edges;
 }
 
 std::vector<Point> Gate::released_by(const std::vector<Point>& signals) {

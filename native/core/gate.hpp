@@ -39,6 +39,7 @@ struct Submission {
     std::vector<VkCommandBuffer> commands;
     SubmitOrder order;
     bool undeclared = false;  // an operation does not say what it uses: everything later comes after it
+    std::vector<std::shared_ptr<const Delivery>> deliveries;
     std::vector<Point> ends;  // of its streams, when it is held
     std::string label;        // what messages call it, when it is held
 };
@@ -68,6 +69,8 @@ public:
 
     // The ends of what is held, or only of what does not say what it uses.
     [[nodiscard]] std::vector<Point> ends(bool undeclared_only = false);
+    // Atoms of host copies in which what is held will land, but for what `later` would release.
+    [[nodiscard]] std::vector<VkMappedMemoryRange> edges(const std::vector<Point>& later);
     // The ends of what is held and would go if `signals` were promised.
     [[nodiscard]] std::vector<Point> released_by(const std::vector<Point>& signals);
 

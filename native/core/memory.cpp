@@ -43,7 +43,7 @@ void advise_huge_pages(void* address, uint64_t size) {
 }  // namespace
 
 Allocation::~Allocation() {
-    if (block_) block_->owner->release(block_, size_, node_);
+    if (block_) block_->owner->release(block_, offset_, size_, node_);
 }
 
 void Allocation::swap(Allocation& other) noexcept {
@@ -472,7 +472,19 @@ Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t
     return allocation;
 }
 
-void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) noexcept {
+void MemoryAllocator::clean_lines(const MemoryBlock& block, uint64_t offset, uint64_t size) noexcept {
+    VkMappedMemoryRange range{VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE};
+    range.memory = block.memory;
+    range.offset = offset;
+    range.size = size;
+    try {
+        device_.flush({&range, 1}, "memory that is given back");
+    } catch (const Error&) {
+        return;  // out of host memory, and nobody is there to be told
+    }
+}
+
+void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size, uint32_t node) noexcept {
     const std::lock_guard lock(mutex_);
     auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
     if (block->adopted) {
@@ -482,6 +494,8 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t size, uint32_t node) 
         return;
     }
     if (options_.debug && block->mapped) unguard(*block, node);
+    if (block->mapped && !block->dedicated && !(block->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT))
+        clean_lines(*block, offset, size);
     block->ranges.release(node);
     heap.used -= size;
     --heap.allocations;

@@ -103,8 +103,11 @@ public:
 
     // For work that may use any memory: before it, all that the host wrote in place (not to host copies) goes out; after it, all
     // that the device wrote there comes in. No-ops where memory is coherent.
+    [[nodiscard]] bool in_place_needs_sync() const noexcept { return in_place_needs_sync_; }
     void flush_in_place();
     void invalidate_in_place();
+
+    [[nodiscard]] uint64_t atom() const noexcept { return atom_; }
 
     // Gives the blocks that hold nothing back to the driver; the bytes.
     uint64_t trim() noexcept;
@@ -136,7 +139,9 @@ private:
         uint64_t tail = 0;
         [[nodiscard]] uint64_t footprint() const noexcept { return front + size + tail; }
     };
-    void release(MemoryBlock* block, uint64_t size, uint32_t node) noexcept;
+    void release(MemoryBlock* block, uint64_t offset, uint64_t size, uint32_t node) noexcept;
+    // What the host wrote and nobody needs any more would go out at a later moment, over what the next owner's device writes.
+    void clean_lines(const MemoryBlock& block, uint64_t offset, uint64_t size) noexcept;
     Allocation try_types(uint32_t type_bits, const Request& request);
     // `within_budget`: makes no block that the driver's budget has no room for.
     Allocation allocate_in(uint32_t type, Request request, bool within_budget);

@@ -183,7 +183,7 @@ std::vector<std::shared_ptr<Stream>> PeerCopy::streams() const {
 
 std::shared_ptr<Fence> PeerCopy::fence() const {
     const auto of = [](const ResourceRange& range) {
-        return std::make_shared<Fence>(range.resource->shared_device(), std::vector<Point>{}, Fence::Due{});
+        return std::make_shared<Fence>(range.resource->shared_device(), std::vector<Point>{});
     };
     return Fence::join({Fence::of(streams()), of(source_), of(target_)});
 }

@@ -60,11 +60,15 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     const std::lock_guard lock(mutex_);
     const uint64_t value = submitted() + 1;
     submission.signal_values.back() = value;
+    // Before the queue has it: from then on anybody may learn of its end.
+    if (!submission.deliveries.empty()) [[unlikely]]
+        device_.deliveries().expect(*this, value, submission);
     // A lost device takes nothing any more, and the validation layer counts what was refused as submitted.
     const VkResult result = device_.lost()
                                 ? VK_ERROR_DEVICE_LOST
                                 : device_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) [[unlikely]] {
+        if (!submission.deliveries.empty()) device_.deliveries().cancel(*this, value);
         const std::string what =
             "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_);
         if (result == VK_ERROR_DEVICE_LOST) device_.throw_lost("vkQueueSubmit", what);

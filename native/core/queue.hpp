@@ -1,9 +1,11 @@
 // A VkQueue with the lock that Vulkan asks of us and one timeline semaphore that counts its submissions.
 #pragma once
 
+#include "delivery.hpp"
 #include "timeline.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct PreparedSubmit {
     std::vector<VkSemaphore> wait_semaphores;
     std::vector<uint64_t> wait_values;
     std::vector<VkPipelineStageFlags> wait_stages;
+    std::vector<std::shared_ptr<const Delivery>> deliveries;  // what it brings to the host, if anything
 
     PreparedSubmit() = default;
     PreparedSubmit(const PreparedSubmit&) = delete;  // the structs point into it

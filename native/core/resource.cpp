@@ -150,8 +150,6 @@ void Resource::release(std::vector<Point> points) {
     const std::lock_guard copy_lock(host_copy_mutex_);
     host_copy_made_.store(false, std::memory_order_relaxed);
     direct_ = nullptr;
-    released_copy_ = host_copy_;
-    released_side_ = device_side_;
     if (points.empty()) {
         device_side_.reset();
         host_copy_.reset();
@@ -176,15 +174,6 @@ void Resource::invalidate(const Allocation& memory) const {
 }
 
 void Resource::end_transfers() { const std::unique_lock lock(transfers_); }
-
-void Resource::fetch() {
-    const std::shared_lock lock(transfers_);
-    if (const auto copy = host_copy_ ? host_copy_ : released_copy_.lock()) {
-        invalidate(copy->memory);
-    } else if (!has_host_copy_ && memory_type_ != MemoryType::storage) {
-        if (const auto side = device_side_ ? device_side_ : released_side_.lock()) invalidate(side->memory);
-    }
-}
 
 void Resource::wait_pending() {
     const std::shared_lock lock(transfers_);
@@ -303,15 +292,6 @@ void Resource::invalidate_range(uint64_t offset, uint64_t size) const {
     flush_range(offset, size);
     const VkMappedMemoryRange mapped = memory.mapped_range(offset, size);
     device().invalidate({&mapped, 1}, label().c_str());
-}
-
-bool Resource::needs_refresh() const noexcept {
-    return direct_ && !has_host_copy() && memory_type_ != MemoryType::storage && !device_memory().coherent();
-}
-
-void Resource::refresh() {
-    const std::shared_lock lock(transfers_);
-    if (is_init() && direct_) settle();
 }
 
 void Resource::check_range(uint64_t offset, uint64_t size, const char* action) const {

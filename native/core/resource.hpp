@@ -107,9 +107,6 @@ public:
     // Before the host writes a part: flushing moves whole atoms (nonCoherentAtomSize), and those at the part's ends would carry
     // old bytes beside it over what the device wrote there.
     void invalidate_ends(uint64_t offset, uint64_t size) const;
-    // Whether the host sees the device's memory in place, but only after refresh().
-    [[nodiscard]] bool needs_refresh() const noexcept;
-    void refresh();
 
     // The device's contents, after pending work. Blocks. These three throw where a mapping is in the way.
     void read(void* out, uint64_t offset, uint64_t size);
@@ -124,8 +121,6 @@ public:
     // Before and after the device uses memory that the host wrote to or will read; no-ops on coherent memory.
     void flush(const Allocation& memory) const;
     void invalidate(const Allocation& memory) const;
-    // Brings what the device wrote to where the host looks, also for views that outlive destroy().
-    void fetch();
 
 protected:
     Resource(std::shared_ptr<Device> device, ObjectKind kind, uint64_t nbytes, MemoryType type);
@@ -198,9 +193,6 @@ private:
     std::optional<FillPattern> initial_;  // of a host copy that is not made yet
     // write() has been up to here; memory behind it may be fresh. Only a guess, so that writers need not agree on it.
     std::atomic<uint64_t> touched_{0};
-    // After destroy(): gone, unless views keep them.
-    std::weak_ptr<HostCopy> released_copy_;
-    std::weak_ptr<DeviceSide> released_side_;
 };
 
 }  // namespace kp

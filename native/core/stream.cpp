@@ -220,28 +220,6 @@ Point Stream::hold_back() noexcept {
     return last_point();
 }
 
-std::vector<std::weak_ptr<Resource>> Stream::written_in_place() {
-    std::vector<std::weak_ptr<Resource>> result;
-    bool undeclared = false;
-    {
-        const std::lock_guard lock(device().graph_mutex());
-        undeclared = undeclared_;
-    }
-    if (undeclared) {
-        for (auto& resource : device().resources())
-            if (resource->needs_refresh()) result.push_back(std::move(resource));
-        return result;
-    }
-    const std::lock_guard lock(device().graph_mutex());
-    for (const auto& planned : plan_.objects()) {
-        const ObjectKind kind = planned.object->kind();
-        if (!planned.written || (kind != ObjectKind::buffer && kind != ObjectKind::image)) continue;
-        auto resource = std::static_pointer_cast<Resource>(planned.object->shared_from_this());
-        if (resource->needs_refresh()) result.push_back(std::move(resource));
-    }
-    return result;
-}
-
 void Stream::make_command_buffer() {
     auto& vk = device().vk();
     if (pool_ == VK_NULL_HANDLE) {
@@ -347,6 +325,7 @@ void Stream::build() {
         check_mappings();
         register_users();
     }
+    prepare_host_side();
     record_commands();
     built_ = true;
 }
@@ -354,12 +333,32 @@ void Stream::build() {
 void Stream::plan(std::vector<std::shared_ptr<Object>>& outdated) {
     unregister_users();
     outdated = plan_.take_kept();
-    plan_.begin(device().next_epoch());
+    plan_.begin(device().next_epoch(), device().memory().atom());
     for (const auto& operation : operations_) {
         plan_.begin_operation();
         operation->declare(plan_);
     }
+    plan_.settle_host_side();
     planner().plan(plan_.commands(), plan_.uses(), plan_.host_visible(), barriers_);
+}
+
+void Stream::prepare_host_side() {
+    submission_.deliveries.clear();
+    Delivery delivery;
+    delivery.invalidates = plan_.invalidates();
+    delivery.all_in_place = undeclared_ && device().memory().in_place_needs_sync();
+    needs_flush_ = !plan_.flushes().empty() || delivery.all_in_place;
+    prepares_ = needs_flush_ || resets_queries_on_host_;
+    if (const uint64_t bytes = plan_.slot_bytes()) {
+        delivery.slots = std::make_shared<const Allocation>(
+            device().memory().allocate_host_copy(bytes, "the ends of a tensor's parts"));
+        if (!delivery.slots->coherent()) delivery.invalidates.push_back(delivery.slots->mapped_range());
+        delivery.edges = plan_.edges();
+        for (const auto& [to, slot, size] : plan_.landings())
+            delivery.landings.push_back({to, delivery.slots->mapped() + slot, size});
+    }
+    if (!delivery.empty())
+        submission_.deliveries.push_back(std::make_shared<const Delivery>(std::move(delivery)));
 }
 
 void Stream::order_with(Stream& other) {
@@ -381,7 +380,6 @@ void Stream::register_users() {
     const bool several_queues = device().queues().size() > 1;
     undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
                               [](const CommandUses& command) { return command.full_barrier; });
-    prepares_ = undeclared_ || resets_queries_on_host_;
     if (several_queues) {
         // What an operation does not declare may touch anything: such a stream is ordered with all of other queues.
         for (Stream* other : device().built_streams())
@@ -479,7 +477,10 @@ void Stream::record_commands() {
             if (armed) stream.device().vk().vkResetCommandBuffer(stream.commands_, 0);
         }
     } reset{*this};
-    Recorder recorder(vk, commands_);
+    const Allocation* slots =
+        submission_.deliveries.empty() ? nullptr : submission_.deliveries.front()->slots.get();
+    Recorder recorder(vk, commands_, plan_, slots ? slots->block_buffer() : VK_NULL_HANDLE,
+                      slots ? slots->offset() : 0);
     // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile.
     std::unique_lock lock(device().graph_mutex());
     const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
@@ -562,6 +563,7 @@ void Stream::release_driven(std::vector<Point> points) {
         std::vector<OperationPtr> operations;
         std::vector<std::shared_ptr<Object>> kept;
         std::vector<std::shared_ptr<Object>> disjoint;
+        std::vector<std::shared_ptr<const Delivery>> deliveries;
         explicit Payload(Device& d) : device(d), pool(VK_NULL_HANDLE), queries(VK_NULL_HANDLE) {}
         ~Payload() {
             device.vk().vkDestroyCommandPool(device.handle(), pool, nullptr);
@@ -588,6 +590,7 @@ void Stream::release_driven(std::vector<Point> points) {
     payload->queries = std::exchange(queries_, nullptr);
     payload->operations = std::move(operations_);
     payload->kept = plan_.take_kept();
+    payload->deliveries = std::move(submission_.deliveries);
     commands_ = VK_NULL_HANDLE;
     operations_.clear();
     device().retired().push(std::move(points), std::move(payload));

@@ -94,8 +94,6 @@ public:
     [[nodiscard]] std::vector<uint64_t> timestamps();
     // The operations that the timestamps are of: a new recording may have begun since.
     [[nodiscard]] std::vector<std::string> timed_names() const;
-    // What the recording writes and the host sees in place, where that takes more than waiting.
-    [[nodiscard]] std::vector<std::weak_ptr<Resource>> written_in_place();
     // What orders the operations, as built; empty before the first submission.
     [[nodiscard]] BarrierPlan barriers() const;
 
@@ -170,7 +168,13 @@ private:
     // again.
     void check_interference();
     [[nodiscard]] bool fit_to_submit() const noexcept;
+    // What it brings to the host and needs from it, as built.
+    void prepare_host_side();
     void flush() const;
+    // Waits for downloads in flight that are still to land in atoms which this recording uploads or fills.
+    void await_edges() const;
+    // Throws where the recording uploads or fills one of these atoms, in which others will land that cannot be waited for.
+    void require_clear_of(std::span<const VkMappedMemoryRange> edges);
     [[nodiscard]] std::vector<Point> ends_on_other_queues();
     // What is held and must come before this, but for what `later` would release.
     void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);
@@ -178,7 +182,7 @@ private:
     [[nodiscard]] Point next_own();
     [[nodiscard]] static std::string label_of(const std::vector<Stream*>& streams);
     // Collects the submission that `last_` was this for.
-    void finish(uint64_t last);
+    void finish(uint64_t last) noexcept;
     [[nodiscard]] Point point_of(uint64_t last) const noexcept;
     void forget_cancelled() noexcept;
     [[nodiscard]] std::string what_ran() const;
@@ -205,7 +209,7 @@ private:
     std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
     std::atomic<bool> running_{false};
     std::atomic<bool> was_long_{false};    // the last wait
-    std::atomic<bool> collecting_{false};  // a thread does what is due at the end of a submission
+    std::atomic<bool> collecting_{false};  // a thread is in finish()
     // The thread that drives this stream and is in code that is not ours: an operation's of this one, or of one that is submitted
     // together with it. What would pull the recording from under it is refused; destroy(), which may come at any moment, leaves
     // the release to it. Both are set under the graph mutex.
@@ -233,10 +237,11 @@ private:
     std::vector<Point> inherited_;
     std::vector<std::shared_ptr<Object>> disjoint_;
     bool resets_queries_on_host_ = false;  // before each submission: the queue cannot record it
-    bool prepares_ = false;    // whether a submission does more first than flush what the plan says
+    bool prepares_ = false;     // whether anything is done before a submission: see flush()
     bool undeclared_ = false;  // an operation does not say what it uses
     std::atomic<bool> has_rivals_{false};  // there are some of either
     bool has_waits_ = false;
+    bool needs_flush_ = false;  // of memory that is not coherent
 };
 
 }  // namespace kp

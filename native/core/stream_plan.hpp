@@ -3,7 +3,9 @@
 #pragma once
 
 #include "hazard.hpp"
+#include "host_edges.hpp"
 #include "object.hpp"
+#include "operation.hpp"
 #include "resource_range.hpp"
 
 #include <memory>
@@ -23,8 +25,9 @@ struct PlannedObject {
 
 class StreamPlan {
 public:
-    // Starts over; `epoch` is new for the device, so that numbers given to objects by other plans are not taken for ours.
-    void begin(uint64_t epoch);
+    // Starts over; `epoch` is new for the device, so that numbers given to objects by other plans are not taken for ours. `atom`: the
+    // device's nonCoherentAtomSize.
+    void begin(uint64_t epoch, uint64_t atom);
     void begin_operation();
 
     void use(const ResourceRange& range, UseKind kind);       // the device's side
@@ -37,10 +40,11 @@ public:
         return std::exchange(kept_, {});
     }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
-    void bring_to_host(const ResourceRange& range);    // the host will read it
     // Whether the object in `slot` has its device memory used, or only written, from byte `begin` to `end`.
     [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
     void full_barrier();
+    // All operations have declared their uses: decides which bytes of host copies go through slots.
+    void settle_host_side();
     // Whose device memory a number of uses() means; null for a host copy.
     [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
 
@@ -53,12 +57,24 @@ public:
     [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept {
         return invalidates_;
     }
+    // Atoms of host copies of which slots hold a part, and the bytes to put there from the slots (see host_edges.hpp).
+    struct Landing {
+        std::byte* to = nullptr;
+        uint64_t slot = 0;
+        uint64_t size = 0;
+    };
+    [[nodiscard]] uint64_t slot_bytes() const noexcept { return edges_.slot_bytes(); }
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& edges() const noexcept { return edge_atoms_; }
+    [[nodiscard]] const std::vector<Landing>& landings() const noexcept { return landings_; }
+    // While recording, operation by operation: where a download of a host copy puts its bytes, or an upload finds them.
+    [[nodiscard]] std::vector<HostPiece> host_pieces(const ResourceRange& range, SyncDirection direction);
 
 private:
     uint32_t object_slot(Object& object);
     void add_use(uint32_t resource, UseKind kind, const ResourceRange& range);
     static void add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
                           const ResourceRange& part);
+    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const VkMappedMemoryRange& range);
 
     uint64_t epoch_ = 0;
     std::vector<PlannedObject> objects_;
@@ -76,15 +92,29 @@ private:
     std::vector<Brought> brought_;
     std::vector<VkMappedMemoryRange> flushes_;
     std::vector<VkMappedMemoryRange> invalidates_;
+    struct HostCopyNumber {
+        const Resource* resource = nullptr;
+        uint32_t number = 0;
+    };
+    std::vector<HostCopyNumber> downloaded_;  // host copies that are not coherent
+    HostEdges edges_;
+    std::vector<VkMappedMemoryRange> edge_atoms_;
+    std::vector<Landing> landings_;
 };
 
 // The open command buffer and what is bound in it.
 class Recorder {
 public:
-    Recorder(const VolkDeviceTable& table, VkCommandBuffer buffer) : vk(table), commands(buffer) {}
+    // `slots`, from the byte `first_slot` on: for the bytes that the plan puts there.
+    Recorder(const VolkDeviceTable& table, VkCommandBuffer buffer, StreamPlan& of, VkBuffer slots,
+             uint64_t first_slot)
+        : vk(table), commands(buffer), plan_(of), slots_(slots), first_slot_(first_slot) {}
 
     const VolkDeviceTable& vk;
     VkCommandBuffer commands;
+
+    // Between a buffer and its host copy.
+    void sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction);
 
     // `sets` by set number, null for none; they stay where they are as long as the recording does.
     void bind(VkPipeline pipeline, VkPipelineLayout layout, const std::vector<VkDescriptorSet>& sets) {
@@ -110,6 +140,9 @@ public:
     }
 
 private:
+    StreamPlan& plan_;
+    VkBuffer slots_ = VK_NULL_HANDLE;
+    uint64_t first_slot_ = 0;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
     const std::vector<VkDescriptorSet>* sets_ = nullptr;

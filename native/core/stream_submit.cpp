@@ -87,12 +87,43 @@ void Stream::check_interference() {
 }
 
 void Stream::flush() const {
-    if (prepares_) [[unlikely]] {
-        if (undeclared_) device().memory().flush_in_place();
-        if (resets_queries_on_host_)
-            device().vk().vkResetQueryPool(device().handle(), queries_, 0, query_count_);
+    if (!prepares_) [[likely]]
+        return;
+    if (resets_queries_on_host_) device().vk().vkResetQueryPool(device().handle(), queries_, 0, query_count_);
+    if (!needs_flush_) return;
+    if (undeclared_) device().memory().flush_in_place();
+    device().flush(plan_.flushes(), label().c_str());
+}
+
+void Stream::await_edges() const {
+    if (!needs_flush_ || !device().deliveries().any()) return;
+    for (const Point& point : device().deliveries().in_the_way(plan_.flushes()))
+        point.timeline->wait_until(point.value);
+}
+
+void Stream::require_clear_of(std::span<const VkMappedMemoryRange> edges) {
+    const VkMappedMemoryRange* edge = find_overlap(edges, plan_.flushes());
+    if (!edge) return;
+    std::string name = "a tensor";
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        for (const auto& planned : plan_.objects()) {
+            const auto* resource = dynamic_cast<const Resource*>(planned.object);
+            if (!resource || !resource->is_init() || !resource->has_host_copy() ||
+                !resource->host_copy_made())
+                continue;
+            const VkMappedMemoryRange range = resource->host_memory().mapped_range();
+            if (find_overlap({&range, 1}, {edge, 1})) name = "the " + resource->label();
+        }
     }
-    if (!plan_.flushes().empty()) device().flush(plan_.flushes(), label().c_str());
+    throw Error(
+        ErrorKind::failed_precondition,
+        "The " + label() + " cannot be submitted: it syncs bytes of " + name + " that lie within " +
+            std::to_string(edge->size) +
+            " bytes of the end of a part which OpSyncLocal is to bring to the host before, in work that "
+            "is held or in the same submission. On this memory, which is not coherent, the part has to "
+            "arrive first: submit the two apart, or sync parts that begin and end at multiples of " +
+            std::to_string(device().memory().atom()) + " bytes (nonCoherentAtomSize)");
 }
 
 void Stream::note_submitted(uint64_t last) noexcept {
@@ -109,6 +140,8 @@ bool Stream::submit() {
 bool Stream::submit_driven() {
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
         if (!make_ready()) return false;
+        if (needs_flush_) [[unlikely]]
+            await_edges();
         if (device().gate().holds()) [[unlikely]] {
             submit_driven(device(), *queue_, {this}, {});
             return true;
@@ -183,6 +216,7 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             for (Stream* stream : streams)
                 if (stream->make_ready()) ready.push_back(stream);
         }
+        for (const Stream* stream : ready) stream->await_edges();
         if (ready.empty() && order.waits.empty() && order.signals.empty()) return;
 
         std::unique_lock order_lock(device.order_mutex());
@@ -192,6 +226,10 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
         const std::vector<Point> later =
             gate.holds() ? gate.released_by(order.signals) : std::vector<Point>{};
         for (Stream* stream : ready) {
+            if (stream->needs_flush_) {
+                for (const auto& earlier : submission.deliveries) stream->require_clear_of(earlier->edges);
+                if (gate.holds()) stream->require_clear_of(gate.edges(later));
+            }
             for (const Point& point : stream->ends_on_other_queues())
                 if (!std::any_of(later.begin(), later.end(),
                                  [&](const Point& p) { return p.timeline == point.timeline; }))
@@ -199,6 +237,7 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             if (gate.holds()) stream->merge_held(submission.order.waits, later);
             submission.commands.push_back(stream->commands_);
             submission.undeclared = submission.undeclared || stream->undeclared_;
+            for (const auto& each : stream->submission_.deliveries) submission.deliveries.push_back(each);
         }
         if (!promised(submission.order.waits))
             for (Stream* stream : ready)
@@ -395,40 +434,13 @@ void Stream::check_mappings() {
     }
 }
 
-void Stream::finish(uint64_t last) {
-    // Fences and waits of other threads may be here for the same submission, or for one that was followed by another since.
-    struct Collecting {
-        Stream& stream;
-        bool ends = false;
-        explicit Collecting(Stream& s) : stream(s) {
-            while (stream.collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-        }
-        Collecting(const Collecting&) = delete;
-        Collecting& operator=(const Collecting&) = delete;
-        ~Collecting() {
-            // Only now: whoever sees it idle may read what was brought in.
-            if (ends) stream.running_.store(false, std::memory_order_release);
-            stream.collecting_.store(false, std::memory_order_release);
-        }
-    } collecting{*this};
-    if (!is_running() || last_.load(std::memory_order_acquire) != last) return;
-    collecting.ends = true;
-    if (undeclared_) device().memory().invalidate_in_place();
-    if (plan_.invalidates().empty()) return;
-    std::vector<std::shared_ptr<Object>> written;
-    {
-        // Under the lock nobody destroys what is brought in.
-        const std::lock_guard lock(device().graph_mutex());
-        if (!stale_.load(std::memory_order_relaxed)) {
-            device().invalidate(plan_.invalidates(), label().c_str());
-            return;
-        }
-        // The memory of what was destroyed since may be gone: each object knows about its own.
-        for (const auto& planned : plan_.objects())
-            if (planned.written) written.push_back(planned.object->shared_from_this());
-    }
-    for (const auto& object : written)
-        if (auto* resource = dynamic_cast<Resource*>(object.get())) resource->fetch();
+void Stream::finish(uint64_t last) noexcept {
+    // Fences and waits of other threads may be here for the same submission, or for one that was followed by another since. What it
+    // wrote is visible already: whoever learned of the end has received it (see delivery.hpp).
+    while (collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    if (is_running() && last_.load(std::memory_order_acquire) == last)
+        running_.store(false, std::memory_order_release);
+    collecting_.store(false, std::memory_order_release);
 }
 
 }  // namespace kp

@@ -109,7 +109,7 @@ std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange
     for (const auto& operation : stream.operations("stream")) {
         operation->check();
         StreamPlan plan;
-        plan.begin(stream.device().next_epoch());
+        plan.begin(stream.device().next_epoch(), stream.device().memory().atom());
         plan.begin_operation();
         operation->declare(plan);
         const SyncDirection sync = operation->syncs();

@@ -59,7 +59,11 @@ VkSemaphore Timeline::release() noexcept {
     return std::exchange(semaphore_, VK_NULL_HANDLE);
 }
 
-void Timeline::note_completed(uint64_t value) noexcept { raise_to(completed_, value); }
+void Timeline::note_completed(uint64_t value) {
+    if (device_.deliveries().any() && value > completed_.load(std::memory_order_relaxed)) [[unlikely]]
+        device_.deliveries().receive(device_, *this, value);
+    raise_to(completed_, value);
+}
 
 void Timeline::promise(uint64_t value) noexcept { raise_to(promised_, value); }
 
@@ -161,6 +165,8 @@ bool Timeline::passed(uint64_t value) noexcept {
     } catch (const Error& error) {
         // A lost device finishes nothing and uses nothing any more. Any other failure is the question's: ask again later.
         return error.kind() == ErrorKind::device_lost;
+    } catch (...) {
+        return false;  // out of host memory while bringing in what is due: likewise
     }
 }
 
@@ -174,7 +180,7 @@ void Timeline::raise(uint64_t value) {
     const VkResult result = device_.vk().vkSignalSemaphore(device_.handle(), &info);
     if (result != VK_SUCCESS) fail_call(result, "vkSignalSemaphore");
     promise(value);
-    note_completed(value);
+    raise_to(completed_, value);  // from the host: nothing of the device's is learned
 }
 
 void Timeline::fail(uint64_t first, uint64_t last, const Error& error) {
@@ -184,7 +190,7 @@ void Timeline::fail(uint64_t first, uint64_t last, const Error& error) {
 }
 
 void Timeline::end(const Error& error) {
-    note_completed(promised());
+    raise_to(completed_, promised());
     fail(promised() + 1, UINT64_MAX, error);
 }
 

@@ -83,7 +83,8 @@ private:
         Error error;
     };
 
-    void note_completed(uint64_t value) noexcept;
+    // The driver said so: brings what is due to the host before anybody is told.
+    void note_completed(uint64_t value);
     // Looks at the counter until it is there, for so long.
     [[nodiscard]] bool look(uint64_t value, uint64_t nanoseconds);
     [[noreturn]] void fail_call(VkResult result, const char* call) const;

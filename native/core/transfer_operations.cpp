@@ -77,9 +77,7 @@ public:
                 to.vk.vkCmdCopyBufferToImage(to.commands, resource.host_buffer(), image->handle(),
                                              VK_IMAGE_LAYOUT_GENERAL, 1, &region);
             } else {
-                const VkBufferCopy region{resource.host_offset() + range.offset, range.offset, range.size};
-                to.vk.vkCmdCopyBuffer(to.commands, resource.host_buffer(),
-                                      static_cast<const Buffer&>(resource).handle(), 1, &region);
+                to.sync(range, static_cast<const Buffer&>(resource).handle(), SyncDirection::to_device);
             }
         }
     }
@@ -102,8 +100,8 @@ public:
                 plan.use(range, UseKind::transfer_read);
                 plan.use_host(range, UseKind::transfer_write);
             } else {
+                // The one memory: whatever writes it brings it to the host at its own end.
                 plan.mention(*range.resource);
-                if (resource.memory_type() != MemoryType::storage) plan.bring_to_host(range);
             }
         }
     }
@@ -117,9 +115,7 @@ public:
                 to.vk.vkCmdCopyImageToBuffer(to.commands, image->handle(), VK_IMAGE_LAYOUT_GENERAL,
                                              resource.host_buffer(), 1, &region);
             } else {
-                const VkBufferCopy region{range.offset, resource.host_offset() + range.offset, range.size};
-                to.vk.vkCmdCopyBuffer(to.commands, static_cast<const Buffer&>(resource).handle(),
-                                      resource.host_buffer(), 1, &region);
+                to.sync(range, static_cast<const Buffer&>(resource).handle(), SyncDirection::to_host);
             }
         }
     }
