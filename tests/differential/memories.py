@@ -1,0 +1,177 @@
+"""What a tensor or an image holds, and what is known of the work that uses it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+import kompute_py as kp
+
+Span = tuple[int, int]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def meets(spans: Iterable[Span], begin: int, end: int) -> bool:
+    """Whether one of `spans` overlaps the bytes from `begin` to `end`."""
+    return any(first < end and begin < last for first, last in spans)
+
+
+class Item:
+    """A tensor or an image, its two sides in NumPy, and the work that may still run on it."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, thing: kp.Tensor | kp.Image, data: Bytes) -> None:
+        self.number = next(self._numbers)
+        self.thing = thing
+        self.is_image = isinstance(thing, kp.Image)
+        self.memory_type: kp.MemoryTypes = thing.memory_type()
+        self.nbytes = data.size
+        self.device = data.copy()
+        self.has_copy = self.memory_type is kp.MemoryTypes.device or (
+            # An image whose texels the host does not address has a host copy, whatever its type.
+            self.is_image
+            and self.memory_type is not kp.MemoryTypes.storage
+            and not thing._native.host_visible
+        )
+        # Of a `host` image with padded rows, a write replaces both sides.
+        self.one_memory = self.has_copy and self.memory_type is not kp.MemoryTypes.device
+        self.in_place = not self.has_copy and self.memory_type is not kp.MemoryTypes.storage
+        self.host: Bytes | None = data.copy() if self.has_copy else self.device if self.in_place else None
+        self.work: list[Work] = []  # unlearned, that uses it
+        self.parts: kp.Tensor | None = None if self.is_image else thing.view(np.uint8)
+
+    def part(self, begin: int, end: int) -> kp.Tensor | kp.Image:
+        """The bytes of a tensor as a view of bytes; an image itself."""
+        return self.thing if self.parts is None else self.parts[begin:end]
+
+    def words(self, begin: int, end: int) -> kp.Tensor | kp.Image:
+        """Whole words, as a view of words; of all, and of an image, the thing itself."""
+        if self.parts is None or (begin == 0 and end == self.nbytes):
+            return self.thing
+        return self.parts[begin:end].view(np.uint32)
+
+    def host_bytes(self) -> Bytes:
+        """What the host sees, as bytes: an array over the memory itself."""
+        return self.thing.data().reshape(-1).view(np.uint8)
+
+    def may_look(self, begin: int, end: int) -> bool:
+        """Whether no unlearned work writes these bytes of the host's side."""
+        return not any(meets(work.host_writes.get(self, ()), begin, end) for work in self.work)
+
+    def may_edit(self, begin: int, end: int, atom: int) -> bool:
+        """Whether no unlearned work touches these bytes of the host's side; in place, their atoms."""
+        if self.in_place:
+            begin, end = begin // atom * atom, -(-end // atom) * atom
+        return not any(
+            meets(work.host_writes.get(self, ()), begin, end)
+            or meets(work.host_reads.get(self, ()), begin, end)
+            for work in self.work
+        )
+
+    def __repr__(self) -> str:
+        kind = "image" if self.is_image else "tensor"
+        return f"{kind} {self.number} ({self.memory_type.name}, {self.nbytes} bytes)"
+
+
+class Recorded:
+    """One operation of a recording: what it does to the model, and which bytes it touches."""
+
+    def __init__(self, what: str, op: kp.OpBase, effect: Callable[[], None]) -> None:
+        self.what = what
+        self.op = op
+        self.effect = effect
+        self.one_shot: Callable[[], kp.Fence] | None = None  # the same without a sequence
+        self.uses: dict[Item, bool] = {}  # whether it writes
+        self.host_reads: list[tuple[Item, Span]] = []
+        self.host_writes: list[tuple[Item, Span]] = []
+
+    def on_device(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
+        """It touches the device's side of these bytes."""
+        self.uses[item] = self.uses.get(item, False) or writes
+        if item.in_place:
+            (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
+        return self
+
+    def on_host(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
+        """It touches these bytes of the host copy."""
+        self.uses[item] = self.uses.get(item, False) or writes
+        if item.has_copy:
+            (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
+        return self
+
+
+class Gate:
+    """A semaphore that work waits for, or that it signals: to 1, once."""
+
+    def __init__(self, semaphore: kp.Semaphore) -> None:
+        self.semaphore = semaphore
+        self.signalled = False  # or its signal is on its way
+
+
+class Work:
+    """One submission of a recording, until the program has learned that it is done."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, queue: int, recorded: Iterable[Recorded]) -> None:
+        self.number = next(self._numbers)
+        self.queue = queue
+        self.learned = False
+        self.uses: dict[Item, bool] = {}
+        self.host_reads: dict[Item, list[Span]] = {}
+        self.host_writes: dict[Item, list[Span]] = {}
+        self.waits: list[Gate] = []
+        self.after: list[Work] = []  # it begins when these are done
+        self.fence: kp.Fence | None = None
+        self.signal: Gate | None = None
+        for each in recorded:
+            for item, writes in each.uses.items():
+                self.uses[item] = self.uses.get(item, False) or writes
+            for item, span in each.host_reads:
+                self.host_reads.setdefault(item, []).append(span)
+            for item, span in each.host_writes:
+                self.host_writes.setdefault(item, []).append(span)
+
+    def __repr__(self) -> str:
+        return f"work {self.number} on queue {self.queue}"
+
+
+def held_among(works: Iterable[Work]) -> list[Work]:
+    """Those that wait for a signal that is not on its way; `works` in the order of submission."""
+    held: list[Work] = []
+    for work in works:
+        if any(not gate.signalled for gate in work.waits) or any(each in held for each in work.after):
+            held.append(work)
+    return held
+
+
+def submitted(work: Work, earlier: list[Work]) -> None:
+    """Notes what `work` comes after: earlier work on its queue, and work that shares memory which one of the two writes."""
+    held = held_among(earlier)
+    for each in earlier:
+        shares = any(item in each.uses and (writes or each.uses[item]) for item, writes in work.uses.items())
+        if shares or (each.queue == work.queue and each not in held):
+            work.after.append(each)
+    for item in work.uses:
+        item.work.append(work)
+
+
+def learned(works: Iterable[Work]) -> list[Work]:
+    """Notes that these are done, and with them all that they came after; those that were not known to be."""
+    new: list[Work] = []
+    todo = list(works)
+    while todo:
+        work = todo.pop()
+        if work.learned:
+            continue
+        work.learned = True
+        new.append(work)
+        todo += work.after
+        work.after = []
+        for item in work.uses:
+            item.work.remove(work)
+    return new

@@ -1,0 +1,682 @@
+"""One random program: what it does next, on the device and in the model."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+
+import kompute_py as kp
+
+from . import learning
+from .memories import Gate, Item, Recorded, Work, held_among, learned, submitted
+
+AFFINE = """
+#version 450
+layout(local_size_x = 32) in;
+layout(push_constant) uniform Params { uint scale; uint offset; };
+layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
+layout(set = 0, binding = 1) buffer B { uint b[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x, n = min(a.length(), b.length());
+    if (i < n) b[i] = b[i] * scale + a[n - 1 - i] + offset;
+}
+"""
+_affine = functools.cache(lambda: kp.compile(AFFINE))
+WORDS = (1, 2, 3, 15, 16, 17, 31, 32, 33, 48, 64, 100, 256)
+MEMORY_TYPES = tuple(kp.MemoryTypes)
+_OFTEN_COPIED = (*MEMORY_TYPES, kp.MemoryTypes.device, kp.MemoryTypes.device)
+SEQUENCES = 4
+MOST_ITEMS = 8
+MOST_UNLEARNED = 12
+
+
+class MismatchError(AssertionError):
+    """The device, or what the host sees of it, differs from the model."""
+
+
+class Slot:
+    """A sequence of the program and what is recorded in it."""
+
+    def __init__(self, sequence: kp.Sequence, queue: int) -> None:
+        self.sequence = sequence
+        self.queue = queue
+        self.recorded: list[Recorded] = []
+        self.work: Work | None = None  # its last submission
+
+
+class Program:
+    """A program in progress. `operations` counts what it has done."""
+
+    def __init__(
+        self,
+        mgr: kp.Manager,
+        seed: object,
+        *,
+        dispatch: bool,
+        loop: asyncio.AbstractEventLoop,
+        trace: list[str],
+    ) -> None:
+        self.mgr = mgr
+        self.random = random.Random(repr(seed))
+        self.dispatch = dispatch
+        self.loop = loop
+        self.trace = trace
+        self.operations = 0
+        limits = mgr.get_device_properties()["limits"]
+        self.atom = max(1, int(limits["nonCoherentAtomSize"]))
+        self.alignment = max(4, int(limits["minStorageBufferOffsetAlignment"]))
+        self.items: list[Item] = []
+        self.unlearned: list[Work] = []
+        self.views: list[
+            tuple[np.ndarray[Any, Any], Item]
+        ] = []  # of what is gone, while work on it is unlearned
+        self.queues = len(mgr.queues)
+        self.slots = [self._slot() for _ in range(SEQUENCES)]
+        self.scratches: dict[int, kp.Sequence] = {}
+        for _ in range(3):
+            self.make()
+
+    # -- the run -------------------------------------------------------------------------------------------------------
+
+    def run(self, steps: int) -> None:
+        """Does `steps` steps, then looks at everything."""
+        for _ in range(steps):
+            kind = self.random.choices(_STEPS, _WEIGHTS)[0]
+            kind(self)
+        self.finish()
+
+    def finish(self) -> None:
+        """Lets everything end and compares all there is."""
+        self.release()
+        self.note("finish: synchronize")
+        self.mgr.synchronize()
+        self._learned(list(self.unlearned), "synchronize")
+        for item in self.items:
+            self.compare_device(item)
+        for slot in self.slots:
+            slot.sequence.destroy()
+        for sequence in self.scratches.values():
+            sequence.destroy()
+
+    def note(self, text: str) -> None:
+        self.operations += 1
+        self.trace.append(text)
+
+    # -- choices -------------------------------------------------------------------------------------------------------
+
+    def _slot(self) -> Slot:
+        queue = self.random.randrange(self.queues)
+        return Slot(self.mgr.sequence(queue), queue)
+
+    def bytes(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        return np.frombuffer(self.random.randbytes(count), np.uint8)
+
+    def span(self, item: Item, unit: int = 1, align: int = 1) -> tuple[int, int]:
+        """Some bytes: whole `unit`s, beginning at a multiple of `align`; often beside the edge of an atom."""
+        if item.is_image or self.random.random() < 0.25:
+            return 0, item.nbytes // unit * unit
+        choose = self.random.random()
+        if choose < 0.5:
+            begin = self.random.randrange(item.nbytes)
+        else:
+            begin = self.random.randrange(0, item.nbytes, self.atom) + self.random.choice(
+                (-4, -1, 0, 0, 1, 8)
+            )
+        begin = min(max(begin, 0), item.nbytes - 1) // align * align
+        length = self.random.choice((1, 4, 8, 16, 63, 64, 65, 128, self.random.randint(1, item.nbytes)))
+        end = min(begin + max(length, unit), item.nbytes)
+        return begin, begin + (end - begin) // unit * unit
+
+    def live(self, *, tensors: bool = False, free: bool = False) -> list[Item]:
+        """Items; `free`: that no held work uses, so that the host may wait for work on them."""
+        held = self.held() if free else ()
+        return [
+            item
+            for item in self.items
+            if not (tensors and item.is_image) and not any(work in held for work in item.work)
+        ]
+
+    def held(self) -> list[Work]:
+        return held_among(self.unlearned)
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def make(self) -> None:
+        """A tensor or an image of random data, uploaded, in any memory."""
+        if len(self.items) >= MOST_ITEMS:
+            return
+        kind = self.random.choice(_OFTEN_COPIED)
+        words = self.random.choice(WORDS)
+        if self.random.random() < 0.2:
+            height = self.random.choice((1, 2, 4))
+            data = self.bytes(4 * words * height)
+            thing: Any = self.mgr.image_t(data.view(np.uint32).reshape(height, words), memory_type=kind)
+        elif self.random.random() < 0.2:
+            value = self.random.getrandbits(32)
+            data = np.full(words, value, np.uint32).view(np.uint8)
+            thing = self.mgr.full(words, value, np.uint32, memory_type=kind)
+        else:
+            data = self.bytes(4 * words)
+            thing = self.mgr.tensor_t(data.view(np.uint32), kind)
+        item = Item(thing, data)
+        self.note(f"make {item}")
+        self.items.append(item)
+        self.mgr.sequence().eval(kp.OpSyncDevice([thing]))
+
+    def drop(self) -> None:
+        """Lets go of a tensor or an image, or destroys it; sometimes an array over it stays."""
+        if len(self.items) <= 2:
+            return
+        item = self.items.pop(self.random.randrange(len(self.items)))
+        how = self.random.choice(("drop", "destroy", "destroy, keep the array", "drop, keep the array"))
+        self.note(f"{how} {item}")
+        if how.endswith("array") and item.host is not None:
+            self.views.append((item.host_bytes(), item))
+        destroys = how.startswith("destroy")
+        for slot in self.slots:
+            # A recording of what is destroyed cannot run again; one of what is dropped keeps it.
+            if destroys and any(item in each.uses for each in slot.recorded):
+                slot.recorded = []
+        if destroys:
+            item.thing.destroy()
+        if not destroys:
+            item.thing = item.parts = _Gone()
+
+    # -- recordings ----------------------------------------------------------------------------------------------------
+
+    def recorded(self) -> Recorded | None:
+        """A random operation, if the choice makes sense."""
+        return self.random.choice(_OPERATIONS)(self)
+
+    def _sync(self) -> Recorded | None:
+        down = self.random.random() < 0.6
+        chosen = [
+            (item, *self.span(item)) for item in self.random.sample(self.items, min(2, len(self.items)))
+        ]
+        make = kp.OpSyncLocal if down else kp.OpSyncDevice
+
+        def effect() -> None:
+            for item, begin, end in chosen:
+                if item.has_copy and item.host is not None:
+                    if down:
+                        item.host[begin:end] = item.device[begin:end]
+                    else:
+                        item.device[begin:end] = item.host[begin:end]
+
+        made = Recorded(
+            f"{make.__name__} {chosen}",
+            make([_whole_or_part(item, begin, end) for item, begin, end in chosen]),
+            effect,
+        )
+        for item, begin, end in chosen:
+            if item.has_copy:
+                made.on_host(item, begin, end, down).on_device(item, begin, end, not down)
+            else:
+                made.uses.setdefault(item, False)
+        return made
+
+    def _copy(self) -> Recorded | None:
+        pair = self._pair()
+        if pair is None:
+            return None
+        (source, begin), (target, to), size = pair
+        images = source.is_image or target.is_image
+        first = source.words(begin, begin + size) if images else source.part(begin, begin + size)
+        second = target.words(to, to + size) if images else target.part(to, to + size)
+        made = Recorded(
+            f"OpCopy {source} {begin} to {target} {to}, {size} bytes",
+            kp.OpCopy([first, second]),
+            lambda: np.copyto(target.device[to : to + size], source.device[begin : begin + size].copy()),
+        )
+        made.one_shot = lambda: second.copy_from(first)
+        return made.on_device(source, begin, begin + size, False).on_device(target, to, to + size, True)
+
+    def _pair(self) -> tuple[tuple[Item, int], tuple[Item, int], int] | None:
+        """Two places of the same size: different items, or parts of one that do not overlap."""
+        source, target = self.random.choice(self.items), self.random.choice(self.items)
+        if source is target:
+            if source.is_image or source.nbytes < 2:
+                return None
+            half = source.nbytes // 2
+            size = self.random.randint(1, half)
+            return (source, 0), (target, source.nbytes - size), size
+        if source.is_image and target.is_image:
+            fits = source.thing.shape == target.thing.shape
+            return ((source, 0), (target, 0), source.nbytes) if fits else None
+        if source.is_image or target.is_image:
+            image, tensor = (source, target) if source.is_image else (target, source)
+            if tensor.nbytes < image.nbytes:
+                return None
+            at = self.random.randrange(0, tensor.nbytes - image.nbytes + 1, 4)
+            first, second = ((image, 0), (tensor, at))
+            return (first, second, image.nbytes) if image is source else (second, first, image.nbytes)
+        begin, end = self.span(source)
+        to, last = self.span(target)
+        size = min(end - begin, last - to)
+        return ((source, begin), (target, to), size) if size > 0 else None
+
+    def _fill(self) -> Recorded | None:
+        tensors = self.live(tensors=True)
+        if not tensors:
+            return None
+        item = self.random.choice(tensors)
+        pattern = self.random.randbytes(self.random.choice((1, 2, 4, 8)))
+        begin, end = self.span(item, len(pattern))
+        if end <= begin:
+            return None
+        part = item.part(begin, end)
+        made = Recorded(
+            f"OpFill {item} {begin}:{end} {pattern!r}",
+            kp.OpFill([part], pattern),
+            lambda: _fill_bytes(item, begin, end, pattern),
+        )
+        assert isinstance(part, kp.Tensor)
+        made.one_shot = functools.partial(part.fill, pattern)
+        return made.on_device(item, begin, end, True)
+
+    def _dispatch(self) -> Recorded | None:
+        tensors = self.live(tensors=True)
+        if not self.dispatch or len(tensors) < 2:
+            return self._fill()
+        a, b = self.random.sample(tensors, 2)
+        spans = [self.span(item, 4, self.alignment) for item in (a, b)]
+        if any(end <= begin for begin, end in spans):
+            return None
+        (a0, a1), (b0, b1) = spans
+        scale, offset = self.random.getrandbits(32), self.random.getrandbits(32)
+        parts: Any = [item.words(*span) for item, span in zip((a, b), spans, strict=True)]
+        count = min(a1 - a0, b1 - b0) // 4
+        algorithm = self.mgr.algorithm(parts, _affine(), (-(-count // 32), 1, 1))
+
+        def effect() -> None:
+            left, right = a.device[a0:a1].view(np.uint32), b.device[b0:b1].view(np.uint32)
+            wide = right[:count].astype(np.uint64) * scale + left[:count][::-1] + offset
+            right[:count] = wide.astype(np.uint32)
+
+        made = Recorded(
+            f"dispatch {a} {a0}:{a1} to {b} {b0}:{b1}", kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
+        )
+        return made.on_device(a, a0, a1, False).on_device(b, b0, b1, True)
+
+    def record(self, slot: Slot) -> bool:
+        """A fresh recording of one to four operations."""
+        made = [
+            each for each in (self.recorded() for _ in range(self.random.randint(1, 4))) if each is not None
+        ]
+        if not made:
+            return False
+        slot.recorded = []
+        if slot.sequence.is_recording():
+            slot.sequence.clear()
+        for each in made:
+            self.note(f"record in {self.slots.index(slot)}: {each.what}")
+            slot.sequence.record(each.op)
+        slot.recorded = made
+        return True
+
+    # -- submissions ---------------------------------------------------------------------------------------------------
+
+    def idle(self) -> Slot | None:
+        """A sequence to work with: one that does not run, or that is waited for."""
+        slot = self.random.choice(self.slots)
+        if slot.work is not None and not slot.work.learned:
+            if slot.work in self.held():
+                return None
+            self.learn_of(slot.work, learning.SEQUENCE[0])
+        if slot.sequence.is_running():
+            # Learned of in another way: collecting it brings nothing twice.
+            slot.sequence.eval_await(timeout=learning.LIMIT)
+        slot.work = None
+        return slot
+
+    def submit(self) -> None:
+        """One sequence, or several together, with what they wait for and signal."""
+        slots: list[Slot] = []
+        for _ in range(self.random.choice((1, 1, 1, 2, 3))):
+            slot = self.idle()
+            if slot is None or slot in slots:
+                continue
+            if (not slot.recorded or self.random.random() < 0.7) and not self.record(slot):
+                continue
+            slots.append(slot)
+        slots = [slot for slot in slots if slot.recorded]
+        if not slots:
+            return
+        wait: list[Any] = []
+        gates: list[Gate] = []
+        if self.random.random() < 0.15:
+            gates.append(Gate(self.mgr.semaphore()))
+            wait.append((gates[0].semaphore, 1))
+        fences = [work for work in self.unlearned if work.fence is not None]
+        behind = [self.random.choice(fences)] if fences and self.random.random() < 0.15 else []
+        wait += [work.fence for work in behind]
+        signal = Gate(self.mgr.semaphore()) if self.random.random() < 0.25 else None
+        names = [self.slots.index(slot) for slot in slots]
+        self.note(f"submit {names}{' held' if gates else ''}{' signals' if signal else ''} behind {behind}")
+        together = len(slots) > 1 or self.random.random() < 0.2
+        fence: kp.Fence | None = None
+        options = {"wait": wait, "signal": [(signal.semaphore, 1)] if signal else []}
+        try:
+            if together:
+                fence = self.mgr.submit([slot.sequence for slot in slots], **options)
+            else:
+                slots[0].sequence.eval_async(**options)
+        except kp.FailedPreconditionError as error:
+            self._refused(slots, gates, behind, str(error))
+            return
+        self._submitted(slots, gates, behind)
+        if together:
+            works = [slot.work for slot in slots if slot.work is not None]
+            works[-1].fence = fence
+            works[-1].after += works[:-1]
+        elif self.random.random() < 0.5 and slots[0].work is not None:
+            slots[0].work.fence = slots[0].sequence.fence
+        if signal is not None and slots[-1].work is not None:
+            slots[-1].work.signal = signal
+
+    def _submitted(self, slots: list[Slot], gates: list[Gate], behind: list[Work]) -> None:
+        for slot in slots:
+            for each in slot.recorded:
+                each.effect()
+            slot.work = Work(slot.queue, slot.recorded)
+            slot.work.waits = list(gates)
+            submitted(slot.work, self.unlearned)
+            slot.work.after += behind
+            self.unlearned.append(slot.work)
+
+    def _refused(self, slots: list[Slot], gates: list[Gate], behind: list[Work], why: str) -> None:
+        """Only what this memory cannot do: an upload of bytes that are still to land beside a part that the host may write."""
+        if "nonCoherentAtomSize" not in why or (not self.held() and len(slots) == 1):
+            raise MismatchError(f"refused without a reason: {why}")
+        self.note("refused")
+        # Those of other queues may be on their way.
+        self._submitted([slot for slot in slots if slot.sequence.is_running()], gates, behind)
+        self.release()
+
+    def evaluate(self) -> None:
+        slot = self.idle()
+        if slot is None or (not slot.recorded and not self.record(slot)):
+            return
+        if self.random.random() < 0.7 and not self.record(slot):
+            return
+        uses = {item for each in slot.recorded for item in each.uses}
+        if any(work in self.held() for item in uses for work in item.work):
+            self.release()
+        self.note(f"eval {self.slots.index(slot)}")
+        slot.sequence.eval()
+        self._submitted([slot], [], [])
+        assert slot.work is not None
+        self._learned([slot.work], "eval")
+
+    def one_shot(self) -> None:
+        """A fill or a copy without a sequence."""
+        made = self._fill() if self.random.random() < 0.5 else self._copy()
+        if made is None:
+            return
+        self.note(f"one shot: {made.what}")
+        assert made.one_shot is not None
+        fence = made.one_shot()
+        made.effect()
+        work = Work(0, [made])
+        work.fence = fence
+        submitted(work, self.unlearned)
+        self.unlearned.append(work)
+
+    def release(self) -> None:
+        """The host signals what held work waits for."""
+        for gate in {
+            id(gate): gate for work in self.unlearned for gate in work.waits if not gate.signalled
+        }.values():
+            self.note("signal")
+            gate.signalled = True
+            gate.semaphore.signal(1)
+
+    def forget_sequence(self, work: Work) -> None:
+        """The sequence of `work` was destroyed."""
+        for number, slot in enumerate(self.slots):
+            if slot.work is work:
+                self.slots[number] = self._slot()
+
+    def drop_sequence(self) -> None:
+        """Lets go of a sequence, whatever it is doing; or destroys it, which waits."""
+        number = self.random.randrange(SEQUENCES)
+        slot = self.slots[number]
+        held = slot.work is not None and slot.work in self.held()
+        self.note(f"drop sequence {number}")
+        self.slots[number] = self._slot()
+        if not held and self.random.random() < 0.3:
+            slot.sequence.destroy()
+            if slot.work is not None:
+                self._learned([slot.work], "destroy")
+
+    def clear_sequence(self) -> None:
+        slot = self.idle()
+        if slot is None:
+            return
+        self.note(f"clear {self.slots.index(slot)}")
+        slot.sequence.clear()
+        slot.recorded = []
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def learn(self) -> None:
+        """Learns in some way that some work is done."""
+        if not self.unlearned:
+            return
+        work = self.random.choice(self.unlearned)
+        self.learn_of(work, self.random.choice(learning.ways(self, work)))
+
+    def learn_of(self, work: Work, way: learning.Way) -> None:
+        if self.held():
+            self.release()
+        self.note(f"learn of {work} by {way.__name__}")
+        self._learned(way(self, work), way.__name__)
+
+    def _learned(self, works: list[Work], how: str) -> None:
+        new = learned(works)
+        for work in new:
+            self.unlearned.remove(work)
+        for item in {item: None for work in new for item in work.host_writes}:
+            self.compare_host(item, how)
+        kept = []
+        for array, item in self.views:
+            self._compare(array, item, f"{how}, an array of what is gone")
+            if item.work:
+                kept.append((array, item))
+        self.views = kept
+
+    def has_sequence(self, work: Work) -> bool:
+        return any(slot.work is work and slot.sequence.is_running() for slot in self.slots)
+
+    def sequence_of(self, work: Work) -> kp.Sequence:
+        return next(slot.sequence for slot in self.slots if slot.work is work)
+
+    def in_loop(self, what: Coroutine[Any, Any, None]) -> None:
+        self.loop.run_until_complete(asyncio.wait_for(what, learning.LIMIT))
+
+    def scratch(self, queue: int) -> kp.Sequence:
+        """A sequence of that queue whose work shares memory with nothing."""
+        if queue not in self.scratches:
+            memory = self.mgr.empty(4, np.uint32, memory_type=kp.MemoryTypes.storage)
+            self.scratches[queue] = self.mgr.sequence(queue).record(kp.OpFill([memory], 0))
+        return self.scratches[queue]
+
+    def read_elsewhere(self, item: Item) -> Work:
+        """A copy of the item to memory of its own, on some queue, evaluated."""
+        queue = self.random.randrange(self.queues)
+        target = self.mgr.empty(item.nbytes // 4, np.uint32)
+        made = Recorded("copy", kp.OpCopy([item.thing, target]), lambda: None).on_device(
+            item, 0, item.nbytes, False
+        )
+        sequence = self.mgr.sequence(queue).record(made.op, kp.OpSyncLocal([target]))
+        sequence.eval()
+        work = Work(queue, [made])
+        submitted(work, self.unlearned)
+        self.unlearned.append(work)
+        np.testing.assert_array_equal(target.data().view(np.uint8), item.device)
+        return work
+
+    # -- the host ------------------------------------------------------------------------------------------------------
+
+    def compare_host(self, item: Item, how: str) -> None:
+        if item.host is None or isinstance(item.thing, _Gone) or not item.thing.is_init():
+            return
+        self._compare(item.host_bytes(), item, how)
+
+    def _compare(self, seen: Any, item: Item, how: str) -> None:
+        assert item.host is not None
+        seen = seen.reshape(-1).view(np.uint8)
+        if np.array_equal(seen, item.host):
+            return
+        known = np.ones(item.nbytes, bool)
+        for work in item.work:
+            for begin, end in work.host_writes.get(item, ()):
+                known[begin:end] = False
+        self._require(
+            seen[known], item.host[known], np.flatnonzero(known), f"the host's side of {item} after {how}"
+        )
+
+    def _require(self, seen: Any, wanted: Any, places: Any, what: str) -> None:
+        wrong = np.flatnonzero(seen != wanted)
+        if wrong.size:
+            raise MismatchError(
+                f"{what}: {wrong.size} of {seen.size} bytes differ, at {places[wrong][:8].tolist()}: "
+                f"{seen[wrong][:8].tolist()}, not {wanted[wrong][:8].tolist()}"
+            )
+
+    def compare_device(self, item: Item) -> None:
+        seen = item.thing.read().reshape(-1).view(np.uint8)
+        self._require(seen, item.device, np.arange(item.nbytes), f"the device's side of {item}")
+
+    def read(self, item: Item) -> None:
+        """Reads the device's side, which waits for what writes it."""
+        self.compare_device(item)
+        self._learned([work for work in item.work if work.uses[item]], "read")
+
+    def look(self) -> None:
+        """Reads a part of the device's side of something."""
+        free = self.live(free=True)
+        if not free:
+            return
+        item = self.random.choice(free)
+        self.note(f"read {item}")
+        if item.is_image or self.random.random() < 0.3:
+            self.read(item)
+            return
+        begin, end = self.span(item)
+        assert item.parts is not None
+        seen = item.parts.read(region=slice(begin, end))
+        self._require(seen, item.device[begin:end], np.arange(begin, end), f"the device's side of {item}")
+        self._learned([work for work in item.work if work.uses[item]], "read of a part")
+
+    def edit(self) -> None:
+        """The host writes some bytes of its side that no unlearned work touches."""
+        item = self.random.choice(self.items)
+        if item.host is None:
+            return
+        begin, end = self.span(item)
+        if not item.may_edit(begin, end, self.atom):
+            return
+        data = self.bytes(end - begin)
+        self.note(f"edit {item} {begin}:{end}")
+        item.host_bytes()[begin:end] = data
+        item.host[begin:end] = data
+
+    def peek(self) -> None:
+        """The host looks at what it may look at, with work in flight beside it."""
+        item = self.random.choice(self.items)
+        self.note(f"look at {item}")
+        self.compare_host(item, "nothing new")
+
+    def write(self) -> None:
+        """Replaces the device's contents, or a part of them; waits for all work on it."""
+        free = self.live(free=True)
+        if not free:
+            return
+        item = self.random.choice(free)
+        begin, end = self.span(item)
+        data = self.bytes(end - begin)
+        self.note(f"write {item} {begin}:{end}")
+        if item.is_image:
+            item.thing.write(data.view(np.uint32).reshape(item.thing.shape))
+        else:
+            item.part(begin, end).write(data)
+        works = list(item.work)
+        item.device[begin:end] = data
+        if item.one_memory and item.host is not None:
+            item.host[begin:end] = data
+        self._learned(works, "write")
+
+    def map(self) -> None:
+        """The host works in device memory."""
+        free = self.live(tensors=True, free=True)
+        if not free:
+            return
+        item = self.random.choice(free)
+        begin, end = self.span(item)
+        how = self.random.choice(
+            ({"read": True}, {"write": True}, {"read": True, "write": True}, {"discard": True})
+        )
+        self.note(f"map {item} {begin}:{end} {list(how)}")
+        assert item.parts is not None
+        waited = [work for work in item.work if how != {"read": True} or work.uses[item]]
+        with item.parts[begin:end].map(**how) as array:
+            if "read" in how:
+                self._require(array, item.device[begin:end], np.arange(begin, end), f"a mapping of {item}")
+            if "write" in how:
+                array[::2] = data = self.bytes(len(array[::2]))
+                item.device[begin:end][::2] = data
+            elif "discard" in how:
+                array[:] = data = self.bytes(end - begin)
+                item.device[begin:end] = data
+        self._learned(waited, "a mapping")
+
+
+class _Gone:
+    """In place of what the program has let go of."""
+
+    @staticmethod
+    def is_init() -> bool:
+        return False
+
+
+def _whole_or_part(item: Item, begin: int, end: int) -> Any:
+    return item.thing if (begin, end) == (0, item.nbytes) else item.part(begin, end)
+
+
+def _fill_bytes(item: Item, begin: int, end: int, pattern: bytes) -> None:
+    where = item.device[begin:end]
+    where[:] = np.resize(np.frombuffer(pattern, np.uint8), where.size)
+
+
+_OPERATIONS: tuple[Callable[[Program], Recorded | None], ...] = (
+    Program._sync,
+    Program._sync,
+    Program._sync,
+    Program._copy,
+    Program._fill,
+    Program._dispatch,
+)
+_CHOICES: dict[Callable[[Program], None], int] = {
+    Program.make: 3,
+    Program.drop: 3,
+    Program.submit: 14,
+    Program.evaluate: 4,
+    Program.one_shot: 4,
+    Program.release: 2,
+    Program.drop_sequence: 2,
+    Program.clear_sequence: 1,
+    Program.learn: 14,
+    Program.look: 4,
+    Program.edit: 14,
+    Program.peek: 4,
+    Program.write: 3,
+    Program.map: 3,
+}
+_STEPS = tuple(_CHOICES)
+_WEIGHTS = tuple(_CHOICES.values())
