@@ -29,7 +29,6 @@ from .kernel_calls import (
     flat,
     refuse_number,
     several,
-    upload,
 )
 from .kernel_grid import GridRule, Spelling, as_keywords, counts_of, grid_rule
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
@@ -69,7 +68,7 @@ class Kernel:
     block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
     ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
     `uses`, `bind` and `push`. A block of fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
-    addresses the shader finds in memory instead are named in ``uses=[...]``, to be uploaded and kept alive.
+    addresses the shader finds in memory instead are named in ``uses=[...]``, to be kept alive.
 
     **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its memory through the buffer
     protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on the CPU), are copied in; those that the
@@ -253,8 +252,6 @@ class Kernel:
         # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the caller had them.
         for array, memory in copied:
             memory.write(array)
-        upload(bound)
-        upload(references)
         call.stream.eval()
         if self._watch is not None:
             self._watch()
@@ -280,8 +277,6 @@ class Kernel:
         """
         with self._lock:
             operation = self.bind(*args, **keywords)
-            upload(operation._memories)
-            upload(operation._references)
             fence = Fence(_native.submit_once(operation._native), (self._manager,))
         if self._watch is not None:
             self._watch()
@@ -290,8 +285,8 @@ class Kernel:
     def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
 
-        Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Nothing is
-        uploaded: record OpSyncDevice. Raises what a call raises.
+        Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Host
+        copies that changed since their first upload are not uploaded: record OpSyncDevice. Raises what a call raises.
         """
         if self._look is not None:
             self._look()

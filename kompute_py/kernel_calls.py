@@ -12,7 +12,7 @@ from .algorithm import made_by
 from .arrays import keeps_finite
 from .dtype_rules import conversion
 from .errors import ArgumentTypeError, InvalidArgumentError
-from .memory import DEVICE, Memory
+from .memory import Memory
 from .push_members import pack_struct
 from .sampler import Bindable, SampledImage, Sampler
 from .signature import Parameter, Signature, type_text
@@ -69,19 +69,6 @@ def flat(bound: Iterable[Any]) -> Iterator[Any]:
             yield from each
         else:
             yield each
-
-
-def upload(memories: Iterable[Any]) -> None:
-    """Uploads the host copies of those that were never on the device. What has no host copy yet needs none for that."""
-    for memory in flat(memories):
-        if not isinstance(memory, Memory) or memory._memory_type is not DEVICE or memory._native.on_device:
-            continue
-        # All of what a view is a part of: "on the device" is known of whole tensors only.
-        while (base := getattr(memory, "base", None)) is not None:
-            memory = base
-        if not memory._native.host_copy_made:
-            continue
-        memory._native.write(memory.data())
 
 
 def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:

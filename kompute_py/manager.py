@@ -159,9 +159,12 @@ class Manager(OpenDevice):
         """A Tensor of `data` converted to float32, in the data's shape; the data is copied.
 
         `data` is an array, nested lists, a number, or anything with the buffer protocol. `memory_type` is
-        `MemoryTypes.device` by default; `tensor_type` is its older name. As in Kompute, the data is in the tensor's host copy
-        (for `storage`: on the device) until OpSyncDevice, or `write`, brings it to the device.
-        Empty data makes a Tensor with no element. Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError where the data is not real
+        `MemoryTypes.device` by default; `tensor_type` is its older name. The data is in the tensor's host copy (for `storage`: on
+        the device). It is uploaded once, before anything uses the device's memory, whether OpSyncDevice is recorded or not; from
+        then on OpSyncDevice and `write` bring over what changes (see `Memory.data`).
+        Empty data makes a Tensor with no element.
+
+        Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError where the data is not real
         numbers, OutOfMemoryError where the device has too little memory, FailedPreconditionError when destroyed.
         """
         if type(data) is not _ndarray or data.dtype is not FLOAT32 or not data.flags.c_contiguous:

@@ -114,6 +114,12 @@ class Memory:
         No wait and no transfer: sequences move the data by OpSyncDevice and OpSyncLocal; `read` and `write` do it at once.
         What work writes here is visible once you have learned, in any way, that the work is done; until then leave the bytes
         that it uses alone.
+
+        What an object is made from goes here first. It is uploaded once, by itself, before anything uses the device's memory:
+        a `read` or `write` of a part, a kernel's call, a recording when it is built (at its first evaluation after a change),
+        `map`, an export, ``to``, saving. The upload takes what the host copy holds then. Later edits here reach the device
+        through OpSyncDevice or `write` only. (`host` and `deviceAndHost` memory is the device's own: there is nothing to move.)
+
         Each call gives the same array while it is alive, and it stays readable after `destroy()`.
         Raises FailedPreconditionError when destroyed, and for `storage` memory, of which the host sees nothing.
         """
@@ -141,6 +147,8 @@ class Memory:
 
     def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
         """Waits for pending work that writes this object and copies the device's contents to `out`, or to a new array.
+
+        Where nothing has used the device's memory yet, it is given what the host copy holds first (see `data`).
 
         `out` must be writable, of this object's shape and of `dtype` (in either byte order). With `region`, an index as in
         ``t[region]``, only that part moves, and the array, new or `out`, has the part's shape.
@@ -171,7 +179,7 @@ class Memory:
         With `region`, an index as in ``t[region]``, only that part is written.
 
         The host copy of a `device` object stays as it is, as with `read`: `data()` is the host's side, and an OpSyncDevice
-        recorded later uploads what that holds.
+        recorded later uploads what that holds. What a part of an object is written into is what it was made from (see `data`).
         `data` has `size()` elements and any shape; it is converted to `dtype` (floats round, integers must fit).
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype that does not
         convert without loss, FailedPreconditionError when destroyed.
@@ -221,8 +229,7 @@ class Memory:
 
         Of this object's own Manager, and with the same memory type, it is this object itself, unless `copy` is True. The new one
         has this one's memory type by default. Its host copy, if it has one, holds what this one's does; where this one has
-        none, it is undefined until an OpSyncLocal, as with ``mgr.empty``. Where nothing was ever brought to the device here, the
-        host copy's contents are what the new one gets. Waits for pending work on this object, and until the contents are there.
+        none, it is undefined until an OpSyncLocal, as with ``mgr.empty``. Waits for pending work on this object, and until the contents are there.
 
         Raises ArgumentTypeError for what is no Manager, InvalidArgumentError for an unknown memory type, OutOfMemoryError,
         FailedPreconditionError where this object or a Manager was destroyed, DeviceLostError where a device fails.
@@ -238,10 +245,7 @@ class Memory:
         native = self._native
         on_host = native.host_copy_made and self._memory_type is not MemoryTypes.storage
         made = self._like(manager, where)
-        if native.on_device or not native.host_copy_made:
-            PeerCopies([self, made]).run().wait()
-        elif self._memory_type is not MemoryTypes.storage:
-            made.write(self.data())
+        PeerCopies([self, made]).run().wait()
         if on_host and where is DEVICE:
             np.copyto(made.data(), self.data())
         elif where in SINGLE and not made._is_single():

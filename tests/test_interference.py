@@ -168,7 +168,7 @@ def check_failed_upload():
     mgr = kp.Manager()
     null_control().fail("vkQueueSubmit", nth=2)
     with pytest.raises(kp.OutOfMemoryError):
-        mgr.tensor_t(np.zeros(20 << 20, np.uint8), "storage")
+        mgr.tensor_t(np.zeros(80 << 20, np.uint8), "storage")  # more than is sent off without waiting
     gc.collect()
     assert not null_control().violations()
     mgr.destroy()
@@ -207,6 +207,7 @@ def test_destroying_a_manager_that_another_thread_uses():
 def check_destroy_meets_read():
     mgr = kp.Manager()
     t = mgr.tensor_t(np.ones(12 << 20, np.uint8), "storage")
+    mgr.synchronize()
     got = []
     thread = threading.Thread(target=lambda: got.append(t.read()))
     thread.start()
@@ -224,10 +225,12 @@ def check_small_storage():
     mgr = kp.Manager()
     _, seq = uploading(mgr)
     seq.eval_async()
+    null_control().clear()
+    small = mgr.tensor([1, 2], "storage")
+    assert null_control().calls("vkWaitSemaphores") == 0
     with Ticks() as ticks:
-        small = mgr.tensor([1, 2], "storage")  # behind half a second of work on the same queue
+        assert small.read().tolist() == [1, 2]  # behind half a second of work on the same queue
         assert ticks.count >= 5
-    assert small.read().tolist() == [1, 2]
     seq.eval_await()
 
 

@@ -1,7 +1,7 @@
 """Random programs over random tensors, against a NumPy model of what Kompute's operations mean.
 
-The model: a `device` tensor is two arrays, the host's copy and the device's contents, that only OpSyncDevice and
-OpSyncLocal carry over; `host` and `deviceAndHost` are one array seen from both sides; `storage` has the device's side
+The model: a `device` tensor is two arrays, the host's copy and the device's contents. The first use of the device's takes over
+what the host's copy holds; from then on only OpSyncDevice and OpSyncLocal carry over; `host` and `deviceAndHost` are one array seen from both sides; `storage` has the device's side
 only. A submission happens at once, in the order of submission, whichever sequence it comes from. The host looks at its
 copies, or changes them, only when nothing runs; `read()`, `write()`, mappings and one-shots may come at any time.
 
@@ -89,11 +89,20 @@ class Model:
 
     def __init__(self, memory_type, data):
         self.memory_type = memory_type
-        self.device = data.copy()
-        if memory_type is kp.MemoryTypes.device:
+        self.contents = data.copy()
+        self.fresh = memory_type is kp.MemoryTypes.device
+        if self.fresh:
             self.host = data.copy()
         else:
-            self.host = None if memory_type is kp.MemoryTypes.storage else self.device
+            self.host = None if memory_type is kp.MemoryTypes.storage else self.contents
+
+    @property
+    def device(self):
+        """What the device's memory holds; whoever looks uses it."""
+        if self.fresh:
+            self.fresh = False
+            self.contents[:] = self.host
+        return self.contents
 
     def upload(self, where=slice(None)):
         if self.memory_type is kp.MemoryTypes.device:
@@ -118,11 +127,14 @@ class Run:
         self.mgr = mgr
         self.dispatch = dispatch
         self.size = size
-        data = [ramp(size, 1000 * i) for i in range(len(memory_types))]
-        self.tensors = [mgr.tensor_t(d, kind) for d, kind in zip(data, memory_types, strict=True)]
+        data = [
+            ramp(size, 1000 * i) if i % 3 else np.zeros(size, np.uint32) for i in range(len(memory_types))
+        ]
+        self.tensors = [
+            mgr.tensor_t(d, kind) if i % 3 else mgr.zeros(size, np.uint32, kind)
+            for i, (d, kind) in enumerate(zip(data, memory_types, strict=True))
+        ]
         self.models = [Model(kind, d) for d, kind in zip(data, memory_types, strict=True)]
-        # As Kompute leaves it, the device's side of a tensor is undefined before the first upload.
-        mgr.sequence().eval(kp.OpSyncDevice(self.tensors))
         self.sequences = [mgr.sequence(number % len(mgr.queues)) for number in range(3)]
         self.recorded = [[] for _ in range(3)]
         self.running = [False] * 3

@@ -28,6 +28,7 @@ void read_region(Image& image, const py::array& out, const RegionTuple& tuple) {
     const Bytes bytes = bytes_of(out, true);
     const ImageRegion region = region_of(tuple);
     check_bytes(image, region, bytes, "read");
+    bring(image);
     await_points(image.pending(true));
     if (!image.host_visible()) await_staging(image.device());
     const Unlocked unlocked;
@@ -150,8 +151,8 @@ void bind_image(py::module_& m) {
         .def_property_readonly("storable", &Image::storable)
         .def_property_readonly("sampleable", &Image::sampleable)
         .def_property_readonly("filterable", &Image::filterable)
-        .def_property_readonly("vk_image", [](const Image& i) { return handle_value(i.handle()); })
-        .def_property_readonly("vk_image_view", [](const Image& i) { return handle_value(i.view()); })
+        .def_property_readonly("vk_image", [](Image& i) { return handle_value(exported(i).handle()); })
+        .def_property_readonly("vk_image_view", [](Image& i) { return handle_value(exported(i).view()); })
         .def_property_readonly("vk_format", [](const Image& i) { return static_cast<int>(i.format()); });
     py::class_<Sampler, std::shared_ptr<Sampler>>(m, "Sampler")
         .def_property_readonly("vk_sampler", [](const Sampler& s) { return handle_value(s.handle()); });

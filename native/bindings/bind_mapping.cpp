@@ -8,6 +8,7 @@ namespace {
 std::unique_ptr<Mapping> map(const ResourceRange& range, bool read, bool write, bool in_place) {
     auto mapping = std::make_unique<Mapping>(range, write, in_place);
     await_points(mapping->pending());
+    const Unlocked unlocked;  // it may copy what the memory is to hold
     mapping->begin(read);
     return mapping;
 }

@@ -73,6 +73,7 @@ py::array host_array_of_view(BufferView& view, const py::object& base, const py:
 
 void read(Resource& resource, const py::array& out, uint64_t offset) {
     const Bytes bytes = bytes_of(out, true);
+    bring(resource);
     await_points(resource.pending(true));
     if (resource.reads_staged()) await_staging(resource.device());
     const Unlocked unlocked;
@@ -134,9 +135,8 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
         return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
                                    nbytes, memory_type);
     };
-    // What goes through the device (a `storage` buffer's data, a fill) waits for it, and it may be busy for long.
+    // What goes through the device (a `storage` buffer's data, a fill) waits for it where much is on its way already.
     if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
-    if (source && memory_type == MemoryType::storage) await_staging(context.device());
     const Unlocked unlocked;
     return make();
 }
@@ -164,15 +164,15 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("read_only", &Resource::read_only)
         .def_property_readonly("on_device", &Resource::on_device)
         .def_property_readonly("vk_memory",
-                               [](const Resource& r) { return handle_value(r.device_memory().memory()); })
+                               [](Resource& r) { return handle_value(exported(r).device_memory().memory()); })
         .def_property_readonly("vk_memory_offset",
                                [](const Resource& r) { return r.device_memory().offset(); });
 
     py::class_<Buffer, Resource, std::shared_ptr<Buffer>>(m, "Buffer")
-        .def_property_readonly("vk_buffer", [](const Buffer& b) { return handle_value(b.handle()); })
+        .def_property_readonly("vk_buffer", [](Buffer& b) { return handle_value(exported(b).handle()); })
         .def_property_readonly("vk_offset", [](const Buffer&) { return 0; })
         .def_property_readonly("vk_size", &Buffer::nbytes)
-        .def_property_readonly("vk_device_address", &Buffer::device_address);
+        .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); });
     m.def("view", &view_of, py::arg("base"), py::arg("offset"), py::arg("size"));
 
     // The same methods as a Buffer's, for a part of one.
@@ -211,16 +211,16 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("on_device", [](const BufferView& v) { return v.buffer().on_device(); })
         .def_property_readonly(
             "vk_memory",
-            [](const BufferView& v) { return handle_value(v.buffer().device_memory().memory()); })
+            [](const BufferView& v) { return handle_value(exported(v.buffer()).device_memory().memory()); })
         .def_property_readonly(
             "vk_memory_offset",
             [](const BufferView& v) { return v.buffer().device_memory().offset() + v.offset(); })
-        .def_property_readonly("vk_buffer",
-                               [](const BufferView& v) { return handle_value(v.buffer().handle()); })
+        .def_property_readonly(
+            "vk_buffer", [](const BufferView& v) { return handle_value(exported(v.buffer()).handle()); })
         .def_property_readonly("vk_offset", &BufferView::offset)
         .def_property_readonly("vk_size", &BufferView::size)
         .def_property_readonly("vk_device_address", [](const BufferView& v) -> uint64_t {
-            const uint64_t address = v.buffer().device_address();
+            const uint64_t address = exported(v.buffer()).device_address();
             return address ? address + v.offset() : 0;
         });
 }

@@ -95,6 +95,22 @@ auto interruptibly(Work work) {
 }
 // So, for each of them.
 void await_points(const std::vector<Point>& points);
+// resource.bring(), which may copy and wait, with the interpreter lock released where it does.
+inline void bring(Resource& resource) {
+    if (resource.on_device()) {
+        (void)resource.initial_end();
+        return;
+    }
+    const Unlocked unlocked;
+    resource.bring();
+}
+// The same resource, its contents in the device's memory: whoever gets a handle or an address may look at any time. Code that
+// records into what brings them itself needs nothing more.
+template <typename T>
+T& exported(T& resource) {
+    if (resource.on_device() || !Stream::covered_by_caller(resource)) bring(resource);
+    return resource;
+}
 // Before a transfer through the staging ring: waits for what was submitted before it.
 void await_staging(Device& device);
 

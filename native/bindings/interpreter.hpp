@@ -61,6 +61,14 @@ private:
     PyThreadState* state_ = nullptr;
 };
 
+// Runs `body`, without the interpreter lock where this thread has it.
+template <typename Body>
+void run_unlocked(const Body& body) {
+    if (!PyGILState_Check()) return body();
+    const Unlocked unlocked;
+    body();
+}
+
 // Runs Python code that any thread may be in when the interpreter ends. With the interpreter lock; what it throws goes on.
 template <typename Code>
 decltype(auto) run_python(Code&& code) {

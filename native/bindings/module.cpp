@@ -1,8 +1,10 @@
 #include "bindings.hpp"
+#include "core/long_call.hpp"
 
 PYBIND11_MODULE(_native, m) {
     m.doc() = "The native core of kompute_py. Private: use the package's public classes.";
     m.attr("__version__") = KOMPUTE_PY_VERSION;
+    kp::set_long_call([](const std::function<void()>& body) { kp::run_unlocked(body); });
     kp::bind_errors(m);
     kp::bind_memory(m);
     kp::bind_host_import(m);

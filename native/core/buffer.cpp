@@ -3,14 +3,22 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "first_touch.hpp"
+#include "initial_work.hpp"
+#include "memory_guard.hpp"
 #include "staging.hpp"
-#include "transient.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 namespace kp {
+namespace {
+
+// What undefined contents read as in a debug run.
+constexpr char poison_bytes[] = {std::to_integer<char>(poison_value)};
+constexpr std::string_view poison(poison_bytes, 1);
+
+}  // namespace
 
 struct Buffer::Side final : DeviceSide {
     Device& device;
@@ -52,24 +60,31 @@ void Buffer::bind(std::shared_ptr<Side> side) {
     buffer_ = side->buffer;
     address(side->memory);
     device_side_ = std::move(side);
+    if (!direct_) expect_initial_work();
 }
 
 Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes, MemoryType type)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
     allocate();
-    if (type == MemoryType::device) make_host_copy();
+    if (type == MemoryType::device) {
+        make_host_copy();
+        begin_on_host();
+    }
     if (std::byte* host = host_data())
         first_copy(host, data, nbytes);
     else
-        write(data, 0, nbytes);
+        begin_with(data);
 }
 
 Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, uint64_t nbytes,
                MemoryType type)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
     allocate();
+    if (!fill && device().memory().options().debug) fill.emplace(poison);
     if (fill && nbytes != 0) fill_device(*fill);
-    if (type == MemoryType::device) defer_host_copy(std::move(fill));
+    if (type != MemoryType::device) return;
+    defer_host_copy(std::move(fill));
+    begin_on_host();
 }
 
 void Buffer::allocate() {
@@ -101,7 +116,6 @@ Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
     side->memory = import_host(device(), range, needs);
     side->host_owner = std::move(range.owner);
     bind(std::move(side));
-    note_on_device();
 }
 
 Buffer::~Buffer() { finalize(); }
@@ -132,37 +146,42 @@ void Buffer::fill_device(const FillPattern& pattern) {
         flush(device_memory());
         return;
     }
-    // On the device, and nobody waits for it: what comes later is ordered after what it leaves behind.
-    auto& vk = device().vk();
+    InitialWork& work = device().initial_work();
     if (const auto word = pattern.word()) {
-        leave_behind(submit_transient(device(), [&](VkCommandBuffer commands) {
-            vk.vkCmdFillBuffer(commands, buffer_, 0, handle_size(), *word);
-        }));
+        work.fill(initial_target(), [&owner = device(), buffer = buffer_, size = handle_size(),
+                                     word = *word](VkCommandBuffer commands) {
+            owner.vk().vkCmdFillBuffer(commands, buffer, 0, size, word);
+        });
         return;
     }
-    // A few repetitions go in with the commands; the device doubles what is there until it reaches the end.
-    constexpr uint64_t most_seed = 64 * 1024;  // vkCmdUpdateBuffer's limit, and whole words
+    // A few repetitions come from the host; the device doubles what is there until it reaches the end.
+    constexpr uint64_t least_seed = 64 * 1024;
     const uint64_t unit = std::lcm(pattern.period(), uint64_t{4});
-    std::vector<std::byte> seed(std::min(handle_size(), std::max<uint64_t>(1, most_seed / unit) * unit));
+    std::vector<std::byte> seed(std::min(handle_size(), std::max<uint64_t>(1, least_seed / unit) * unit));
     pattern.write(seed.data(), seed.size());
-    if (seed.size() > most_seed) {
-        device().staging().upload(buffer_, 0, seed.data(), std::min(seed.size(), nbytes_));
-    }
-    const bool inlined = seed.size() <= most_seed;
-    if (!inlined && seed.size() >= nbytes_) return;
-    leave_behind(submit_transient(device(), [&](VkCommandBuffer commands) {
-        if (inlined) vk.vkCmdUpdateBuffer(commands, buffer_, 0, seed.size(), seed.data());
+    const auto grow = [&owner = device(), buffer = buffer_, begin = seed.size(),
+                       end = handle_size()](VkCommandBuffer commands) {
+        const auto& vk = owner.vk();
         VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
         barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
         barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
-        for (uint64_t done = seed.size(); done < handle_size();) {
+        for (uint64_t done = begin; done < end;) {
             vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
                                     0, 1, &barrier, 0, nullptr, 0, nullptr);
-            const VkBufferCopy region{0, done, std::min(done, handle_size() - done)};
-            vk.vkCmdCopyBuffer(commands, buffer_, buffer_, 1, &region);
+            const VkBufferCopy region{0, done, std::min(done, end - done)};
+            vk.vkCmdCopyBuffer(commands, buffer, buffer, 1, &region);
             done += region.size;
         }
-    }));
+    };
+    const auto all = [&owner = device(), buffer = buffer_, size = seed.size(),
+                      grow](VkCommandBuffer commands, VkBuffer from, uint64_t offset) {
+        const VkBufferCopy region{offset, 0, size};
+        owner.vk().vkCmdCopyBuffer(commands, from, buffer, 1, &region);
+        grow(commands);
+    };
+    if (work.upload(initial_target(), seed.data(), seed.size(), all)) return;
+    device().staging().upload(buffer_, 0, seed.data(), seed.size());
+    if (seed.size() < handle_size()) work.fill(initial_target(), grow);
 }
 
 void Buffer::download(void* out, uint64_t offset, uint64_t size) {
@@ -171,6 +190,15 @@ void Buffer::download(void* out, uint64_t offset, uint64_t size) {
 
 void Buffer::upload(const void* data, uint64_t offset, uint64_t size) {
     device().staging().upload(buffer_, offset, data, size);
+}
+
+bool Buffer::collect_upload(const void* data) {
+    return device().initial_work().upload(initial_target(), data, nbytes_,
+                                          [&owner = device(), buffer = buffer_, size = nbytes_](
+                                              VkCommandBuffer commands, VkBuffer from, uint64_t offset) {
+                                              const VkBufferCopy region{offset, 0, size};
+                                              owner.vk().vkCmdCopyBuffer(commands, from, buffer, 1, &region);
+                                          });
 }
 
 }  // namespace kp

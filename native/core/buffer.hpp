@@ -35,6 +35,7 @@ private:
 
     void download(void* out, uint64_t offset, uint64_t size) override;
     void upload(const void* data, uint64_t offset, uint64_t size) override;
+    [[nodiscard]] bool collect_upload(const void* data) override;
     void release(std::vector<Point> points) override;
 
     VkBuffer buffer_ = VK_NULL_HANDLE;

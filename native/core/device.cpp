@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "fork.hpp"
+#include "initial_work.hpp"
 #include "pipeline_store.hpp"
 #include "resource.hpp"
 #include "sampler.hpp"
@@ -174,6 +175,7 @@ void Device::create_device(const DeviceOptions& options) {
     pipelines_ = std::make_unique<PipelineStore>(*this, options.pipeline_cache_dir);
     samplers_ = std::make_unique<SamplerStore>(*this);
     staging_ = std::make_unique<Staging>(*this);
+    initial_work_ = std::make_unique<InitialWork>(*this);
 }
 
 Device::~Device() {
@@ -183,6 +185,7 @@ Device::~Device() {
     if (!lost()) table_.vkDeviceWaitIdle(handle_);
     staging_.reset();
     retire_.drain();
+    initial_work_.reset();
     samplers_.reset();
     pipelines_.reset();
     memory_.reset();
@@ -259,6 +262,7 @@ std::vector<Point> Device::submitted() const {
 }
 
 std::vector<Point> Device::unfinished() {
+    initial_work_->submit();
     std::vector<Point> points = gate_.ends();
     for (const Point& point : submitted()) points.push_back(point);
     return points;
@@ -312,6 +316,7 @@ std::vector<std::string> Device::cancel_held(const char* why) noexcept {
 }
 
 void Device::wait_idle() {
+    initial_work_->submit();
     for (auto& queue : queues_) {
         const uint64_t last = queue->submitted();
         if (last == 0) continue;
@@ -359,6 +364,7 @@ void Device::close() {
     staging_->clear();
     deliveries_.abandon();  // where even the waiting failed
     retire_.drain();
+    initial_work_->clear();
     pipelines_->close();  // waits for threads that are binding samplers
     samplers_->close();
     // The Manager's Python object may live on for long; the memory that no view shows must not.
@@ -380,6 +386,7 @@ std::vector<std::shared_ptr<Resource>> Device::resources() {
 uint64_t Device::trim() noexcept {
     retire_.collect();
     staging_->release_memory();
+    initial_work_->trim();
     return memory_->trim();
 }
 

@@ -21,6 +21,7 @@
 
 namespace kp {
 
+class InitialWork;
 class PipelineStore;
 class Resource;
 class SamplerStore;
@@ -79,6 +80,7 @@ public:
     [[nodiscard]] PipelineStore& pipelines() noexcept { return *pipelines_; }
     [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
     [[nodiscard]] Staging& staging() noexcept { return *staging_; }
+    [[nodiscard]] InitialWork& initial_work() noexcept { return *initial_work_; }
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
     [[nodiscard]] WaitChoice& waits() noexcept { return *waits_; }
     [[nodiscard]] Gate& gate() noexcept { return gate_; }
@@ -208,6 +210,7 @@ private:
     std::unique_ptr<PipelineStore> pipelines_;
     std::unique_ptr<SamplerStore> samplers_;
     std::unique_ptr<Staging> staging_;
+    std::unique_ptr<InitialWork> initial_work_;
     std::mutex order_mutex_;
     std::mutex graph_mutex_;
     uint64_t epoch_ = 0;

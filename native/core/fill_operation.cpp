@@ -67,7 +67,7 @@ public:
     }
 
     void declare(StreamPlan& plan) const override {
-        for (const auto& part : parts_) plan.use(part.range, UseKind::transfer_write);
+        for (const auto& part : parts_) plan.overwrite(part.range);
     }
 
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {

@@ -3,8 +3,9 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "first_touch.hpp"
+#include "initial_work.hpp"
+#include "memory_guard.hpp"
 #include "staging.hpp"
-#include "transient.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -169,33 +170,28 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
             defer_host_copy(std::nullopt);
     }
 
+    // In a debug run what is undefined must not look right.
+    std::vector<std::byte> poison;
+    if (!data && device().memory().options().debug) {
+        poison.assign(nbytes_, poison_value);
+        data = poison.data();
+    }
     if (data && host_data()) first_copy(host_data(), data, nbytes_);
     if (linear) flush(device_memory());
-    // Not waited for: what comes later on the queue comes after it, and other queues are told by what it leaves behind.
-    const Point transition = submit_transient(device(), [&](VkCommandBuffer commands) {
-        VkImageMemoryBarrier barrier{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};
-        barrier.srcAccessMask = linear ? VK_ACCESS_HOST_WRITE_BIT : 0;
-        barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
-        barrier.oldLayout = create.initialLayout;
-        barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
-        barrier.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-        barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-        barrier.image = image_;
-        barrier.subresourceRange = all;
-        vk.vkCmdPipelineBarrier(commands,
-                                linear ? VK_PIPELINE_STAGE_HOST_BIT : VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
-                                VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
-    });
-    leave_behind(transition);
-    if (linear) settled_ = transition;
-    if (!data || host_data() || type != MemoryType::storage) return;
-    try {
-        write(data, 0, nbytes_);
-    } catch (...) {
-        // No destructor of ours will run, and the device may still be at the transition.
-        device().retired().push({transition}, std::move(device_side_));
-        throw;
-    }
+    expect_initial_work();
+    VkImageMemoryBarrier barrier{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};
+    barrier.srcAccessMask = linear ? VK_ACCESS_HOST_WRITE_BIT : 0;
+    barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+    barrier.oldLayout = create.initialLayout;
+    barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
+    barrier.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    barrier.image = image_;
+    barrier.subresourceRange = all;
+    device().initial_work().transition(initial_target(), barrier);
+    if (linear) return;
+    if (type != MemoryType::storage) begin_on_host();
+    if (data && !host_data()) begin_with(data);
 }
 
 Image::~Image() { finalize(); }
@@ -280,7 +276,7 @@ void Image::stage(bool up, void* host, const ImageRegion& region) {
 
 void Image::read_region(void* out, const ImageRegion& region) {
     check_region(region, "read");
-    transfer("read", false, [&] {
+    transfer("read", false, false, [&] {
         if (reads_staged()) {
             stage(false, out, region);
             return;
@@ -296,7 +292,7 @@ void Image::read_region(void* out, const ImageRegion& region) {
 
 void Image::write_region(const void* data, const ImageRegion& region) {
     check_region(region, "write");
-    transfer("write", true, [&] {
+    transfer("write", true, region == whole_region(), [&] {
         if (!direct_) {
             stage(true, const_cast<void*>(data), region);
             return;
@@ -307,6 +303,17 @@ void Image::write_region(const void* data, const ImageRegion& region) {
                             (uint64_t{region.y + y} * shape_.width + region.x) * shape_.format->texel_bytes,
                         static_cast<const std::byte*>(data) + y * row, row);
     });
+}
+
+bool Image::collect_upload(const void* data) {
+    return device().initial_work().upload(
+        initial_target(), data, nbytes_,
+        [&owner = device(), image = image_, region = whole(0)](VkCommandBuffer commands, VkBuffer from,
+                                                               uint64_t offset) {
+            VkBufferImageCopy copy = region;
+            copy.bufferOffset = offset;
+            owner.vk().vkCmdCopyBufferToImage(commands, from, image, VK_IMAGE_LAYOUT_GENERAL, 1, &copy);
+        });
 }
 
 // Bytes of a part of an image: whole texels only by way of all of them.

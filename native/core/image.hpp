@@ -1,5 +1,5 @@
 // An image of one, two or three dimensions, or an array of layers of one or two. Its layout is GENERAL for all its life: the
-// transition is submitted when it is made, and nobody waits for it.
+// transition is the first thing that the device does with it (initial_work.hpp).
 //
 // The host's texels are dense and row-major: layers, depth, rows, texels. A region of an image is a box of texels in a range of
 // layers; that, and not a range of bytes, is what parts of an image are.
@@ -61,6 +61,7 @@ public:
 private:
     void download(void* out, uint64_t offset, uint64_t size) override;
     void upload(const void* data, uint64_t offset, uint64_t size) override;
+    [[nodiscard]] bool collect_upload(const void* data) override;
     void release(std::vector<Point> points) override;
     void stage(bool up, void* host, const ImageRegion& region);
 

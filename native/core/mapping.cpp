@@ -7,6 +7,8 @@ namespace kp {
 
 Mapping::Mapping(const ResourceRange& range, bool writes, bool in_place) : range_(range), writes_(writes) {
     Resource& resource = *range_.resource;
+    resource.require_init("map");
+    (void)resource.initial_end();
     const std::lock_guard lock(resource.device().graph_mutex());
     resource.require_init("map");
     if (writes_) resource.require_writable();
@@ -25,11 +27,15 @@ Mapping::~Mapping() {
 }
 
 void Mapping::begin(bool reads) {
+    // What is staged is read and written as by read() and write(), which see to it.
+    if (data_ && !reads && range_.whole())
+        (void)range_.resource->bring_by([] {});  // what is there does not matter
+    else if (data_)
+        range_.resource->bring();
     if (data_ && reads)
         range_.resource->invalidate_range(range_.offset, range_.size);
     else if (data_ && writes_)
         range_.resource->invalidate_ends(range_.offset, range_.size);
-    if (writes_) range_.resource->note_on_device();
 }
 
 void Mapping::read(void* out) { range_.resource->read_mapped(out, range_.offset, range_.size); }

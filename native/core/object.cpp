@@ -67,8 +67,10 @@ void Object::require_init(const char* action) const {
 }
 
 std::vector<Point> Object::pending(bool writers_only) {
+    const Point initial = initial_end();
     const std::lock_guard lock(device_->graph_mutex());
     std::vector<Point> points = left_behind_;
+    if (initial.timeline) merge_point(points, initial);
     // Nobody is left to be told of work that was cancelled.
     std::erase_if(points, [](const Point& point) { return point.timeline->failed(point.value); });
     for (const auto& user : users_)
@@ -91,6 +93,15 @@ void Object::let_go(const Held& held) noexcept {
     // The same as were held back: one that was built meanwhile does not touch these bytes, or it would not have been built.
     for (const auto& user : users_)
         if (user.stream->touches(user.slot, held)) user.stream->let_go();
+}
+
+void Object::settle_covers(bool outdate) noexcept {
+    for (const auto& user : users_) {
+        user.stream->settle_covers();
+        if (!outdate || !user.stream->covers(user.slot)) continue;
+        (void)user.stream->make_stale();  // it may be on its way to its queue just now
+        user.stream->settle_covers();
+    }
 }
 
 void Object::outdate_recordings() noexcept {

@@ -64,8 +64,13 @@ public:
     };
     void hold_back(const Held& held, std::vector<Point>& points);
     void let_go(const Held& held) noexcept;
+    // Where the work ends that the object began with, after handing it to its queue; no timeline: there was none.
+    [[nodiscard]] virtual Point initial_end() { return {}; }
 
 protected:
+    // Recordings that cover the object (see Stream::settle_covers) and were submitted say so to it. `outdate`: the others are built
+    // anew before they can be. Under the graph mutex.
+    void settle_covers(bool outdate) noexcept;
     // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.
     virtual void release(std::vector<Point> points) = 0;
     // Work that uses the object was submitted apart from any stream.

@@ -3,6 +3,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "first_touch.hpp"
+#include "initial_work.hpp"
 #include "resource_range.hpp"
 
 #include <algorithm>
@@ -129,7 +130,7 @@ Resource::Shared Resource::share() {
     auto kept = std::make_shared<Kept>();
     kept->device = shared_device();
     kept->memory = device_side_;
-    note_on_device();  // whoever has the address may write at any time
+    bring_now();
     return {direct_, std::move(kept)};
 }
 
@@ -213,6 +214,7 @@ void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vecto
     mappings_.push_back({range.offset, range.size, writes});
     is_mapped_ = true;
     if (range.size != 0) hold_back(held(mappings_.back()), points);
+    if (const Point point = initial_point(); point.timeline) merge_point(points, point);
 }
 
 void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
@@ -303,14 +305,106 @@ void Resource::check_range(uint64_t offset, uint64_t size, const char* action) c
                                                  ", which has " + std::to_string(nbytes_) + " bytes");
 }
 
-void Resource::transfer(const char* action, bool writes, const std::function<void()>& body) {
+void Resource::transfer(const char* action, bool writes, bool whole, const std::function<void()>& body) {
     const std::shared_lock lock(transfers_);
     require_init(action);
-    wait_for_work(!writes);
-    if (writes) note_on_device();
-    if (direct_) settle();
-    body();
-    if (direct_ && writes) flush(device_memory());
+    const auto run = [&] {
+        wait_for_work(!writes);
+        if (direct_) settle();
+        body();
+        if (direct_ && writes) flush(device_memory());
+    };
+    if (writes && whole && !on_device() && bring_by(run)) return;
+    bring_now();
+    run();
+}
+
+// -- what the device's memory begins with ----------------------------------------------------------------------------------
+
+void Resource::expect_initial_work() { initial_marks_ = std::make_shared<InitialMarks>(); }
+
+InitialTarget Resource::initial_target() const { return {device_side_, initial_marks_}; }
+
+Point Resource::initial_point() const noexcept {
+    const uint64_t value = initial_marks_ ? initial_marks_->value.load(std::memory_order_acquire) : 0;
+    return value ? Point{device().queues().front().queue, value} : Point{};
+}
+
+Point Resource::initial_end() {
+    if (initial_marks_ && initial_marks_->collected.load(std::memory_order_acquire) != 0)
+        device().initial_work().submit();
+    return initial_point();
+}
+
+void Resource::begin_with(const void* data) {
+    if (direct_) {
+        first_copy(direct_, data, nbytes_);
+        touched_.store(nbytes_, std::memory_order_relaxed);
+        flush(device_memory());
+    } else if (!collect_upload(data)) {
+        device().initial_work().submit();
+        upload(data, 0, nbytes_);
+    }
+}
+
+void Resource::bring() {
+    if (!on_device()) [[unlikely]]
+        bring_contents();
+    (void)initial_end();
+}
+
+void Resource::bring_contents() {
+    const std::shared_lock lock(transfers_);
+    if (is_init()) bring_now();
+}
+
+void Resource::bring_now() {
+    if (on_device()) [[likely]]
+        return;
+    bring_by([this] {
+        // Without a host copy it has what it was made with, or is undefined.
+        if (host_copy_made()) begin_with(host_copy_->memory.mapped());
+    });
+}
+
+bool Resource::bring_by(const std::function<void()>& how) {
+    const std::lock_guard turn(bringing_);
+    if (!claim()) return false;
+    const auto end = [this](Brought state) {
+        const std::lock_guard lock(device().graph_mutex());
+        brought_.store(state, std::memory_order_release);
+    };
+    try {
+        how();
+    } catch (...) {
+        end(Brought::no);
+        throw;
+    }
+    end(Brought::yes);
+    return true;
+}
+
+bool Resource::claim() {
+    const std::lock_guard lock(device().graph_mutex());
+    // A recording that would overwrite the contents may be on its way to its queue just now. It is either through when this
+    // returns, or is built anew before it can be.
+    if (!on_device()) settle_covers(true);
+    if (on_device()) return false;
+    brought_.store(Brought::moving, std::memory_order_release);
+    return true;
+}
+
+void Resource::note_brought() noexcept {
+    if (brought_.load(std::memory_order_relaxed) == Brought::no)
+        brought_.store(Brought::yes, std::memory_order_release);
+}
+
+bool Resource::must_be_brought(bool overwritten) {
+    if (initial_marks_ && initial_marks_->collected.load(std::memory_order_acquire) != 0) return true;
+    if (on_device() || !is_init()) return false;
+    if (brought_.load(std::memory_order_relaxed) == Brought::moving) return true;
+    settle_covers(false);
+    return !on_device() && !overwritten;
 }
 
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
@@ -325,6 +419,7 @@ void Resource::read_mapped(void* out, uint64_t offset, uint64_t size) {
 }
 
 void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
+    bring_now();
     wait_for_work(true);
     if (reads_staged()) {
         if (direct_) flush_range(offset, size);  // what the host wrote in place
@@ -359,6 +454,7 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
     require_writable();
     if (size == 0) return;
     if (!direct_) {
+        source.bring_now();
         source.wait_for_work(true);
         if (!source.reads_staged()) {
             source.settle();
@@ -370,16 +466,30 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
         write_now(bounce.data(), offset, size);
         return;
     }
-    wait_for_work();
-    note_on_device();
-    settle();
-    source.read_now(direct_ + offset, source_offset, size);
-    flush(device_memory());
+    const auto run = [&] {
+        wait_for_work();
+        settle();
+        source.read_now(direct_ + offset, source_offset, size);
+        flush(device_memory());
+    };
+    if (size == nbytes_ && !on_device()) {
+        source.bring_now();  // not while this one is being brought: copies may cross
+        if (bring_by(run)) return;
+    }
+    bring_now();
+    run();
 }
 
 void Resource::write_now(const void* data, uint64_t offset, uint64_t size) {
+    if (!on_device()) [[unlikely]] {
+        if (size == nbytes_ && bring_by([&] { store(data, offset, size); })) return;
+        bring_now();
+    }
+    store(data, offset, size);
+}
+
+void Resource::store(const void* data, uint64_t offset, uint64_t size) {
     wait_for_work();
-    note_on_device();
     if (direct_) {
         invalidate_ends(offset, size);
         // Pieces of a page are right for fresh pages only: on others one large memcpy spares the memory bus.

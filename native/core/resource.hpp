@@ -34,8 +34,21 @@ struct HostCopy {
     Allocation memory;
 };
 
+// The device's side: its memory, and in derived structs what Vulkan made over it.
+struct DeviceSide {
+    virtual ~DeviceSide() = default;
+    std::shared_ptr<void> host_owner;  // of imported memory; goes after it, so it is declared before it
+    Allocation memory;
+};
+
+struct InitialMarks;
+struct InitialTarget;
 struct ResourceRange;
 
+// The contents of what has a host copy begin there. bring() uploads them, once, before anything uses the device's memory: the
+// host's own reads and writes, mappings, exports, and recordings when they are built. A recording that begins by overwriting all of
+// it needs no upload; then the contents count as brought when that recording was submitted. From then on only sync operations and
+// write() change what the device holds.
 class Resource : public Object {
 public:
     [[nodiscard]] uint64_t nbytes() const noexcept { return nbytes_; }
@@ -69,9 +82,24 @@ public:
     [[nodiscard]] bool reads_staged() const noexcept { return !direct_ || slow_to_read(); }
     // Keeps the bytes behind host_data() alive beyond destroy().
     [[nodiscard]] std::shared_ptr<void> keep_host() const;
-    // Whether anything was written to the device's memory of it since it was made, or is about to be by a recording that was built.
-    [[nodiscard]] bool on_device() const noexcept { return on_device_.load(std::memory_order_relaxed); }
-    void note_on_device() noexcept { on_device_.store(true, std::memory_order_relaxed); }
+    // Whether the device's memory holds the contents; before that, the host copy does (where there is one yet).
+    [[nodiscard]] bool on_device() const noexcept {
+        return brought_.load(std::memory_order_acquire) == Brought::yes;
+    }
+    // Sees to it that the device's memory holds the contents, and that what the object began with is with the queue. Once it has,
+    // it costs two loads. Throws; then nothing counts as done. Not under the graph mutex.
+    void bring();
+    // The same, but that it may still be collected.
+    void bring_contents();
+    // Whether bring() must come before a recording that is being planned uses the memory. `overwritten`: it begins by writing all of
+    // it, without a look at what was there. Under the graph mutex.
+    [[nodiscard]] bool must_be_brought(bool overwritten);
+    // A recording that overwrites all of the memory was submitted. Under the graph mutex.
+    void note_brought() noexcept;
+    // Where the work that the object began with ends, on the first queue; no timeline: there was none.
+    [[nodiscard]] Point initial_point() const noexcept;
+    // The same, of all such work: what is collected is handed over.
+    [[nodiscard]] Point initial_end() override;
     // The memory is somebody's who must not see it change: no recording and no transfer may write it.
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
     void require_writable() const;
@@ -84,14 +112,15 @@ public:
     [[nodiscard]] bool shareable() const noexcept;
     [[nodiscard]] Shared share();
     // The host may touch host_data() once the device is past this point; no queue: at once.
-    [[nodiscard]] Point settled() const noexcept { return settled_; }
+    [[nodiscard]] Point settled() { return direct_ ? initial_end() : Point{}; }
     // A view of host_data() was handed out. Nobody tells when it dies, but it keeps this object alive for as long.
     void note_view() noexcept { viewed_ = true; }
     // The device closes: if there may be views, the bytes behind them stay until this object goes.
     void keep_viewed();
 
     // -- mapping (see mapping.hpp); the first two under the graph mutex
-    // Throws where another mapping of the same bytes is in the way. Adds the ends of the work to wait for.
+    // Throws where another mapping of the same bytes is in the way. Adds the ends of the work to wait for; what InitialWork had of it
+    // was handed over.
     void begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& pending);
     void end_mapping(const ResourceRange& range, bool writes) noexcept;
     // Throws where a mapping is in the way of a recording: `touches` says whether it uses what a mapping holds. Under the graph
@@ -128,19 +157,26 @@ protected:
     // Staged transfer, for memory that the host cannot address or reads slowly.
     virtual void download(void* out, uint64_t offset, uint64_t size) = 0;
     virtual void upload(const void* data, uint64_t offset, uint64_t size) = 0;
+    // All of the contents, by way of InitialWork: nothing waits. False where that cannot hold them.
+    [[nodiscard]] virtual bool collect_upload(const void* data) = 0;
+    // All of the contents of memory that nothing has used yet.
+    void begin_with(const void* data);
+    // To be called where the host does not address the memory, or Vulkan has work to do before anybody uses it.
+    void expect_initial_work();
+    [[nodiscard]] InitialTarget initial_target() const;
+    // The contents are those of the host copy.
+    void begin_on_host() noexcept {
+        if (nbytes_ != 0) brought_.store(Brought::no, std::memory_order_relaxed);
+    }
     void make_host_copy();
     // need_host_copy() will make it, filled with `initial`; with none, its contents are undefined.
     void defer_host_copy(std::optional<FillPattern> initial);
     // Runs `body` when no work is pending that gets in its way, and brings memory that the host addresses up to date.
-    void transfer(const char* action, bool writes, const std::function<void()>& body);
+    // `whole`: of all of it.
+    void transfer(const char* action, bool writes, bool whole, const std::function<void()>& body);
     // For release(): another thread may be in the middle of read() or write(). New ones are refused by then.
     void end_transfers();
 
-    struct DeviceSide {
-        virtual ~DeviceSide() = default;
-        std::shared_ptr<void> host_owner;  // of imported memory; goes after it, so it is declared before it
-        Allocation memory;
-    };
     std::shared_ptr<DeviceSide> device_side_;
     std::shared_ptr<HostCopy> host_copy_;
     std::shared_ptr<void> kept_for_views_;
@@ -148,12 +184,10 @@ protected:
     void address(const Allocation& memory) noexcept;
     std::byte* direct_ = nullptr;
     bool slow_to_read_ = false;
-    Point settled_;
     bool viewed_ = false;
     bool has_host_copy_ = false;
     std::atomic<bool> host_copy_made_{false};
     bool read_only_ = false;
-    std::atomic<bool> on_device_{false};
     uint64_t nbytes_;
     MemoryType memory_type_;
 
@@ -161,9 +195,14 @@ protected:
 
 private:
     void wait_for_work(bool writers_only = false);
-    // read() and write() with the transfer lock held and everything checked.
+    // These with the transfer lock held and everything checked.
     void read_now(void* out, uint64_t offset, uint64_t size);
     void write_now(const void* data, uint64_t offset, uint64_t size);
+    void store(const void* data, uint64_t offset, uint64_t size);
+    void bring_now();
+    // Runs `how`, which writes all of the device's memory, as what brings the contents; false where others have brought them.
+    bool bring_by(const std::function<void()>& how);
+    [[nodiscard]] bool claim();
     // read() and write() of a mapping's own bytes, which it keeps others from.
     void read_mapped(void* out, uint64_t offset, uint64_t size);
     void write_mapped(const void* data, uint64_t offset, uint64_t size);
@@ -191,6 +230,10 @@ private:
     std::shared_mutex transfers_;         // shared: a host transfer runs
     std::mutex host_copy_mutex_;          // held while it is made or let go
     std::optional<FillPattern> initial_;  // of a host copy that is not made yet
+    enum class Brought : uint8_t { no, moving, yes };
+    std::atomic<Brought> brought_{Brought::yes};  // changes under the graph mutex
+    std::mutex bringing_;                         // held by the one who brings; comes before the graph mutex
+    std::shared_ptr<InitialMarks> initial_marks_;
     // write() has been up to here; memory behind it may be fresh. Only a guess, so that writers need not agree on it.
     std::atomic<uint64_t> touched_{0};
 };

@@ -96,6 +96,10 @@ public:
     [[nodiscard]] std::vector<std::string> timed_names() const;
     // What orders the operations, as built; empty before the first submission.
     [[nodiscard]] BarrierPlan barriers() const;
+    // Whether this thread is in an operation's code that records for a stream which overwrites all of the resource before that.
+    [[nodiscard]] static bool covered_by_caller(Resource& resource);
+    // What was built runs after this point from now on, if it does not say what it uses. Under the graph mutex.
+    void come_after(Point point);
 
 private:
     friend class Object;
@@ -108,6 +112,14 @@ private:
     [[nodiscard]] bool touches(uint32_t slot, const Held& held) const noexcept {
         return plan_.touches(slot, held.begin, held.end, held.writers_only);
     }
+    // A recording *covers* an object whose contents were not on the device when it was built, and need not be, since it begins by
+    // overwriting them. It brings them by being submitted, and nothing notes that at the time: who wants to know asks the
+    // recordings of the object whether they were. Only what goes to its queue at once covers: what is held may be cancelled.
+    [[nodiscard]] bool covers(uint32_t slot) noexcept { return plan_.objects()[slot].covered; }
+    // Tells the objects that it covers, if it was submitted since it was built. Under the graph mutex.
+    void settle_covers() noexcept;
+    // Whether some of these streams, which are about to be held, cover something: those are built anew, and no longer do.
+    [[nodiscard]] static bool uncover(Device& device, const std::vector<Stream*>& streams);
     void check_mappings();
 
     // What a thread is doing with it: changing or submitting it, or looking (or destroying it), which takes a moment.
@@ -142,7 +154,9 @@ private:
     [[nodiscard]] bool is_calling_out() const noexcept {
         return caller_.load(std::memory_order_relaxed) != std::thread::id();
     }
-    void plan(std::vector<std::shared_ptr<Object>>& outdated);
+    // Plans and registers, or returns what must be brought to the device before.
+    [[nodiscard]] std::vector<std::shared_ptr<Resource>> plan(std::vector<std::shared_ptr<Object>>& outdated);
+    [[nodiscard]] std::vector<std::shared_ptr<Resource>> absent();
     void register_users();
     // After a change of either list; under the graph mutex.
     void note_rivals() noexcept {
@@ -202,6 +216,9 @@ private:
     std::atomic<bool> recording_{false};  // record() appends; otherwise it starts over
     bool built_ = false;
     bool registered_ = false;  // the plan's objects list this stream among their users
+    bool may_cover_ = true;
+    bool covers_ = false;       // some of the plan's objects; under the graph mutex
+    uint64_t built_after_ = 0;  // last_ when it was built
     std::atomic<bool> stale_{
         false};  // an object of the built recording was destroyed, or an operation changed
     std::atomic<uint32_t> held_back_{0};  // mappings of what the built recording uses

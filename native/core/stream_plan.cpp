@@ -26,7 +26,7 @@ uint32_t StreamPlan::object_slot(Object& object) {
     if (object.epoch_ != epoch_) {
         object.epoch_ = epoch_;
         object.slot_ = static_cast<uint32_t>(objects_.size());
-        objects_.push_back({&object, false, 0});
+        objects_.push_back({.object = &object});
         device_numbers_.push_back(0);
     }
     return object.slot_;
@@ -67,12 +67,19 @@ void StreamPlan::use(const ResourceRange& range, UseKind kind) {
     }
     const bool written = writes(kind);
     if (written) resource.require_writable();
+    objects_[slot].used = true;
     objects_[slot].written = objects_[slot].written || written;
     if (!resource.has_host_copy() && resource.memory_type() != MemoryType::storage) {
         add_range(flushes_, resource.device_memory(), range);
         if (written) add_range(invalidates_, resource.device_memory(), range);
     }
     add_use(device_numbers_[slot] - 1, kind, range);
+}
+
+void StreamPlan::overwrite(const ResourceRange& range) {
+    const uint32_t slot = object_slot(*range.resource);
+    if (!objects_[slot].used) objects_[slot].overwritten = range.whole();
+    use(range, UseKind::transfer_write);
 }
 
 void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {

@@ -20,7 +20,10 @@ class Image;
 struct PlannedObject {
     Object* object = nullptr;
     bool written = false;
-    uint32_t link = 0;  // where the object keeps its side of the link, once registered
+    bool used = false;         // the device's side is
+    bool overwritten = false;  // ... first by writing all of it
+    bool covered = false;      // so the recording brings its contents (Stream::settle_covers)
+    uint32_t link = 0;         // where the object keeps its side of the link, once registered
 };
 
 class StreamPlan {
@@ -30,7 +33,9 @@ public:
     void begin(uint64_t epoch, uint64_t atom);
     void begin_operation();
 
-    void use(const ResourceRange& range, UseKind kind);       // the device's side
+    void use(const ResourceRange& range, UseKind kind);  // the device's side
+    // Writes all of the range; where that is all of the resource and the first use, nothing need be there before.
+    void overwrite(const ResourceRange& range);
     void use_host(const ResourceRange& range, UseKind kind);  // the host copy
     void mention(Object& object);  // used by the recording, but no memory access of its own
     // The operation may let go of the object before the plan does.

@@ -239,9 +239,11 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             submission.undeclared = submission.undeclared || stream->undeclared_;
             for (const auto& each : stream->submission_.deliveries) submission.deliveries.push_back(each);
         }
-        if (!promised(submission.order.waits))
+        if (!promised(submission.order.waits)) {
+            if (uncover(device, ready)) continue;
             for (Stream* stream : ready)
                 if (!stream->own_.timeline) stream->own_ = device.take_timeline();
+        }
         const auto hold = [&](Submission& held) {
             held.label = label_of(ready);
             for (Stream* stream : ready) held.ends.push_back(stream->next_own());

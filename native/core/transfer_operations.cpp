@@ -60,7 +60,7 @@ public:
             const Resource& resource = *range.resource;
             if (resource.has_host_copy()) {
                 plan.use_host(range, UseKind::transfer_read);
-                plan.use(range, UseKind::transfer_write);
+                plan.overwrite(range);
             } else {
                 plan.mention(*range.resource);
                 if (resource.memory_type() != MemoryType::storage) plan.bring_to_device(range);
@@ -131,7 +131,7 @@ public:
 
     void declare(StreamPlan& plan) const override {
         plan.use(ranges_.front(), UseKind::transfer_read);
-        for (size_t i = 1; i < ranges_.size(); ++i) plan.use(ranges_[i], UseKind::transfer_write);
+        for (size_t i = 1; i < ranges_.size(); ++i) plan.overwrite(ranges_[i]);
     }
 
     void record(Recorder& to) const override {
