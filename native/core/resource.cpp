@@ -337,6 +337,7 @@ Point Resource::initial_end() {
 }
 
 void Resource::begin_with(const void* data) {
+    if (nbytes_ == 0) return;
     if (direct_) {
         first_copy(direct_, data, nbytes_);
         touched_.store(nbytes_, std::memory_order_relaxed);
