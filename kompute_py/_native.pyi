@@ -476,7 +476,9 @@ class Stream:
         """Waits for what runs, cancels what is held. Returns sentences about what did not run."""
     def is_recording(self) -> bool: ...
     def is_running(self) -> bool:
-        """Submitted and not awaited yet."""
+        """Submitted and not known to be done."""
+    def is_due(self) -> bool:
+        """Submitted and not awaited yet, though it may be known to be done."""
     def is_complete(self) -> bool:
         """Whether the device is done with the last submission (polls; true when there was none)."""
     def is_init(self) -> bool: ...

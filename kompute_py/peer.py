@@ -243,12 +243,12 @@ class SplitStream:
         return self._recording
 
     def is_running(self) -> bool:
-        """Whether a part was submitted and not collected."""
+        """Whether a part was submitted that is not known to be done."""
         return any(part.is_running() for part in self._parts)
 
     def is_due(self) -> bool:
         """Whether an evaluation was submitted and not waited for, though all of it may be done."""
-        return self._due
+        return self._due or any(part.is_due() for part in self._streams()) or self.is_running()
 
     def is_complete(self) -> bool:
         """Whether all parts have finished; does not wait."""

@@ -198,7 +198,7 @@ class Sequence:
             try:
                 self._eval()
             except BaseException:
-                if self._native.is_running():
+                if self._native.is_due():
                     self._pending = hooks
                 self._report(can_raise=False)
                 raise
@@ -281,8 +281,7 @@ class Sequence:
         return self
 
     def _is_due(self) -> bool:
-        native = self._native
-        return native.is_running() or (isinstance(native, SplitStream) and native.is_due())
+        return self._native.is_due()
 
     def stream(
         self,
@@ -334,6 +333,7 @@ class Sequence:
             return ()
         if self._native.is_running():
             raise FailedPreconditionError(f"{self!r} is running: call eval_await before the next evaluation")
+        self._collect()
         hooks = tuple(op for op, _ in self._hooked)
         for op in hooks:
             op.pre_eval()
@@ -347,6 +347,7 @@ class Sequence:
     def _collect(self) -> None:
         """What is due when somebody else has waited for the last submission."""
         if self._pending and not self._native.is_running():
+            self._native.wait(0.0)
             hooks, self._pending = self._pending, ()
             self._finish(hooks)
 
@@ -392,7 +393,11 @@ class Sequence:
         return self._native.is_recording()
 
     def is_running(self) -> bool:
-        """Whether work was submitted and not awaited yet."""
+        """Whether work was submitted that is not known to be done; does not wait, and does not ask the device.
+
+        Every wait that tells of the work's end ends this: `eval_await`, its fence, an await, `mgr.synchronize()`, and waiting for later
+        work of the same queue. `is_complete` asks the device.
+        """
         return self._native.is_running()
 
     def is_complete(self) -> bool:
@@ -533,7 +538,7 @@ def submit_together(manager: Manager, sequences: list[Sequence], wait: Any, sign
         native = submit_streams(manager, [each._native for each in sequences], fences, waits, signals)
     finally:
         for each, due in zip(sequences, hooks, strict=True):
-            if each._native.is_running():
+            if each._native.is_due():
                 each._pending = due
         if manager._watch is not None:
             manager._watch()

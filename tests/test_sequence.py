@@ -392,3 +392,76 @@ def test_a_class_is_no_operation(mgr):
         with pytest.raises(kp.ArgumentTypeError, match=r"make one: kp\.OpSyncDevice\(\.\.\.\)"):
             call(kp.OpSyncDevice)
     sequence.record(kp.OpSyncDevice([mgr.zeros(1)])).eval()
+
+
+class _Hooked(kp.OpBase):
+    """Counts the ends that it was told of."""
+
+    def __init__(self):
+        super().__init__()
+        self.ends = 0
+
+    def record(self, commands):
+        pass
+
+    def post_eval(self):
+        self.ends += 1
+
+
+@pytest.mark.parametrize("learn", ["synchronize", "later work", "semaphore", "held", "join", "Manager"])
+@pytest.mark.filterwarnings("error")
+def test_whoever_learns_that_work_is_done_ends_it(make_manager, learn):
+    """It may be evaluated, recorded, cleared and dropped then; a wait for it returns at once and does not warn."""
+    mgr = make_manager()
+    a, b = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    sem = mgr.semaphore()
+    sequences = [mgr.sequence().record(kp.OpSyncDevice([a]), kp.OpCopy([a, b])) for _ in range(5)]
+    later = mgr.sequence().record(kp.OpSyncLocal([b]))
+    for seq in sequences:
+        seq.eval_async(**({"wait": (sem, 1)} if learn == "held" else {}))
+    assert all(seq.is_running() for seq in sequences)
+    if learn == "synchronize":
+        mgr.synchronize()
+    elif learn == "later work":
+        later.eval_async().eval_await()
+    elif learn == "semaphore":
+        later.eval_async(signal=(sem, 1))
+        sem.wait(1)
+        assert later.fence.done()
+    elif learn == "held":
+        sem.signal(1)
+        mgr.synchronize()
+    elif learn == "join":
+        kp.Fence.join(*(seq.fence for seq in sequences)).wait()
+    else:
+        later.eval()
+    assert not any(seq.is_running() for seq in sequences)
+    evaluated, recorded, cleared, dropped, awaited = sequences
+    del sequences, seq
+    evaluated.eval()
+    evaluated.eval_async()
+    evaluated.eval_await()
+    recorded.record(kp.OpSyncLocal([b])).eval()
+    cleared.clear()
+    del dropped
+    if learn != "join":
+        awaited.eval_await()
+    assert awaited.eval() is awaited
+    np.testing.assert_array_equal(b.read(), [1, 2, 3])
+
+
+def test_hooks_are_called_once_whoever_learns(mgr):
+    op = _Hooked()
+    seq, later = mgr.sequence().record(op), mgr.sequence().record(kp.OpSyncDevice([mgr.zeros(3)]))
+    seq.eval_async()
+    mgr.synchronize()
+    assert not seq.is_running()
+    seq.eval_await()
+    assert op.ends == 1
+    seq.eval_async()
+    later.eval()
+    seq.eval()
+    assert op.ends == 3
+    seq.eval_async()
+    seq.fence.wait()
+    assert op.ends == 4

@@ -53,7 +53,8 @@ void bind_stream(py::module_& m) {
                  return told;
              })
         .def("is_recording", &Stream::is_recording)
-        .def("is_running", &Stream::is_running)
+        .def("is_running", &Stream::is_working)
+        .def("is_due", &Stream::is_running)
         .def("is_complete", &Stream::is_complete)
         .def("is_init", [](const Stream& s) { return s.is_init(); })
         .def("operation_names", &Stream::operation_names)

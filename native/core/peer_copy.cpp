@@ -190,7 +190,7 @@ std::shared_ptr<Fence> PeerCopy::fence() const {
 
 bool PeerCopy::is_running() const {
     const auto all = streams();
-    return std::any_of(all.begin(), all.end(), [](const auto& stream) { return stream->is_running(); });
+    return std::any_of(all.begin(), all.end(), [](const auto& stream) { return stream->is_working(); });
 }
 
 bool PeerCopy::poll() {

@@ -113,9 +113,9 @@ std::vector<std::string> Stream::operation_names() const {
     return names_of_operations();
 }
 
-void Stream::require_idle(const char* action) const {
+void Stream::require_idle(const char* action) {
     require_init(action);
-    if (is_running())
+    if (is_running() && (is_working() || !poll()))
         throw Error(ErrorKind::failed_precondition, std::string("Cannot ") + action + " the " + label() +
                                                         " while it is running. Call eval_await() first");
 }

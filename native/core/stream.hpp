@@ -74,6 +74,9 @@ public:
 
     [[nodiscard]] bool is_recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_running() const noexcept { return running_.load(std::memory_order_acquire); }
+    // So, but not if somebody has learned, in whatever way, that the submission is done. Asks the driver only about work that was
+    // held, whose end is on a timeline of its own that nobody else looks at. What failed works until a wait says so.
+    [[nodiscard]] bool is_working() noexcept;
     [[nodiscard]] bool is_complete();
     // Tells the device, if it was lost, what of this stream it was lost in.
     void explain_loss() const;
@@ -85,7 +88,7 @@ public:
     [[nodiscard]] VkCommandBuffer command_buffer() const;
     [[nodiscard]] std::vector<std::string> operation_names() const;
     // Throws where it cannot be worked with: `action` says what for.
-    [[nodiscard]] const std::vector<OperationPtr>& operations(const char* action) const {
+    [[nodiscard]] const std::vector<OperationPtr>& operations(const char* action) {
         require_idle(action);
         return operations_;
     }
@@ -137,7 +140,7 @@ private:
     void release(std::vector<Point> points) override;
     // By the thread that drives the stream, or where nobody can any more.
     void release_driven(std::vector<Point> points);
-    void require_idle(const char* action) const;
+    void require_idle(const char* action);
     void build();
     // Streams that are built for one submission, all driven by this thread. Releases what was destroyed while it called out.
     class Building {
@@ -177,7 +180,7 @@ private:
                               const SubmitOrder& order);
     // Makes the recording ready for submission; false where there is none.
     [[nodiscard]] bool make_ready();
-    void require_not_running() const;
+    void require_not_running();
     // Another thread destroyed or changed something between that and the submission: throws what cannot be mended by building
     // again.
     void check_interference();

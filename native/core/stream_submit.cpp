@@ -54,8 +54,17 @@ Point Stream::point_of(uint64_t last) const noexcept {
     return {queue_, last};
 }
 
-void Stream::require_not_running() const {
-    if (is_running())
+bool Stream::is_working() noexcept {
+    if (!is_running()) return false;
+    const uint64_t number = last_.load(std::memory_order_acquire);
+    const Point last = point_of(number);
+    if (!last.timeline || last.timeline->failed(last.value)) return true;
+    return !((number & own_bit) ? last.timeline->passed(last.value)
+                                : last.timeline->known_reached(last.value));
+}
+
+void Stream::require_not_running() {
+    if (is_running() && (is_working() || !poll()))
         throw Error(ErrorKind::failed_precondition,
                     "The " + label() + " is already running. Call eval_await() before evaluating it again");
 }
