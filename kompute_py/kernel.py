@@ -245,7 +245,6 @@ class Kernel:
         push = self._pack(members)
         self._check_sizes(bound, extent, count, push, grid is None and groups is None)
         if not all(count):  # nothing runs, nothing is bound
-            upload(bound)
             return self._given_back(results)
         call = self._recorded(bound, references, count, push)
         call.prepare(count, push)

@@ -624,7 +624,9 @@ class Program:
         )
         self.note(f"map {item} {begin}:{end} {list(how)}")
         assert item.parts is not None
-        waited = [work for work in item.work if how != {"read": True} or work.uses[item]]
+        # A mapping of a part waits for work on that part alone.
+        whole = (begin, end) == (0, item.nbytes)
+        waited = [work for work in item.work if whole and (how != {"read": True} or work.uses[item])]
         with item.parts[begin:end].map(**how) as array:
             if "read" in how:
                 self._require(array, item.device[begin:end], np.arange(begin, end), f"a mapping of {item}")
