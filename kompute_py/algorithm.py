@@ -459,7 +459,7 @@ def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tupl
                 f"{memory._describe()}: give {made_by(binding.kind)} there"
             )
         # Plain dtypes may be anything, as in Kompute, and warn; one that has fields says what each byte means.
-        if scalar is not None and scalar.contradicts(memory._dtype):
+        if scalar is not None and memory._dtype is not scalar.dtype and scalar.contradicts(memory._dtype):
             _warn_of_dtype(plan, position, memory, scalar)
         if isinstance(memory, Memory) and memory._dtype.names is not None:
             what = f"tensors[{position}] ({memory._describe()})"
