@@ -14,6 +14,7 @@
 namespace kp {
 
 void park_thread() noexcept {
+    calls_under_way.fetch_add(1, std::memory_order_relaxed);  // for good: see leave_at_exit
     while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 

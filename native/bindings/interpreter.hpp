@@ -27,7 +27,7 @@ namespace py = pybind11;
 // Sleeps until the process is gone.
 [[noreturn]] void park_thread() noexcept;
 
-// How many native calls run without the interpreter lock.
+// How many native calls run without the interpreter lock, or never get it back.
 inline std::atomic<uint32_t> calls_under_way{0};
 
 // Counts a call by a thread that is not Python's.
@@ -49,12 +49,12 @@ public:
     Unlocked(const Unlocked&) = delete;
     Unlocked& operator=(const Unlocked&) = delete;
     ~Unlocked() {
-        calls_under_way.fetch_sub(1, std::memory_order_release);
         try {
             PyEval_RestoreThread(state_);
         } catch (...) {
-            park_thread();
+            park_thread();  // still counted: what it submitted may run on the driver's threads
         }
+        calls_under_way.fetch_sub(1, std::memory_order_release);
     }
 
 private:
