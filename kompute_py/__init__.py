@@ -29,6 +29,7 @@ from .diagnostics import ValidationError
 from .errors import (
     AbortedError,
     ArgumentTypeError,
+    CompileTimeoutError,
     DeviceLostError,
     ErrorCode,
     EvalTimeoutError,
@@ -101,6 +102,7 @@ __all__ = [
     "Algorithm",
     "ArgumentTypeError",
     "CommandRecorder",
+    "CompileTimeoutError",
     "ConfigReport",
     "DataTypes",
     "DeviceInfo",

@@ -48,7 +48,7 @@ class Context:
         validation: bool,
         layers: Sequence[str],
         robust_access: bool,
-        pipeline_cache_dir: str,
+        pipeline_cache_dir: bytes,
         memory_block_size: int,
         memory_limit: int,
         memory_debug: bool,
@@ -515,11 +515,12 @@ def compile(
     hlsl_offsets: bool,
     hlsl_16bit_types: bool,
     register_bases: Mapping[str, int],
+    seconds: float = ...,
 ) -> tuple[
     bytes, bytes, list[tuple[str, int, int, str, str, str]], list[str], list[tuple[str, bytes | None]]
 ]:
     """The SPIR-V, the same before it was optimized (b"": it was not), the warnings (fields of Diagnostic), the files that were included, and every path where an include was
-    looked up, with what was read there or None. `optimize`: "none", "size" or "performance"; "" as a version: the default."""
+    looked up, with what was read there or None. `optimize`: "none", "size" or "performance"; "" as a version: the default. Raises EvalTimeoutError after `seconds`."""
 
 def finish_spirv(
     spirv: bytes, name: str | bytes, optimize: str, target: str, warn: bool

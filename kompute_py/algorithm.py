@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native as core
-from .arrays import as_indices, as_name
+from .arrays import as_indices, as_name, require_manager
+from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, Specialization, is_given
 from .diagnostics import warn
 from .dtype_rules import conversion
@@ -17,7 +18,6 @@ from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
-    NotFoundError,
     UnimplementedError,
     not_copyable,
 )
@@ -46,15 +46,7 @@ def to_spirv(spirv: Any) -> bytes:
     if isinstance(spirv, os.PathLike) or (
         isinstance(spirv, str) and spirv.endswith(".spv") and "\n" not in spirv
     ):
-        try:
-            with open(spirv, "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            raise NotFoundError(
-                f"There is no SPIR-V file {os.fspath(spirv)!r} (in {os.getcwd()!r})"
-            ) from None
-        except OSError as error:
-            raise NotFoundError(f"Cannot read the SPIR-V file {os.fspath(spirv)!r}: {error}") from error
+        return read_file(spirv, "SPIR-V")
     if isinstance(spirv, str):
         raise ArgumentTypeError(
             "The shader is a str; SPIR-V is bytes. Compile the source first: kp.compile(source)"
@@ -137,6 +129,7 @@ class Algorithm:
         *,
         entry: str | None = None,
     ) -> None:
+        require_manager(manager)
         self._manager = manager
         if spirv is None:
             # Kompute's way to hand an algorithm to OpMult, which brings the shader.
@@ -157,6 +150,8 @@ class Algorithm:
         entry: str | None = None,
     ) -> None:
         manager = self._manager
+        if entry is not None:
+            as_name(entry)
         if type(spirv) is core.Shader:
             shader = spirv
         else:

@@ -44,7 +44,13 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
-    """`data` as an array. Raises InvalidArgumentError for nested lists of uneven length, ArgumentTypeError for bytes and text."""
+    """`data` as an array: of anything that NumPy converts, so of ctypes arrays, memoryviews and array.array, too.
+
+    Raises InvalidArgumentError for nested lists of uneven length, ArgumentTypeError for bytes and text, for a masked array, or if
+    the conversion fails.
+    """
+    if type(data) is np.ndarray:
+        return data
     if isinstance(data, (bytes, str)):
         # NumPy makes one element of them, and drops zeros at the end of bytes.
         raise ArgumentTypeError(
@@ -52,10 +58,29 @@ def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
             if isinstance(data, bytes)
             else "The data is a str; give numbers (of text, its bytes: np.frombuffer(data.encode(), np.uint8))"
         )
+    refuse_mask(data, "The data")
     try:
-        return np.asarray(data)
+        made = np.asarray(data)
     except ValueError as error:
         raise InvalidArgumentError(f"The data is no array: {error}") from None
+    except (
+        Exception
+    ) as error:  # of the object's own methods, or of the interpreter, which has limits to nesting
+        raise ArgumentTypeError(
+            f"The data ({type(data).__name__}) is no array: {type(error).__name__}: {error}"
+        ) from error
+    if made.dtype.kind == "O" and isinstance(data, (list, tuple)):
+        for each in data:
+            refuse_mask(each, "The data")
+    return made
+
+
+def refuse_mask(value: Any, what: str) -> None:
+    """Raises ArgumentTypeError for a masked array: devices do not know masks, and its numbers would count where they should not."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{what} is a masked array, and shaders do not see the mask: give its numbers, as with filled(0) or .data"
+        )
 
 
 def as_float32(data: ArrayLike) -> np.ndarray[Any, Any]:
@@ -76,11 +101,30 @@ def as_typed(data: ArrayLike) -> np.ndarray[Any, Any]:
     return array.astype(dtype, order="C", copy=False)
 
 
+def require_manager(manager: Any) -> None:
+    """Raises ArgumentTypeError if `manager`, which makes an object, is no Manager."""
+    # By what a Manager has, not by its class, whose module needs those of the objects.
+    if isinstance(manager, type) or not hasattr(manager, "_adopt_buffer"):
+        raise ArgumentTypeError(
+            f"manager is {shown(manager)} of type {type(manager).__name__}; give a kp.Manager"
+        )
+
+
 def as_name(value: Any) -> str:
     """`value` as the name of an object. Raises ArgumentTypeError for anything but a str."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f'A name is a str, not {type(value).__name__}; "" for none')
     return value
+
+
+def to_flag(value: Any, what: str) -> bool:
+    """`value` as a bool. Raises ArgumentTypeError, naming `what`, for what has no truth of its own, such as an array."""
+    if value is True or value is False:
+        return bool(value)
+    try:
+        return bool(value)
+    except Exception:
+        raise ArgumentTypeError(f"{what} is {shown(value)}; give True or False") from None
 
 
 def as_index(value: Any, what: str) -> int:
@@ -89,8 +133,8 @@ def as_index(value: Any, what: str) -> int:
         raise ArgumentTypeError(f"{what} is {value!r}; give an int")
     try:
         return operator.index(value)
-    except TypeError:
-        raise ArgumentTypeError(f"{what} is {value!r}; give an int") from None
+    except Exception:  # of the object's own __index__
+        raise ArgumentTypeError(f"{what} is {shown(value)}; give an int") from None
 
 
 def as_indices(values: Any, what: str) -> tuple[int, ...]:
@@ -99,10 +143,20 @@ def as_indices(values: Any, what: str) -> tuple[int, ...]:
         each = iter(values)
     except TypeError:
         each = iter((values,))
+    except Exception:
+        raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
     try:
         return tuple(map(operator.index, each))
-    except TypeError:
-        raise ArgumentTypeError(f"{what} is {values!r}; give an int or a tuple of ints") from None
+    except Exception:  # of the objects' own methods
+        raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
+
+
+def shown(value: Any) -> str:
+    """`value` for an error's text: its repr, cut to a line; its type if it has none."""
+    try:
+        return f"{value!r:.200}"
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
@@ -222,7 +276,7 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
         if element.shape != ():
             raise ArgumentTypeError(f"{what}: {value!r} is no single element of {dtype}; give a tuple")
         return element.tobytes()
-    if np.ndim(value) != 0:
+    if not isinstance(value, (int, float, complex)) and to_array(value).ndim != 0:
         raise ArgumentTypeError(
             f"{what}: {value!r:.60} is no single element: give a scalar, or bytes for a pattern. write() takes arrays"
         )

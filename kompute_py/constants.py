@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import shown
 from .diagnostics import warn
 from .dtype_rules import kind_of
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 
 
 class Scalar(NamedTuple):
@@ -67,6 +68,21 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
         value = value[()]
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, np.ndarray) and value.size != 1:
+        raise InvalidArgumentError(
+            f"{what} is an array of shape {value.shape}; the shader declares one {scalar.name}: give one number"
+        )
+    try:
+        return _packed(value, scalar, what)
+    except KomputeError:
+        raise
+    except Exception as error:  # of the object's own __float__ or __index__
+        raise ArgumentTypeError(
+            f"{what} is {shown(value)} of type {type(value).__name__}, which is no number ({error}); the shader declares {scalar.name}"
+        ) from error
+
+
+def _packed(value: Any, scalar: Scalar, what: str) -> bytes:
     if isinstance(value, (str, bytes, complex)) or not (
         hasattr(value, "__float__") or hasattr(value, "__index__")
     ):

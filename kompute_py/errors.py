@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 __all__ = [
     "AbortedError",
     "ArgumentTypeError",
+    "CompileTimeoutError",
     "DeviceLostError",
     "Diagnostic",
     "ErrorCode",
@@ -216,6 +217,12 @@ class ShaderCompileError(InvalidArgumentError):
         from .compile_report import as_html
 
         return as_html(str(self))
+
+
+class CompileTimeoutError(ShaderCompileError, TimeoutError):
+    """The compiler did not finish in the time given; see the `timeout` of `kompute_py.compile`."""
+
+    code = ErrorCode.DEADLINE_EXCEEDED
 
 
 class KomputeWarning(UserWarning):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
+from .arrays import shown
 from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, KomputeError
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def to_dlpack(
         )
     native = tensor._native
     device = dlpack_device(tensor)
-    wanted = device if dl_device is None else tuple(map(int, dl_device))
+    try:
+        wanted = device if dl_device is None else tuple(map(int, dl_device))
+    except Exception:
+        raise ArgumentTypeError(f"dl_device is {shown(dl_device)}; give (device type, device id)") from None
     if wanted not in (device, (CPU, 0)):
         raise ExchangeError(
             f"{what} cannot go to DLPack device {wanted}: only to the CPU's memory, dl_device=(1, 0)"

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _native
 from .algorithm import made_by
+from .arrays import as_index, require_manager
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .fence import Fence
@@ -134,6 +135,8 @@ class Kernel:
         stacklevel: int = 2,
         **options: Any,
     ) -> None:
+        require_manager(manager)
+        stacklevel = as_index(stacklevel, "stacklevel")
         dirs = options.get("include_dirs")
         if isinstance(dirs, Iterable) and not isinstance(dirs, (str, bytes)):
             options["include_dirs"] = list(dirs)  # to be read again

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from .arrays import refuse_mask
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .interop import CPU_MEMORY, _capsule, _dtype_of
 from .kernel_calls import array_of, pack_block
@@ -28,11 +29,8 @@ def array_for(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, An
         array = value
     elif isinstance(value, Mapping):
         return pack_block(parameter, value, what)
-    elif isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(
-            f"{what} is a masked array, and shaders do not see the mask: give its numbers, as with filled(0) or .data"
-        )
     else:
+        refuse_mask(value, what)
         try:
             shared = None if isinstance(value, _PLAIN) else _shared(value, what)
         except ArgumentTypeError:

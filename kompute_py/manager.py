@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable
@@ -64,6 +65,14 @@ _exit_hook_set = False
 _managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 
 
+def _modes(address: Any) -> Any:
+    """The axes' modes as a list, for any iterable of them."""
+    try:
+        return list(address)
+    except Exception:
+        return address  # which the Sampler complains about
+
+
 class Manager(OpenDevice):
     """Opens a device and makes tensors, images, algorithms and sequences on it.
 
@@ -119,7 +128,7 @@ class Manager(OpenDevice):
             validation=resolved.validation,
             layers=resolved.debug_layers,
             robust_access=resolved.robust_access,
-            pipeline_cache_dir=resolved.pipeline_cache_dir,
+            pipeline_cache_dir=os.fsencode(resolved.pipeline_cache_dir),
             memory_block_size=resolved.memory_block_size,
             memory_limit=resolved.memory_limit,
             memory_debug=resolved.memory_debug,
@@ -373,7 +382,9 @@ class Manager(OpenDevice):
         self, filter: str = "nearest", address: str | Iterable[str] = "clamp_to_edge", **options: Any
     ) -> Sampler:
         """A Sampler: how shaders read images between texels and beyond the edge. See `kp.Sampler` for the arguments."""
-        return Sampler(self, filter, address if isinstance(address, str) else list(address), **options)
+        return Sampler(
+            self, filter, address if isinstance(address, (str, list)) else _modes(address), **options
+        )
 
     def _make_image(
         self,

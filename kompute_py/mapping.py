@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _native
-from .errors import FailedPreconditionError, InvalidArgumentError, not_copyable
+from .arrays import to_flag
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -157,6 +158,12 @@ class Mapping:
     )
 
     def __init__(self, tensor: Tensor, read: bool, write: bool, discard: bool, staging: bool) -> None:
+        if isinstance(tensor, type) or not hasattr(tensor, "_part"):
+            raise ArgumentTypeError(f"A Mapping is of a Tensor, not of a {type(tensor).__name__}")
+        read, write, discard, staging = (
+            to_flag(value, name)
+            for value, name in ((read, "read"), (write, "write"), (discard, "discard"), (staging, "staging"))
+        )
         if not (read or write or discard):
             raise InvalidArgumentError(
                 f"{tensor._describe()}: say what the mapping is for: map(read=True), map(write=True) or map(discard=True)"

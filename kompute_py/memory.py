@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import _native
-from .arrays import as_name, check_out, matching
+from .arrays import as_name, check_out, matching, shown
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -265,7 +265,10 @@ class Memory:
         ValueError where an array must be a copy: for the other memory types, and for another dtype.
         """
         self._require_init("be read")
-        wanted = self._dtype if dtype is None else np.dtype(dtype)
+        try:
+            wanted = self._dtype if dtype is None else np.dtype(dtype)
+        except Exception as error:
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is no dtype: {error}") from None
         if copy is False and wanted != self._dtype:
             raise ValueError(f"{self._describe()} does not become {wanted} without a copy")
         if self._is_single() and copy is not True:
@@ -444,7 +447,7 @@ def natives(memories: Iterable[Memory], user: str) -> list[Any]:
     """
     if isinstance(memories, Memory):
         raise ArgumentTypeError(f"{user} takes a list: {user}([{type(memories).__name__.lower()}])")
-    if not isinstance(memories, Iterable):
+    if not isinstance(memories, Iterable) or isinstance(memories, np.ndarray):
         raise ArgumentTypeError(f"{user} takes a list of Tensor or Image, not {type(memories).__name__}")
     found = []
     for memory in memories:

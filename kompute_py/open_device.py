@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ._native import Context
+from .arrays import as_index
 from .device_memory import DeviceMemory
 from .devices import DeviceInfo, list_devices
 from .diagnostics import Diagnostics
@@ -139,4 +140,4 @@ class OpenDevice:
 
     def vk_queue(self, queue_index: int = 0) -> int:
         """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
-        return self._open().vk_queue(queue_index)
+        return self._open().vk_queue(as_index(queue_index, "queue_index"))

@@ -77,7 +77,15 @@ def _to_path(value: Any, source: str) -> str:
         raise ArgumentTypeError(
             f'{source} is {value!r}; use a folder, or "" to keep the pipeline cache in memory only'
         ) from None
-    return os.fsdecode(text)
+    # From the environment it may have bytes that are no text: os.fsencode gives them back.
+    text = os.fsdecode(text)
+    try:
+        valid = "\0" not in os.fsencode(text).decode(errors="ignore")
+    except UnicodeEncodeError:
+        valid = False
+    if not valid:
+        raise InvalidArgumentError(f"{source} is {text!r}, which no folder is called")
+    return text
 
 
 _UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -230,6 +238,8 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
         for variable in variables:
             text = os.environ.get(variable)
             if text is not None:
+                if option.convert is not _to_path:
+                    require_text(text, variable)
                 value = option.convert(text, f"The environment variable {variable}")
                 found.append(Setting(name, value, variable))
                 break
@@ -283,10 +293,23 @@ def options_of(report: ConfigReport) -> Options:
     return Options(**{each.name: each.value for each in report})
 
 
+def require_text(value: str, variable: str) -> None:
+    """Raises InvalidArgumentError if an environment variable has bytes that are not text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"The environment variable {variable} is {value!r}, which is not text in this system's encoding "
+            f"({sys.getfilesystemencoding()})"
+        ) from None
+
+
 def preferred_devices(prefix: str | None) -> Setting:
     """What the environment prefers where no device is asked for."""
     variable = None if prefix is None else f"{prefix}DEVICE"
     value = None if variable is None else os.environ.get(variable, "").strip()
+    if value:
+        require_text(value, cast(str, variable))
     return Setting("device", value or None, cast(str, variable) if value else "default")
 
 

@@ -1,17 +1,16 @@
 """Parameter files: tensors by name in a file, in the safetensors format that other frameworks share.
 
-A file can be larger than the memory that is free. So nothing here ever holds a tensor's bytes on the host: loading maps
+A file can be larger than the memory that is free. So nothing here ever holds a tensor's bytes on the host: loading reads
 the file and hands it to the device piece by piece, saving takes the device's contents piece by piece to the file. What
-the process takes meanwhile is a piece, the device's staging ring, and pages of the system's file cache.
+the process takes meanwhile is a piece and the device's staging ring.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from .errors import (
     NotFoundError,
     UnavailableError,
 )
+from .file_access import NotRegularError, create_temporary, delete_abandoned, is_temporary, open_regular
 from .progress import ByteProgress, Progress
 from .safetensors_format import (
     PREFIX_BYTES,
@@ -52,9 +52,6 @@ __all__ = [
 # Of the bytes on their way: enough that a transfer through the staging ring mostly overlaps with the host's copy, and little
 # enough that Ctrl-C and the progress are prompt.
 _PIECE = 16 << 20
-# Linux' own number, from 5.14 on; Python does not name it. Pages come in one call instead of a fault each, and a file that
-# has become shorter, or cannot be read, is an error of this call instead of a signal that ends the process.
-_MADV_POPULATE_READ = 22
 # difflib compares with every name: in a file of a million of them, an error should not take minutes.
 _COMPARED_NAMES = 5000
 _WILD = frozenset("*?[")
@@ -112,13 +109,14 @@ def load_tensors(
     as `Tensor.write` does it, and a host copy is not filled. dtypes: see `TensorFileEntry.numpy_dtype`; a KomputeWarning says
     which tensors hold bits as unsigned integers.
 
-    The file is mapped and streamed: no tensor is ever whole in host memory. A bar shows itself where that takes over a second
+    The file is streamed: no tensor is ever whole in host memory. A bar shows itself where that takes over a second
     (on a terminal, with rich installed); ``progress=False`` wants none, and a function is called with the bytes done, the
     bytes in all and the tensor's name. Where loading fails, the tensors made so far are destroyed.
 
     Raises NotFoundError where there is no such file, or no tensor of a name (it lists near ones); InvalidArgumentError where
     the file is damaged or no safetensors file; UnimplementedError for elements of less
-    than 8 bits; UnavailableError where the system does not let it be read; OutOfMemoryError where the device has too little
+    than 8 bits; UnavailableError where the system does not let it be read, or if another program changes the file meanwhile
+    (its size or the time of its last change); OutOfMemoryError where the device has too little
     memory; ArgumentTypeError for what is no Manager; FailedPreconditionError where it is destroyed.
     """
     path = _path(path)
@@ -157,11 +155,11 @@ def save_tensors(
     """Saves the device's contents of `tensors` by name to a safetensors file, after pending work on them.
 
     `metadata` is strings by name; None keeps those of a `TensorDict`. The file is there whole or not at all: it is written
-    beside `path` under another name, synced to the disk, and then takes the place of what was there. No tensor is ever whole
-    in host memory. `progress` is as in `load_tensors`.
+    beside `path` under another name, with the permissions of the file that it replaces, synced to the disk, and then takes the
+    place of what was there. What a killed process left of its attempt is deleted. No tensor is ever whole in host memory. `progress` is as in `load_tensors`.
 
     Raises ArgumentTypeError for what is no Tensor, a dtype that the format does not have, names and metadata that are no str;
-    InvalidArgumentError for names that the format cannot hold; FailedPreconditionError for a tensor that is destroyed;
+    InvalidArgumentError for names that the format cannot hold, and if `path` is a folder, a device, a pipe or a socket; FailedPreconditionError for a tensor that is destroyed;
     NotFoundError where the folder is missing; UnavailableError where the system does not let the file be written (the disk
     is full, permission is missing); DeviceLostError where the pending work failed.
     """
@@ -217,11 +215,12 @@ def _path(path: Any) -> str:
 def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int]]:
     """The file, its checked header, where its data begins, and how many bytes of data it has."""
     try:
-        # Before it is opened: to open a pipe waits for someone to write.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InvalidArgumentError(f"{path!r} is no regular file, so that it is no safetensors file")
-        # Unbuffered: its contents are mapped.
-        file = open(path, "rb", buffering=0)  # noqa: SIM115
+        # Unbuffered: large pieces of it are read.
+        file = open(open_regular(path), "rb", buffering=0)  # noqa: SIM115
+    except NotRegularError:
+        raise InvalidArgumentError(
+            f"{path!r} is no regular file, so that it is no safetensors file"
+        ) from None
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no file {path!r} (in {os.getcwd()!r})") from error
     except OSError as error:
@@ -332,75 +331,60 @@ def _load(
 ) -> None:
     if not chosen:
         return
-    with _Mapping(file, path) as mapped:
-        done = 0
-        for entry in chosen:
+    pieces = _Pieces(file, path, max((entry.nbytes for entry in chosen), default=0))
+    done = 0
+    for entry in chosen:
+        bar.at(done, entry.name)
+        tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
+        loaded[entry.name] = tensor
+        tensor.name = entry.name
+        for at in range(0, entry.nbytes, _PIECE):
+            size = min(_PIECE, entry.nbytes - at)
+            tensor._native.write(pieces.read(start + entry.offset + at, size), offset=at)
+            done += size
             bar.at(done, entry.name)
-            tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
-            loaded[entry.name] = tensor
-            tensor.name = entry.name
-            for at in range(0, entry.nbytes, _PIECE):
-                size = min(_PIECE, entry.nbytes - at)
-                mapped.hand(start + entry.offset + at, size, partial(tensor._native.write, offset=at))
-                done += size
-                bar.at(done, entry.name)
-            tensor._report()
+        tensor._report()
+    pieces.require_unchanged()
 
 
-class _Mapping:
-    """A file in memory, of which a piece at a time is there."""
+class _Pieces:
+    """Reads a file a piece at a time, and sees when another program changes it meanwhile.
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
-        import mmap
+    The file is not mapped: if another program makes it shorter, to look at a mapped page beyond its end ends this process.
+    """
 
+    def __init__(self, file: BinaryIO, path: str, largest: int) -> None:
         self._file = file
         self._path = path
+        self._room = np.empty(min(_PIECE, largest), np.uint8)
+        self._version = self._seen()
+
+    def read(self, offset: int, nbytes: int) -> np.ndarray[Any, Any]:
+        """`nbytes` bytes from `offset` on, as uint8, until the next call. Raises UnavailableError if the file has changed."""
+        piece = self._room[:nbytes]
+        rest = piece.data
         try:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise UnavailableError(f"The file {path!r} cannot be mapped: {error}") from error
-        self._page = mmap.ALLOCATIONGRANULARITY
-        self._forget: int | None = getattr(mmap, "MADV_DONTNEED", None)
-        self._can_populate = hasattr(mmap, "MADV_HUGEPAGE")  # Linux
-
-    def hand(self, offset: int, nbytes: int, take: Callable[[np.ndarray[Any, Any]], object]) -> None:
-        """Calls `take` with `nbytes` bytes from `offset` on, as uint8; afterwards they are the system's again."""
-        begin = offset - offset % self._page
-        length = offset + nbytes - begin
-        # To look at pages beyond a file's end ends the process.
-        if os.fstat(self._file.fileno()).st_size < offset + nbytes:
-            raise self._shorter()
-        if self._can_populate:
-            self._populate(begin, length)
-        take(np.frombuffer(self._map, np.uint8, nbytes, offset))
-        # The pages stay in the file cache: they only no longer count as this process's.
-        if self._forget is not None:
-            self._map.madvise(self._forget, begin, length)
-
-    def _populate(self, begin: int, length: int) -> None:
-        from errno import EINVAL
-
-        try:
-            self._map.madvise(_MADV_POPULATE_READ, begin, length)
+            self._file.seek(offset)
+            while rest:
+                count = self._file.readinto(rest)  # type: ignore[attr-defined]
+                if not count:
+                    raise UnavailableError(f"The file {self._path!r} became shorter while it was loaded")
+                rest = rest[count:]
         except OSError as error:
-            if error.errno == EINVAL:  # an older kernel
-                self._can_populate = False
-                return
-            raise self._shorter() from error
+            raise UnavailableError(f"The file {self._path!r} cannot be read: {error}") from error
+        self.require_unchanged()
+        return piece
 
-    def _shorter(self) -> UnavailableError:
-        return UnavailableError(
-            f"The file {self._path!r} can no longer be read to its end: it became shorter while it was loaded, "
-            "or its disk fails"
-        )
+    def require_unchanged(self) -> None:
+        if self._seen() != self._version:
+            raise UnavailableError(
+                f"Another program changed the file {self._path!r} while it was loaded; load it again, and replace files "
+                "that others read as a whole (as kp.save_tensors does)"
+            )
 
-    def __enter__(self) -> _Mapping:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        # The traceback of an error may still hold a piece; then the mapping goes when that does.
-        with suppress(BufferError):
-            self._map.close()
+    def _seen(self) -> tuple[int, int]:
+        status = os.fstat(self._file.fileno())
+        return status.st_size, status.st_mtime_ns
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -440,35 +424,73 @@ def _not_written(path: str, error: OSError) -> UnavailableError:
 @contextmanager
 def _replacing(path: str) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of `path` at the end; after an exception nothing has changed."""
-    if os.path.isdir(path):
-        raise InvalidArgumentError(f"{path!r} is a folder; give a file's name in it")
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
+    ours = f".{name[:40]}"
     try:
-        # Not of tempfile, whose files only their owner may read: this one is to be an ordinary file.
-        file = open(temporary, "xb", buffering=0)  # noqa: SIM115
+        target = _replaceable(path)
+        delete_abandoned(folder, lambda found: is_temporary(found, ours))
+        descriptor, temporary = create_temporary(folder, ours, 0o666 if target is None else 0o600)
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no folder {folder!r} to save {name!r} in") from error
     except OSError as error:
         raise _not_written(path, error) from error
     try:
-        with file:
+        # The opener gives what is open already: so errors name the file that was asked for.
+        with open(path, "wb", buffering=0, opener=lambda *_: descriptor) as file:
+            if target is not None:
+                _permit_as(file.fileno(), temporary, target)
             yield file
             try:
-                with suppress(FileNotFoundError):
-                    os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
                 os.fsync(file.fileno())
+                _replaceable(path)  # it may be another by now
+                # Still open and so locked: another writer does not take it for abandoned. Windows cannot rename what is open.
+                if os.name == "posix":
+                    os.replace(temporary, path)
             except OSError as error:
                 raise _not_written(path, error) from error
-        try:
-            os.replace(temporary, path)
-        except OSError as error:
-            raise _not_written(path, error) from error
+        if os.name != "posix":
+            try:
+                os.replace(temporary, path)
+            except OSError as error:
+                raise _not_written(path, error) from error
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _replaceable(path: str) -> os.stat_result | None:
+    """What is at `path` now; None if nothing is. Raises InvalidArgumentError if it is no file that another may replace."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidArgumentError(f"{path!r} is a folder; give a file's name in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidArgumentError(
+            f"{path!r} is no regular file but a device, a pipe or a socket, which saving would replace; "
+            "give the path of a file"
+        )
+    return status
+
+
+def _permit_as(descriptor: int, path: str, target: os.stat_result) -> None:
+    """Gives a new file, which only its owner may read so far, the owner and the permissions of the file that it replaces."""
+    mode = stat.S_IMODE(target.st_mode)
+    if hasattr(os, "fchown"):
+        status = os.fstat(descriptor)
+        if (status.st_uid, status.st_gid) != (target.st_uid, target.st_gid):
+            try:
+                os.fchown(descriptor, target.st_uid, target.st_gid)
+            except OSError:
+                if status.st_gid != target.st_gid:
+                    mode &= ~stat.S_IRWXG  # they were another group's
+        with suppress(OSError):  # not every file system has permissions
+            os.fchmod(descriptor, mode)
+    else:
+        os.chmod(path, mode)
 
 
 def _sync_folder(folder: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import shown
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError
 
 # What every NumPy that is supported can show.
@@ -26,7 +27,7 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
     if type(key) is slice and len(shape) == 1 and key.step in (None, 1):
         try:
             start, stop, _ = key.indices(shape[0])  # the common case, without the detour below
-        except TypeError:
+        except Exception:  # of the bounds' own __index__
             raise _no_slice(key, what) from None
         return start, (max(stop - start, 0),)
     keys = tuple(_basic(each, what) for each in (key if isinstance(key, tuple) else (key,)))
@@ -42,7 +43,9 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
         part = whole[keys]
     except IndexError as error:
         raise OutOfRangeError(f"{what} has no [{_show(key)}]: {error}") from None
-    except (TypeError, ValueError):  # a bound that is no int, or a step of zero
+    except OverflowError:
+        raise OutOfRangeError(f"{what} has no [{_show(key)}]: it is beyond what any array has") from None
+    except Exception:  # a bound that is no int, a step of zero
         raise _no_slice(key, what) from None
     if part.size == 0:
         return 0, part.shape
@@ -111,10 +114,10 @@ def _basic(key: Any, what: str) -> int | slice | EllipsisType | None:
     if not isinstance(key, (bool, np.bool_)):
         try:
             return operator.index(key)
-        except TypeError:
+        except Exception:
             pass
     raise ArgumentTypeError(
-        f"{what} is indexed with ints and slices, which give views of its memory, not with {key!r} "
+        f"{what} is indexed with ints and slices, which give views of its memory, not with {shown(key)} "
         f"({type(key).__name__}). For other elements index an array: t.read()[...], or t.numpy()[...]"
     )
 
@@ -127,6 +130,6 @@ def _show(key: Any) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(_show, key))
     if isinstance(key, slice):
-        parts = ["" if each is None else str(each) for each in (key.start, key.stop)]
-        return ":".join(parts) + ("" if key.step is None else f":{key.step}")
-    return "..." if key is Ellipsis else repr(key)
+        parts = ["" if each is None else shown(each) for each in (key.start, key.stop)]
+        return ":".join(parts) + ("" if key.step is None else f":{shown(key.step)}")
+    return "..." if key is Ellipsis else shown(key)

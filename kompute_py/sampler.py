@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .arrays import require_manager, shown
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class Sampler(Bindable):
         integer: bool = False,
         unnormalized: bool = False,
     ) -> None:
+        require_manager(manager)
+        if not isinstance(address, (str, list, tuple)):
+            raise ArgumentTypeError(f"address is {shown(address)}; give one mode, or one for each axis")
         modes = [address] * 3 if isinstance(address, str) else list(address)
         if not 1 <= len(modes) <= 3 or not all(isinstance(mode, str) for mode in modes):
             raise InvalidArgumentError(f"address is {address!r}; give one mode, or one for each axis")
@@ -98,6 +102,14 @@ class SampledImage(Bindable):
     _is_image = True
 
     def __init__(self, image: Image, sampler: Sampler) -> None:
+        if (
+            not isinstance(sampler, Sampler)
+            or not getattr(image, "_is_image", False)
+            or isinstance(image, type)
+        ):
+            raise ArgumentTypeError(
+                f"A SampledImage has an Image and a Sampler, not {type(image).__name__} and {type(sampler).__name__}"
+            )
         if sampler._manager is not image._manager:
             raise InvalidArgumentError(
                 f"{image._describe()} belongs to {image._manager!r}, the sampler to {sampler._manager!r}"

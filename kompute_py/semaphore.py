@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_name
+from .arrays import as_index, as_name, require_manager
 from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, OutOfRangeError, not_copyable
 from .fence import Fence, to_seconds
 
@@ -34,6 +34,7 @@ class Semaphore:
 
     def __init__(self, manager: Manager, initial: int = 0) -> None:
         """Raises OutOfRangeError for a negative or too large `initial`, FailedPreconditionError for a destroyed Manager."""
+        require_manager(manager)
         self._manager = manager
         self._native = _native.Semaphore(manager._native, to_value(initial, "initial"))
 

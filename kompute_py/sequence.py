@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_name
+from .arrays import as_index, as_name, require_manager
 from .diagnostics import warn, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .semaphore import Semaphore, Waitable
     from .streaming import FrameStream
 
+_MOST_TIMESTAMPS = 1 << 24  # a driver may take some hundred bytes for each
 _AS_MANY_AS_NEEDED = -1
 
 
@@ -77,10 +78,15 @@ class Sequence:
         timestamps: bool = False,
         disjoint: Memory | Iterable[Memory] = (),
     ) -> None:
+        require_manager(manager)
         index = as_index(queue_index, "queue_index")
         count = _AS_MANY_AS_NEEDED if timestamps else as_index(total_timestamps, "total_timestamps")
         if not timestamps and count < 0:
             raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
+        if not timestamps and count > _MOST_TIMESTAMPS:
+            raise InvalidArgumentError(
+                f"total_timestamps is {count}; at most {_MOST_TIMESTAMPS} are reserved: timestamps=True takes as many as are needed"
+            )
         queues = manager._native.queue_count
         if not 0 <= index < queues:
             raise OutOfRangeError(

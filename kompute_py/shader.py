@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from .errors import ArgumentTypeError, InvalidArgumentError, KomputeWarning, NotFoundError, ShaderCompileError
+from .arrays import shown, to_flag
+from .compile_limits import read_file, time_limit, too_long
+from .errors import (
+    ArgumentTypeError,
+    CompileTimeoutError,
+    EvalTimeoutError,
+    InvalidArgumentError,
+    KomputeWarning,
+    ShaderCompileError,
+)
 from .shader_cache import CachedShader, compiler_key, digest, marks, pack, shader_cache
 from .shader_languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 
@@ -71,6 +80,8 @@ def compile(
     hlsl_16bit_types: bool = False,
     compiler: str | None = None,
     cache: bool = True,
+    timeout: float | None = None,
+    size_limit: int | None = None,
 ) -> bytes:
     """Compile a compute shader to SPIR-V.
 
@@ -100,6 +111,9 @@ def compile(
         compiler: What compiles HLSL: ``"slang"`` or ``"glslang"``; by default what ``KOMPUTE_PY_COMPILER`` says, else Slang where
             its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need Slang, GLSL needs glslang.
         cache: Look into the cache on disk, and keep the result there.
+        timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment variable
+            ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20.
+        size_limit: Bytes that the shader's file may have. The default is 64 MiB.
 
     Returns:
         The SPIR-V module.
@@ -107,10 +121,15 @@ def compile(
     Raises:
         ShaderCompileError: The source does not compile. The message shows every error with its line and a
             caret; ``.diagnostics`` lists them.
-        NotFoundError: There is no such file.
-        InvalidArgumentError: A language, compiler, target, macro or name cannot be.
+        CompileTimeoutError: A ShaderCompileError: the compiler did not finish within the time limit.
+        NotFoundError: There is no such file, or it is not a regular file (a folder, a device, a pipe).
+        InvalidArgumentError: The file is larger than `size_limit`; a language, compiler, target, macro or name cannot be.
         UnavailableError: Slang is needed and its library is not found: ``pip install 'kompute_py[slang]'``.
         ArgumentTypeError: An argument is of the wrong type.
+
+    Ctrl-C is heard at once. After it, or after the time limit, the compiler of GLSL cannot be stopped: it goes on in a thread of its
+    own until it is done, its result is dropped, and the memory that it takes is free then. It holds up no other compilation, nor
+    the end of the process. The compilers of HLSL and Slang are processes, which are ended.
 
     What the compiler warns about is a `ShaderCompileWarning`.
 
@@ -135,6 +154,8 @@ def compile(
         hlsl_16bit_types=hlsl_16bit_types,
         compiler=compiler,
         cache=cache,
+        timeout=timeout,
+        size_limit=size_limit,
         stacklevel=3,
     ).spirv
 
@@ -158,6 +179,8 @@ def _compile(
     hlsl_16bit_types: bool = False,
     compiler: str | None = None,
     cache: bool = True,
+    timeout: float | None = None,
+    size_limit: int | None = None,
     title: str | None = None,
     stacklevel: int = 2,
 ) -> _Compiled:
@@ -168,10 +191,10 @@ def _compile(
         )
     if not isinstance(entry, str) or not isinstance(target, str):
         raise ArgumentTypeError("entry and target must each be a str")
-    macros = _macros(defines or {})
+    macros = _macros({} if defines is None else defines)
     if isinstance(include_dirs, str | bytes | os.PathLike):
         raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
-    directories = [os.fsencode(directory) for directory in include_dirs]
+    directories = _directories(include_dirs)
 
     path = _path_of(source)
     graphics = _stage_of(str(source if path is None else path))
@@ -182,7 +205,7 @@ def _compile(
     if path is None:
         text, name, files, sought = _encoded("the source", str(source)), text_name(title), [], []
     else:
-        text, name, files = _read(path), os.fsencode(path), [str(path)]
+        text, name, files = read_file(path, "shader", size_limit), os.fsencode(path), [str(path)]
         sought = [(str(path), digest(text))]
         suffix = path.suffix.lower()
         if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
@@ -201,20 +224,21 @@ def _compile(
         _encoded("entry", entry),
         macros,
         directories,
-        _texts(includes or {}),
+        _texts({} if includes is None else includes),
         _optimization(optimize),
-        bool(debug_info),
+        to_flag(debug_info, "debug_info"),
         _encoded("target", target),
-        _encoded("spirv_version", spirv_version or ""),
-        _encoded("glsl_version", "" if glsl_version is None else str(glsl_version)),
-        bool(auto_bind),
-        bool(hlsl_offsets),
-        bool(hlsl_16bit_types),
-        _bases(register_bases or {}),
+        _encoded("spirv_version", "" if spirv_version is None else spirv_version),
+        _encoded("glsl_version", _glsl_version(glsl_version)),
+        to_flag(auto_bind, "auto_bind"),
+        to_flag(hlsl_offsets, "hlsl_offsets"),
+        to_flag(hlsl_16bit_types, "hlsl_16bit_types"),
+        _bases({} if register_bases is None else register_bases),
         chosen,
     )
     try:
-        compiled = _cached(request) if cache else _run(request)[0]
+        seconds = time_limit(timeout)
+        compiled = _cached(request, seconds) if to_flag(cache, "cache") else _run(request, seconds)[0]
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
         if _GRAPHICS.search(text):
@@ -287,22 +311,25 @@ class _Request(NamedTuple):
         )
 
 
-def _run(request: _Request) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
+def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
     """The compiler's result, and where it looked for includes."""
     if request.language != "glsl":
-        return compile_elsewhere(request._asdict())
-    spirv, declared, found, included, probes = _native.compile(*request[:-1])
+        return compile_elsewhere(request._asdict(), seconds)
+    try:
+        spirv, declared, found, included, probes = _native.compile(*request[:-1], seconds)
+    except EvalTimeoutError:
+        raise CompileTimeoutError(f"{os.fsdecode(request.name)}: {too_long(seconds)}") from None
     return CachedShader(spirv, found, included, marks(probes), declared), probes
 
 
-def _cached(request: _Request) -> CachedShader:
+def _cached(request: _Request, seconds: float) -> CachedShader:
     cache = shader_cache()
     if cache is None:
-        return _run(request)[0]
+        return _run(request, seconds)[0]
     key = request.key()
     shader = cache.load(key)
     if shader is None:
-        shader, probes = _run(request)
+        shader, probes = _run(request, seconds)
         cache.store(key, shader, probes, os.fsdecode(request.name))
     return shader
 
@@ -314,7 +341,26 @@ def _optimization(value: bool | str) -> str:
                 f"optimize is {value!r}; choose True, False or one of {', '.join(_OPTIMIZATIONS)}"
             )
         return value
-    return "performance" if value else "none"
+    return "performance" if to_flag(value, "optimize") else "none"
+
+
+def _glsl_version(version: int | str | None) -> str:
+    if version is None:
+        return ""
+    if (
+        isinstance(version, bool)
+        or not isinstance(version, (int, str))
+        or (isinstance(version, int) and version > 10**6)
+    ):
+        raise ArgumentTypeError(f"glsl_version is {shown(version)}; give an int such as 450, or a str")
+    return str(version)
+
+
+def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
+    try:
+        return [os.fsencode(directory) for directory in directories]
+    except Exception as error:  # of the objects' own methods
+        raise ArgumentTypeError(f"include_dirs is no list of paths: {error}") from None
 
 
 def _texts(includes: Mapping[str, str]) -> dict[str, bytes]:
@@ -383,16 +429,6 @@ def _path_of(source: object) -> Path | None:
     from pathlib import Path
 
     return Path(os.fsdecode(source))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        # As bytes: a comment may be in any encoding, and the compiler does not mind.
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise NotFoundError(f"There is no shader file {str(path)!r} (in {os.getcwd()!r})") from error
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"Cannot read the shader file {str(path)!r}: {error}") from error
 
 
 def _module(path: Path, content: bytes, target: str) -> bytes:

@@ -6,7 +6,8 @@ include was sought, with a digest of what was there. The entry holds while each 
 none has appeared where there was none, since a file that comes earlier on the search path would win.
 
 Writers put a temporary file beside and rename it, so readers see an entry whole or not at all; a checksum finds what a
-crash or a full disk left. A folder that cannot be read or written is no error: the compiler runs.
+crash or a full disk left, and an entry under another's name. Folders and files are made for this user alone, and only what
+no other user can have written is believed (`file_access`). Whatever else lies in the folder is no error: the compiler runs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from . import _native
 from .errors import InvalidArgumentError
+from .file_access import (
+    create_temporary,
+    delete_abandoned,
+    own_folder,
+    read_own,
+    read_regular,
+)
 from .options import default_cache_dir
 
 try:
@@ -33,13 +41,14 @@ DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
 SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
 
 _MAGIC = b"kpshad\r\n"
-_FORMAT = 3
+_FORMAT = 4
 _SUFFIX = ".kpsh"
 _DIGEST = 16  # bytes
 _DEFAULT_LIMIT = 128 << 20
 _KEPT_BY_PRUNING = 0.75  # of the limit, so that not every store prunes
 _TOUCH_AFTER = 3600.0  # seconds; a use within them does not count again
-_ABANDONED_AFTER = 3600.0  # seconds after which a temporary file has no writer any more
+_MOST_ENTRY = 1 << 30  # bytes
+_MOST_INCLUDE = 1 << 28  # bytes; the compiler itself reads less
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 Warnings = list[tuple[str, int, int, str, str, str]]
@@ -110,7 +119,6 @@ class ShaderCache:
         self.limit = limit
         """Bytes that the entries may have together; beyond it those that were used least recently go."""
         self._written: int | None = None  # since the last look at the folder; None before the first
-        self._count = 0
         self._lock = threading.Lock()
 
     def path(self, key: bytes) -> str:
@@ -121,15 +129,13 @@ class ShaderCache:
         """The shader of a key; None where there is none, or where a file that it was made from has changed."""
         path = self.path(key)
         try:
-            with open(path, "rb") as file:
-                content = file.read()
-                stale = time.time() - os.fstat(file.fileno()).st_mtime > _TOUCH_AFTER
-            shader = _decode(content)
+            content, changed = read_own(path, self.limit)
+            shader = _decode(content, path)
         except (OSError, ValueError):
             return None
         if not all(_unchanged(place, expected) for place, expected in shader.sought):
             return None
-        if stale:
+        if time.time() - changed > _TOUCH_AFTER:
             try:
                 os.utime(path)
             except OSError:
@@ -143,20 +149,16 @@ class ShaderCache:
 
         `name` is what the source is called. Nothing happens where the disk is full or the folder cannot be written.
         """
-        content = _encode(shader, probes, name)
+        path = self.path(key)
+        content = _encode(shader, probes, name, path)
         if len(content) > self.limit:
             return
-        path = self.path(key)
-        with self._lock:
-            self._count += 1
-            temporary = f"{path}.{os.getpid()}-{self._count}.tmp"
         try:
-            os.makedirs(self.directory, exist_ok=True)
-            with open(temporary, "xb") as file:
-                file.write(content)
-            os.replace(temporary, path)
+            own_folder(self.directory)
+            descriptor, temporary = create_temporary(self.directory, os.path.basename(path), 0o600)
+            with open(descriptor, "wb", buffering=0) as file:
+                _write(file, content, temporary, path)
         except (OSError, ValueError):  # ValueError: a folder's name with a NUL
-            _remove(temporary)
             return
         with self._lock:
             self._written = None if self._written is None else self._written + len(content)
@@ -167,7 +169,7 @@ class ShaderCache:
 
     def entries(self) -> list[CacheEntry]:
         """The entries, the least recently used first."""
-        return sorted(self._scan(_SUFFIX), key=lambda entry: entry.used)
+        return sorted(self._scan(), key=lambda entry: entry.used)
 
     def prune(self) -> None:
         """Deletes what was used least recently where the limit is exceeded, and what dead writers left."""
@@ -179,25 +181,24 @@ class ShaderCache:
                     break
                 _remove(entry.path)
                 total -= entry.size
-        for entry in self._scan(".tmp"):
-            if time.time() - entry.used > _ABANDONED_AFTER:
-                _remove(entry.path)
+        delete_abandoned(self.directory, _is_temporary)
 
     def clear(self) -> int:
         """Deletes all entries; how many there were."""
         entries = self.entries()
-        for entry in (*entries, *self._scan(".tmp")):
+        for entry in entries:
             _remove(entry.path)
+        delete_abandoned(self.directory, _is_temporary)
         return len(entries)
 
-    def _scan(self, suffix: str) -> Iterator[CacheEntry]:
+    def _scan(self) -> Iterator[CacheEntry]:
         try:
             with os.scandir(self.directory) as found:
                 for entry in found:
-                    if not entry.name.endswith(suffix) or _SUFFIX not in entry.name:
+                    if not entry.name.endswith(_SUFFIX) or entry.is_dir(follow_symlinks=False):
                         continue  # not ours
                     try:
-                        status = entry.stat()
+                        status = entry.stat(follow_symlinks=False)
                     except OSError:
                         continue  # another process deleted it
                     yield CacheEntry(entry.path, status.st_size, status.st_mtime)
@@ -206,9 +207,11 @@ class ShaderCache:
 
 
 def source_name(path: str) -> str:
-    """What the source of an entry was called: its path, or "<source>". Raises ValueError for a damaged entry."""
-    with open(path, "rb") as file:
-        return os.fsdecode(_parts(file.read())[0])
+    """What the source of an entry was called: its path, or "<source>".
+
+    Raises ValueError for a damaged entry, OSError for one that cannot be read or believed.
+    """
+    return os.fsdecode(_parts(read_own(path, _MOST_ENTRY)[0], path)[0])
 
 
 def compiler_key() -> bytes:
@@ -261,10 +264,10 @@ def marks(probes: Iterable[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]
     return [(path, b"" if content is None else digest(content)) for path, content in probes]
 
 
-def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str) -> bytes:
+def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str, path: str) -> bytes:
     places = []
-    for path, mark in marks(probes):
-        places += [os.fsencode(path), mark]
+    for place, mark in marks(probes):
+        places += [os.fsencode(place), mark]
     fields = []
     for file, line, column, severity, message, source_line in shader.warnings:
         numbers = struct.pack("<QQ", line, column)
@@ -274,20 +277,25 @@ def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], na
             os.fsencode(name),
             shader.spirv,
             shader.declared,
-            pack(os.fsencode(path) for path in shader.included),
+            pack(os.fsencode(file) for file in shader.included),
             pack(places),
             pack(fields),
             shader.compiler.encode(),
         ]
     )
-    return b"".join((_MAGIC, struct.pack("<Q", _FORMAT), digest(body), body))
+    return b"".join((_MAGIC, struct.pack("<Q", _FORMAT), _checksum(path, body), body))
 
 
-def _parts(content: bytes) -> list[bytes]:
+def _checksum(path: str, body: bytes) -> bytes:
+    # With the entry's name: a file that was copied or renamed to another entry's is none.
+    return digest(os.fsencode(os.path.basename(path)) + body)
+
+
+def _parts(content: bytes, path: str) -> list[bytes]:
     head = len(_MAGIC) + 8
     body = content[head + _DIGEST :]
-    if content[:head] != _MAGIC + struct.pack("<Q", _FORMAT) or content[head : head + _DIGEST] != digest(
-        body
+    if content[:head] != _MAGIC + struct.pack("<Q", _FORMAT) or content[head : head + _DIGEST] != _checksum(
+        path, body
     ):
         raise ValueError("the entry is damaged")
     parts = unpack(body)
@@ -296,12 +304,14 @@ def _parts(content: bytes) -> list[bytes]:
     return parts
 
 
-def _decode(content: bytes) -> CachedShader:
-    _, spirv, declared, included, places, fields, compiler = _parts(content)
+def _decode(content: bytes, path: str) -> CachedShader:
+    _, spirv, declared, included, places, fields, compiler = _parts(content, path)
     listed = unpack(places)
     found: Warnings = []
     texts = unpack(fields)
     for i in range(0, len(texts), 5):
+        if len(texts[i]) != 16:
+            raise ValueError("the entry is of another format")
         line, column = struct.unpack("<QQ", texts[i])
         file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
         found.append((file, line, column, severity, message, source_line))
@@ -314,12 +324,30 @@ def _decode(content: bytes) -> CachedShader:
 def _unchanged(path: str, expected: bytes) -> bool:
     """Whether an include that was sought at `path` would find what it found: content of a digest, or b"" for nothing."""
     if not expected:
-        return not os.path.exists(path)
+        return not os.path.isfile(path)
     try:
-        with open(path, "rb") as file:
-            return digest(file.read()) == expected
-    except OSError:
+        return digest(read_regular(path, _MOST_INCLUDE)) == expected
+    except (OSError, ValueError):
         return False
+
+
+def _write(file: BinaryIO, content: bytes, temporary: str, path: str) -> None:
+    """Writes `temporary`, which is open, and renames it. Raises OSError, and leaves no file then."""
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[file.write(rest) :]
+        if os.name != "posix":
+            file.close()
+        os.replace(temporary, path)
+    except BaseException:
+        file.close()
+        _remove(temporary)
+        raise
+
+
+def _is_temporary(name: str) -> bool:
+    return f"{_SUFFIX}." in name
 
 
 def _remove(path: str) -> None:

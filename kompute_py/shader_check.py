@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .algorithm import to_spirv
+from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .devices import list_devices, selection, visible_list
 from .errors import InvalidArgumentError, NotFoundError
-from .shader import COMPILE_OPTIONS, _compile, _read
+from .shader import COMPILE_OPTIONS, _compile
 from .shader_module import is_assembly
 
 if TYPE_CHECKING:
@@ -77,16 +78,26 @@ def check(
     special = NO_SPECIALIZATION
     if is_given(spec_consts):
         special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
-    limits = {name: value for name, value in _part(info, "limits").items() if _is_count(value)}
     size = info.get("max_work_group_size") or _part(info, "limits").get("maxComputeWorkGroupSize")
-    if not isinstance(size, list | tuple) or len(size) != 3:
-        raise InvalidArgumentError("The description of the device lacks max_work_group_size")
+    if not isinstance(size, list | tuple) or len(size) != 3 or not all(map(_is_count, size)):
+        raise InvalidArgumentError(
+            "The description of the device lacks max_work_group_size, three counts from 0 to 2**32 - 1"
+        )
+    limits = {
+        _text(name, "limits"): value for name, value in _part(info, "limits").items() if _is_count(value)
+    }
+    features = [_text(name, "features") for name, has in _part(info, "features").items() if has is True]
+    operations = info.get("subgroup_operations", ())
+    if not isinstance(operations, list | tuple):
+        raise InvalidArgumentError(
+            "The description of the device has subgroup_operations that are no list of names"
+        )
     found = _native.check_shader(
         spirv,
-        str(info.get("device_name", "the device")),
+        _text(info.get("device_name", "the device"), "device_name"),
         vulkan,
-        [name for name, has in _part(info, "features").items() if has],
-        list(info.get("subgroup_operations", ())),
+        features,
+        [_text(name, "subgroup_operations") for name in operations],
         limits,
         (size[0], size[1], size[2]),
         entry,
@@ -104,7 +115,21 @@ def _length(name: str, length: Any) -> int:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and 0 <= value < 2**32
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
+
+
+def _text(value: Any, what: str) -> str:
+    """A name in a device's description."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return value
+    raise InvalidArgumentError(
+        f"The description of the device has in {what} {value!r:.100}, which is no text"
+    )
 
 
 def _info_of(device: Any) -> Mapping[str, Any]:
@@ -164,6 +189,8 @@ def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -
         if named == ".spv":
             return to_spirv(shader)
         if named == ".spvasm":
-            return _native.assemble_spirv(_read(Path(shader)), 3, os.fsencode(shader))
+            return _native.assemble_spirv(
+                read_file(shader, "shader", options.get("size_limit")), 3, os.fsencode(shader)
+            )
         return _compile(shader, entry=entry, **{"target": f"vulkan1.{minor}", **options}, stacklevel=4).spirv
     return to_spirv(shader)

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import _native
+from .compile_limits import too_long
 from .errors import (
+    CompileTimeoutError,
     Diagnostic,
     InternalError,
     InvalidArgumentError,
@@ -125,7 +127,7 @@ def describe_compilers() -> dict[str, str]:
     }
 
 
-def compile_elsewhere(request: Mapping[str, Any]) -> tuple[CachedShader, Probes]:
+def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[CachedShader, Probes]:
     """The result for `shader._Request`, as a dict, of a source in HLSL or Slang, and where it looked for includes.
 
     Raises what `kp.compile` raises.
@@ -137,15 +139,13 @@ def compile_elsewhere(request: Mapping[str, Any]) -> tuple[CachedShader, Probes]
         _check(request)
     name = os.fsdecode(request["name"])
     try:
-        answer = shader_process.ask(_packed(request))
-    except shader_process.TimedOut as error:
-        raise _failure(
-            request,
-            f"compiling takes longer than {error.args[0]:g} s; {shader_process.TIMEOUT_VARIABLE} sets the limit",
-        ) from None
+        answer = shader_process.ask(_packed(request), seconds)
+    except shader_process.TimedOut:
+        refusal = _failure(request, too_long(seconds))
+        raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None
     except shader_process.Ended as error:
         if chosen.replaceable:
-            return _by_fallback(request, chosen, error)
+            return _by_fallback(request, chosen, error, seconds)
         how = f" ({error})" if str(error) else ""
         causes = "" if chosen.kind == "slang" else _USUAL_CAUSES
         raise _failure(
@@ -198,12 +198,12 @@ def compile_elsewhere(request: Mapping[str, Any]) -> tuple[CachedShader, Probes]
 
 
 def _by_fallback(
-    request: Mapping[str, Any], crashed: Compiler, how: Exception
+    request: Mapping[str, Any], crashed: Compiler, how: Exception, seconds: float
 ) -> tuple[CachedShader, Probes]:
     """What the fallback makes of a source that Slang crashed on, with a warning that says so."""
     name = os.fsdecode(request["name"]).encode(errors="replace").decode()
     try:
-        shader, probes = compile_elsewhere({**request, "compiler": _GLSLANG})
+        shader, probes = compile_elsewhere({**request, "compiler": _GLSLANG}, seconds)
     except KomputeError:
         crash = crashed._replace(replaceable=False)
         raise _failure(

@@ -17,13 +17,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import subprocess
 
-TIMEOUT_VARIABLE = "KOMPUTE_PY_COMPILE_TIMEOUT"
-_DEFAULT_TIMEOUT = 60.0
 _STARTING = 60.0  # seconds more for a process that has not answered before
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # characters of what a process printed that are shown
@@ -36,25 +33,6 @@ class Ended(Exception):
 
 class TimedOut(Exception):
     """The compilation took longer than the limit, in seconds: `args[0]`."""
-
-
-def time_limit() -> float:
-    """Seconds that a compilation of HLSL or Slang may take: the environment variable ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 60.
-
-    Raises InvalidArgumentError where the variable is not a positive number.
-    """
-    text = os.environ.get(TIMEOUT_VARIABLE, "").strip()
-    if not text:
-        return _DEFAULT_TIMEOUT
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < threading.TIMEOUT_MAX / 2:
-        raise InvalidArgumentError(
-            f"The environment variable {TIMEOUT_VARIABLE} is {text!r}; give a number of seconds above 0"
-        )
-    return seconds
 
 
 class _Process:
@@ -256,13 +234,12 @@ def _stop_all() -> None:
         process.stop()
 
 
-def ask(request: dict[str, Any]) -> dict[str, Any]:
+def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
     """The answer of a process of compilers to a request (shader_worker.py says what they hold).
 
-    Raises Ended where the process crashes on it, TimedOut beyond `time_limit`, OSError where no process can be started. Ctrl-C ends
+    Raises Ended where the process crashes on it, TimedOut beyond `seconds`, OSError where no process can be started. Ctrl-C ends
     the wait and the process.
     """
-    seconds = time_limit()
     packed = json.dumps(request).encode()
     while True:
         process = _pool.take()

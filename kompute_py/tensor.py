@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_indices, as_typed, to_dtype
+from .arrays import as_indices, as_typed, require_manager, to_dtype
 from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from .interop import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
@@ -44,6 +44,7 @@ class Tensor(Memory, _native.BufferExporter):
     def __init__(
         self, manager: Manager, data: ArrayLike, memory_type: MemoryTypes | str | None = None
     ) -> None:
+        require_manager(manager)
         where = to_memory_type(memory_type)
         manager._adopt_buffer(self, as_typed(data), where)
 

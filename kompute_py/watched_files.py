@@ -11,10 +11,13 @@ import os
 import time
 from collections.abc import Iterable
 
+from .file_access import read_regular
 from .shader_cache import digest
 
 _YOUNG = 2.5  # seconds: the coarsest clock of a file system in use (FAT's) ticks every two
 _SETTLING = 1.0  # seconds that a file may be missing or empty while an editor writes it
+
+_MOST = 1 << 30  # bytes
 
 _Stamp = tuple[int, int, int]  # time of change in ns, bytes, inode
 
@@ -44,8 +47,7 @@ class _File:
             return self._gone()
         now = time.time()  # before reading: what changes later has a later time
         try:
-            with open(self.path, "rb") as file:
-                content = file.read()
+            content = read_regular(self.path, _MOST)
         except OSError:
             return self._gone()
         if not self.mark or digest(content) != self.mark:

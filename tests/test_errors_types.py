@@ -67,7 +67,7 @@ def test_the_list_here_is_the_whole_tree() -> None:
         name
         for name, cls in vars(errors).items()
         if inspect.isclass(cls) and issubclass(cls, KomputeError) and cls is not KomputeError
-    }
+    } - {"CompileTimeoutError"}  # the core has none of its own: it is made of an eval_timeout
     assert defined == {name for name, *_ in TREE}
     assert set(errors.__all__) >= defined
 

@@ -220,7 +220,7 @@ def test_what_no_tensor_can_hold_is_refused_and_the_rest_loads(mgr, path):
 
 
 def test_lists_without_a_device_or_the_data(reference, monkeypatch):
-    monkeypatch.setattr(parameters, "_Mapping", None)
+    monkeypatch.setattr(parameters, "_Pieces", None)
     info = kp.tensor_file_info(reference)
     assert info.metadata == {"framework": "none", "epoch": "7"}
     assert {name: (e.shape, e.numpy_dtype) for name, e in info.tensors.items()} == {

@@ -13,6 +13,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import _native, shader_cache
+from kompute_py.file_access import create_temporary
 from kompute_py.shader_cache import CachedShader, ShaderCache, digest, pack, unpack
 from tests.child import run_child
 
@@ -401,15 +402,15 @@ def test_what_dead_writers_left_is_swept_and_other_files_stay(folder):
     cache = ShaderCache(str(folder))
     folder.mkdir()
     (folder / "mine.txt").write_text("")
-    for name, age in (("0.kpsh.1-1.tmp", 7200), ("0.kpsh.2-1.tmp", 0)):
-        (folder / name).write_text("")
-        os.utime(folder / name, (time.time() - age,) * 2)
+    (folder / "0.kpsh.1-1.tmp").write_text("")
+    alive, path = create_temporary(str(folder), "0.kpsh", 0o600)
     cache.store(b"key", CachedShader(b"", [], []), [], "<source>")
     assert {path.name for path in folder.iterdir()} == {
         "mine.txt",
-        "0.kpsh.2-1.tmp",
+        os.path.basename(path),
         os.path.basename(cache.path(b"key")),
     }
+    os.close(alive)
     cache.clear()
     assert [path.name for path in folder.iterdir()] == ["mine.txt"]
 

@@ -237,11 +237,11 @@ def _described(device: str | None) -> list[Any] | None:
     """The devices that a file of ``kompute-py info --json`` describes; None where `device` is no such file."""
     if device is None or not device.lower().endswith(".json"):
         return None
+    from ..compile_limits import read_file
+
     try:
-        described = json.loads(Path(device).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NotFoundError(f"cannot read {device}: {error.strerror or error}") from error
-    except ValueError as error:
+        described = json.loads(read_file(device, "device").decode())
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{device} is not JSON: {error}") from error
     devices = described.get("devices", [described]) if isinstance(described, dict) else []
     if not devices or not all(isinstance(one, dict) for one in devices):
@@ -252,13 +252,22 @@ def _described(device: str | None) -> list[Any] | None:
 def _source(shader: str) -> Any:
     """What `kp.compile` takes for an argument of the command line, which is always a file."""
     if shader != "-":
+        from ..compile_limits import read_file
+        from ..file_access import open_regular
+
         path = Path(shader)
         # Without a known suffix SPIR-V is told by its first bytes.
         try:
-            with path.open("rb") as file:
-                return path if file.read(4) != b"\x03\x02\x23\x07" else path.read_bytes()
-        except OSError as error:
-            raise NotFoundError(f"cannot read {shader}: {error.strerror or error}") from error
+            with open(open_regular(shader), "rb") as file:
+                if file.read(4) != b"\x03\x02\x23\x07":
+                    return path
+            return read_file(shader, "shader")
+        except (OSError, ValueError) as error:
+            if isinstance(error, KomputeError):
+                raise
+            raise NotFoundError(
+                f"cannot read {shader}: {getattr(error, 'strerror', None) or error}"
+            ) from error
     content = sys.stdin.buffer.read()
     if content[:4] == b"\x03\x02\x23\x07":
         return content

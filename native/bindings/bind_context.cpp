@@ -1,4 +1,5 @@
 #include "bind_device_info.hpp"
+#include "bind_shader_compile.hpp"
 #include "bindings.hpp"
 #include "core/memory_report.hpp"
 #include "core/shader.hpp"
@@ -177,7 +178,12 @@ void bind_context(py::module_& m) {
                                    const WaitChoice& waits = c.device().waits();
                                    return waits.measuring() ? "measuring" : waits.spins() ? "spin" : "block";
                                })
-        .def("take_notes", [](const Context& c) { return c.device().take_notes(); })
+        .def("take_notes",
+             [](const Context& c) {
+                 py::list notes;
+                 for (const std::string& note : c.device().take_notes()) notes.append(to_text(note));
+                 return notes;
+             })
         .def_property_readonly("queue_count", [](const Context& c) { return c.device().queues().size(); })
         .def_property_readonly("queues", &queues)
         .def_property_readonly("validation",

@@ -3,7 +3,11 @@
 
 #include "bindings.hpp"
 
+#include <chrono>
 #include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <tuple>
 
 namespace kp {
@@ -70,6 +74,33 @@ RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter
     return bases;
 }
 
+// As `interruptibly` does it, with a limit: after it, too, the compiler goes on alone and what it gives is dropped.
+CompileOutput compile_within(CompileRequest request, double seconds) {
+    struct Task {
+        CompileRequest request;
+        CompileOutput output;
+    };
+    const auto task = std::make_shared<Task>(Task{std::move(request), {}});
+    const auto start = std::chrono::steady_clock::now();
+    std::optional<DeepWork> work;
+    const auto wait = [&] {
+        const Unlocked unlocked;
+        if (!work)
+            work.emplace([task] {
+                const UnderWay under_way;
+                task->output = compile(task->request);
+            });
+        return work->wait(wait_slice_nanoseconds);
+    };
+    while (!wait()) {
+        check_signals();
+        if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= seconds)
+            throw Error(ErrorKind::eval_timeout, "compiling takes longer than its time limit");
+    }
+    work->rethrow();
+    return std::move(task->output);
+}
+
 // (SPIR-V, SPIR-V before it was optimized or b"" where that is the same, warnings, files that took part,
 // [(path, content | None)] of all places where an include was looked up).
 py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
@@ -78,7 +109,8 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
                             std::map<std::string, std::string> virtual_includes, const std::string& optimize,
                             bool debug_info, std::string target, std::string spirv_version,
                             std::string glsl_version, bool auto_bind, bool hlsl_offsets,
-                            bool hlsl_16bit_types, const std::map<std::string, uint32_t>& register_bases) {
+                            bool hlsl_16bit_types, const std::map<std::string, uint32_t>& register_bases,
+                            double seconds) {
     CompileRequest request;
     request.source = std::move(source);
     request.name = std::move(name);
@@ -96,7 +128,7 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     request.hlsl_offsets = hlsl_offsets;
     request.hlsl_16bit_types = hlsl_16bit_types;
     request.register_bases = register_bases_of(register_bases);
-    const CompileOutput output = interruptibly([request = std::move(request)] { return compile(request); });
+    const CompileOutput output = compile_within(std::move(request), seconds);
     py::list included;
     for (const std::string& path : output.included) included.append(to_path(path));
     return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),
@@ -148,7 +180,8 @@ py::list probes_to_python(const std::vector<IncludeProbe>& probes) {
 void bind_shader_compile(py::module_& m) {
     m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a,
           "include_dirs"_a, "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a,
-          "glsl_version"_a, "auto_bind"_a, "hlsl_offsets"_a, "hlsl_16bit_types"_a, "register_bases"_a);
+          "glsl_version"_a, "auto_bind"_a, "hlsl_offsets"_a, "hlsl_16bit_types"_a, "register_bases"_a,
+          "seconds"_a = std::numeric_limits<double>::infinity());
     m.def("finish_spirv", &finish_in_python, "spirv"_a, "name"_a, "optimize"_a, "target"_a, "warn"_a);
     m.def("render_diagnostics", &render_in_python, "diagnostics"_a);
     m.def("compiler_id", &compiler_id);

@@ -6,6 +6,8 @@
 
 namespace kp {
 
+// Text for a person: bytes that are no UTF-8 (of a path, say) become escapes.
+[[nodiscard]] pybind11::str to_text(const std::string& text);
 // A list of tuples (file, line, column, severity, message, source_line).
 [[nodiscard]] pybind11::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics);
 // A list of (path, content or None).

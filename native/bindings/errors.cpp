@@ -35,12 +35,19 @@ void set_error(const Error& error, const py::object& diagnostics, const py::obje
         if (!done) PyErr_WriteUnraisable(before_raising);
     }
     const py::object made = py::module_::import("kompute_py.errors")
-                                .attr("from_native")(kind_name(error.kind()), error.what(), error.vk_result(),
-                                                     diagnostics, probes);
+                                .attr("from_native")(kind_name(error.kind()), to_text(error.what()),
+                                                     error.vk_result(), diagnostics, probes);
     PyErr_SetObject(py::type::handle_of(made).ptr(), made.ptr());
 }
 
 }  // namespace
+
+py::str to_text(const std::string& text) {
+    PyObject* made =
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+    if (!made) throw py::error_already_set();
+    return py::reinterpret_steal<py::str>(made);
+}
 
 void bind_errors(py::module_& m) {
     m.def("before_raising", [](const py::function& call) {

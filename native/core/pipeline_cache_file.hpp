@@ -14,11 +14,13 @@ public:
     // `key` names the device and driver: hex digits and dashes.
     PipelineCacheFile(const std::string& directory, const std::string& key);
 
-    // The payload, or nullopt when there is no file or it is damaged. Never throws: a cache that cannot be read is empty.
+    // The payload, or nullopt when there is no file, it is damaged, or another user can have written it (it is a link, it is not
+    // this user's or root's, or others may write to it). Never throws: a cache that cannot be read is empty.
     [[nodiscard]] std::optional<std::vector<uint8_t>> load() const noexcept;
 
-    // Writes a temporary file beside and renames it over the old one, so that a reader sees the old file or the new one. False
-    // when the directory cannot be written: programs work without a cache.
+    // Writes a temporary file beside and renames it over the old one, so that a reader sees the old file or the new one; deletes
+    // what killed processes left of theirs. Folder and files are made for this user alone. False when the directory cannot be
+    // written or is another user's: programs work without a cache.
     bool store(const std::vector<uint8_t>& payload) const noexcept;
 
     // Held from load to store by who merges into the file, so that two writers do not drop each other's entries. Another

@@ -1,0 +1,168 @@
+"""How files are opened that other programs may have made, changed or put in the way.
+
+Three rules, for every file that the package opens by itself:
+
+- Only regular files are read, up to a size. Opening never waits (a pipe would) and never has an effect (a device might).
+- A file of a cache is believed only if it is the user's own (or root's) and nobody else may write to it; a link is not followed.
+- A file that is written appears whole: it is a temporary file first. The writer holds a lock on it, which the system drops if
+  the process is killed, so that the next writer finds and deletes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_CREATE = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
+_ABANDONED_AFTER = 3600.0  # seconds after which a temporary file has no writer, on file systems without locks
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class NotRegularError(OSError):
+    """The path leads to something other than a regular file: a folder, a pipe, a socket or a device."""
+
+
+def open_regular(path: str | bytes, *, follow: bool = True) -> int:
+    """A descriptor to read `path`. Raises NotRegularError for anything but a regular file, and OSError as `os.open` does."""
+    # Before it is opened, because to open a device may have an effect; after it, because the path may have been replaced.
+    _require_regular(os.stat(path, follow_symlinks=follow), path)
+    descriptor = os.open(path, _READ if follow else _READ | _NO_LINK)
+    try:
+        _require_regular(os.fstat(descriptor), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_regular(status: os.stat_result, path: str | bytes) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise NotRegularError(errno.EINVAL, "It is not a regular file", path)
+
+
+def read_regular(path: str | bytes, most: int) -> bytes:
+    """The contents of a regular file of at most `most` bytes. Raises OSError (EFBIG for a larger one)."""
+    with open(open_regular(path), "rb", buffering=0) as file:
+        return _read(file.fileno(), path, most)
+
+
+def read_own(path: str, most: int) -> tuple[bytes, float]:
+    """The contents of a cache's file, and when it was changed. Raises OSError for a file that cannot be believed."""
+    with open(open_regular(path, follow=False), "rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        if not _is_own(status) or status.st_mode & _WRITABLE_BY_OTHERS:
+            raise PermissionError(errno.EPERM, "Another user owns the file or may change it", path)
+        return _read(file.fileno(), path, most), status.st_mtime
+
+
+def _read(descriptor: int, path: str | bytes, most: int) -> bytes:
+    # The size is only a hint: the file may grow, and the files of /proc say 0.
+    parts = []
+    size = os.fstat(descriptor).st_size
+    left = most + 1
+    if size <= most:
+        while left and (part := os.read(descriptor, min(left, max(size + 1, 1 << 16)))):
+            parts.append(part)
+            left -= len(part)
+    if size > most or not left:
+        raise OSError(errno.EFBIG, f"It has more than {most} bytes", path)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid in (os.geteuid(), 0)
+
+
+def own_folder(path: str) -> None:
+    """Makes a cache's folder, and the missing ones above it, for this user alone. One that exists keeps its mode.
+
+    Raises OSError if it cannot be made, or if it belongs to another user.
+    """
+    missing = []
+    above = path
+    while above and not os.path.isdir(above):
+        missing.append(above)
+        if os.path.dirname(above) == above:
+            break
+        above = os.path.dirname(above)
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another process was faster
+            os.mkdir(each, 0o700)
+    if not _is_own(os.stat(path)):
+        raise PermissionError(errno.EPERM, "The folder belongs to another user", path)
+
+
+def create_temporary(beside: str, ours: str, mode: int) -> tuple[int, str]:
+    """A new file in the folder `beside`, and its path: `ours`, random digits and ".tmp". Raises OSError.
+
+    It has the permissions `mode`, less the umask, from the first. It is locked for as long as the descriptor is open.
+    """
+    while True:
+        path = os.path.join(beside, f"{ours}.{os.urandom(6).hex()}.tmp")
+        descriptor = os.open(path, _CREATE, mode)
+        try:
+            # Between the two calls another writer may have taken it for abandoned.
+            if _lock(descriptor) is not False and os.fstat(descriptor).st_nlink > 0:
+                return descriptor, path
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        os.close(descriptor)
+
+
+def delete_abandoned(folder: str, is_ours: Callable[[str], bool]) -> None:
+    """Deletes the temporary files in `folder`, with names that `is_ours` takes, of writers that no longer run."""
+    try:
+        with os.scandir(folder) as found:
+            paths = [each.path for each in found if each.name.endswith(".tmp") and is_ours(each.name)]
+    except (OSError, ValueError):
+        return
+    for path in paths:
+        with suppress(OSError):
+            _delete_abandoned(path)
+
+
+def is_temporary(name: str, ours: str) -> bool:
+    """Whether `create_temporary` gave this name."""
+    digits = name[len(ours) + 1 : -4]
+    return (
+        name == f"{ours}.{digits}.tmp" and len(digits) == 12 and all(c in "0123456789abcdef" for c in digits)
+    )
+
+
+def _delete_abandoned(path: str) -> None:
+    descriptor = open_regular(path, follow=False)
+    try:
+        status = os.fstat(descriptor)
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+            return
+        locked = _lock(descriptor)
+        if locked or (locked is None and time.time() - status.st_mtime > _ABANDONED_AFTER):
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Whether the file is now locked by this descriptor; None if this system or file system has no locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
