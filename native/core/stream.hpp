@@ -257,8 +257,8 @@ private:
     std::vector<Point> inherited_;
     std::vector<std::shared_ptr<Object>> disjoint_;
     bool resets_queries_on_host_ = false;  // before each submission: the queue cannot record it
-    bool prepares_ = false;     // whether anything is done before a submission: see flush()
-    bool undeclared_ = false;  // an operation does not say what it uses
+    bool prepares_ = false;                // whether anything is done before a submission: see flush()
+    bool undeclared_ = false;              // an operation does not say what it uses
     std::atomic<bool> has_rivals_{false};  // there are some of either
     bool has_waits_ = false;
     bool needs_flush_ = false;  // of memory that is not coherent
