@@ -81,6 +81,16 @@ class _Elements(NamedTuple):
         count: int = (memory.nbytes - self.offset) // self.stride
         return count
 
+    def left(self, memory: Any) -> int:
+        """Bytes of numbers behind the last whole element; raw bytes and records may end with padding."""
+        if memory._is_image or self.length is not None or self.offset or self.stride == 1:
+            return 0
+        dtype = memory._dtype
+        if dtype.names is not None or dtype.itemsize == 1:
+            return 0
+        left: int = memory.nbytes % self.stride
+        return left
+
     def shape(self, memory: Any, axes: int) -> tuple[int, ...]:
         """The elements' axes: those of the tensor, or those that the shader declares if only they are `axes`."""
         if memory._is_image:
@@ -249,11 +259,25 @@ class GridRule:
                 f"{kernel} writes no argument whose shape could be the grid: say how many run, "
                 f"{spell('grid', _XYZ)} invocations or {spell('groups', _XYZ)} workgroups"
             )
-        if type(memory) is not tuple and not memory._count:
-            return 0, 1, 1  # nothing to write, however it is counted
+        if type(memory) is not tuple:
+            if not memory._count:
+                return 0, 1, 1  # nothing to write, however it is counted
+            if left := elements.left(memory):
+                raise self._partial(kernel, elements, memory, left, spell)
         if self._plain and elements.counts and type(memory) is not tuple:
             return self._line(elements.number(memory))
         return self._carefully(kernel, elements, bound, spell)
+
+    def _partial(
+        self, kernel: str, elements: _Elements, memory: Any, left: int, spell: Spelling
+    ) -> InvalidArgumentError:
+        parameter = self._parameters[elements.position]
+        count = elements.number(memory)
+        return InvalidArgumentError(
+            f"{kernel}: {parameter.name!r} is {parameter.type}, whose elements have {elements.stride} bytes; shape "
+            f"{memory._shape}, {memory._dtype} makes {count} of them and leaves {left} bytes, which the shader cannot reach. "
+            f"Give a whole number of elements, or say how many run: {spell('grid', _short(self._line(count)))}"
+        )
 
     def _line(self, count: int) -> Counts:
         axis = self._along or 0
@@ -327,7 +351,7 @@ class GridRule:
         """Invocations for elements of this shape; None if their axes are not those that the code counts."""
         if self._along is not None:
             return self._line(math.prod(shape))
-        axes = 3 if "z" in self._axes else 2
+        axes = len(self._axes)
         if len(shape) != axes:
             longer = tuple(length for length in shape if length != 1)
             if len(longer) == axes:
@@ -339,11 +363,21 @@ class GridRule:
                 return across * x, -(-groups // across), 1
             else:
                 return None
-        x, y, z = (*reversed(shape), 1)[:3]
-        return x, y, z
+        return self._placed(tuple(reversed(shape)))
+
+    def _placed(self, counts: tuple[int, ...]) -> Counts:
+        """These counts on the axes that the code counts, in their order."""
+        along = dict(zip(self._axes, counts, strict=True))
+        return along.get("x", 1), along.get("y", 1), along.get("z", 1)
 
     def _shapes(self, shape: tuple[int, ...], axes: int) -> list[_Choice]:
         """Grids of `axes` axes for elements of another number of them."""
+        choices = self._shapes_of(shape, axes)
+        if self._axes not in ("xz", "yz") or axes != 2:
+            return choices
+        return [choice._replace(counts=self._placed(choice.counts)) for choice in choices]
+
+    def _shapes_of(self, shape: tuple[int, ...], axes: int) -> list[_Choice]:
         count = math.prod(shape)
         if axes == 2:
             if len(shape) <= 1:

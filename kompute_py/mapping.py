@@ -15,6 +15,8 @@ from .arrays import to_flag
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from .tensor import Tensor
 
 
@@ -225,6 +227,14 @@ class Mapping:
     def valid(self) -> bool:
         """Whether it is open."""
         return self._native is not None
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For ``np.array(mapping)``: a copy of the memory, which outlives the mapping. Raises ValueError for ``copy=False``."""
+        if copy is False:
+            raise ValueError(
+                f"{self._tensor._describe()}: an array that outlives its mapping is a copy; use the mapping's own, mapping.array"
+            )
+        return np.array(self._open(), dtype=dtype)
 
     def close(self) -> None:
         """Brings what was written to the device and ends the array and all its views. Again: nothing."""

@@ -577,3 +577,36 @@ def test_the_command_line(mgr, needs, tmp_path, monkeypatch, capsys):
     assert '"groups": [7500, 1, 1]' in " ".join(capsys.readouterr().out.split()).replace("[ ", "[").replace(
         " ]", "]"
     )
+
+
+def test_x_and_z(mgr):
+    source = """
+#version 450
+layout(local_size_x = 8, local_size_z = 8) in;
+layout(binding = 0) buffer A { float a[]; };
+layout(push_constant) uniform P { uint width; };
+void main() {
+    uvec3 i = gl_GlobalInvocationID;
+    uint at = i.z * width + i.x;
+    if (i.x < width && at < a.length()) a[at] += 1.0;
+}"""
+    kernel = mgr.kernel(source, name="k")
+    np.testing.assert_array_equal(kernel(np.zeros((100, 30), np.float32), width=30), 1)
+    with pytest.raises(kp.InvalidArgumentError, match=r"grid=\(\d+, 1, \d+\)"):
+        kernel(np.zeros((2, 50, 30), np.float32), width=30)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (6,), (1, 2)])
+def test_numbers_that_are_no_whole_element_are_refused(mgr, shape):
+    source = """
+#version 450
+layout(local_size_x = 8) in;
+layout(binding = 0) buffer A { vec4 a[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 1.0; }"""
+    kernel = mgr.kernel(source, name="k")
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"'a' is vec4\[\].*which the shader cannot reach.*grid="
+    ):
+        kernel(np.zeros(shape, np.float32))
+    if np.prod(shape) >= 4:
+        assert kernel(np.zeros(shape, np.float32), grid=(8,)).reshape(-1)[:4].all()

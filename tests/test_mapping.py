@@ -449,3 +449,10 @@ def check_discrete():
 @pytest.mark.own_driver
 def test_discrete_memory():
     run_child(check_discrete, driver="null", config="memory=discrete")
+
+
+def test_numpy_copies_a_mapping(mgr):
+    t = mgr.tensor([1, 2, 3])
+    np.testing.assert_array_equal(np.array(t.map(read=True)), [1, 2, 3])
+    with pytest.raises(ValueError, match="is a copy"):
+        t.map(read=True).__array__(copy=False)
