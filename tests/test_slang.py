@@ -265,9 +265,9 @@ def cached(tmp_path, monkeypatch):
     monkeypatch.delenv("KOMPUTE_PY_SHADER_CACHE_SIZE", raising=False)
     calls = []
 
-    def counted(request):
+    def counted(request, *rest):
         calls.append(request["language"])
-        return real(request)
+        return real(request, *rest)
 
     real = shader.compile_elsewhere
     monkeypatch.setattr(shader, "compile_elsewhere", counted)
