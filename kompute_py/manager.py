@@ -464,7 +464,7 @@ class Manager(OpenDevice):
 
         Those of one queue, one after another in the list, are one submission to the driver. `wait` and `signal` are those of
         `Sequence.eval_async`: all of them start after `wait`, and `signal` comes after the last one. With no sequence it only
-        orders the one after the other. Waiting for the fence collects the sequences.
+        orders the one after the other. Waiting for the fence collects the sequences. If one of them is refused, none is submitted.
 
         Raises FailedPreconditionError where one is running or uses something destroyed, InvalidArgumentError for one that is
         given twice or is another Manager's, and what `eval_async` raises.

@@ -146,6 +146,40 @@ def test_submit_batches(mgr, work):
     assert first(t) == 8
 
 
+@pytest.mark.parametrize("why", ["twice", "itself", "destroyed", "mapped", "running"])
+def test_of_several_queues_all_are_submitted_or_none(why):
+    mgr = kp.Manager(0, [0, 0])
+    t, u = mgr.zeros(64), mgr.zeros(64)
+    first_one = mgr.sequence(0).record(kp.OpFill([t], 7))
+    other = mgr.sequence(1).record(kp.OpFill([u], 5))
+    sem = mgr.semaphore()
+    given, options, mapping = [first_one, other], {}, None
+    if why == "twice":
+        given += [first_one]
+    elif why == "itself":
+        options = {"wait": [(sem, 2)], "signal": [(sem, 2)]}
+    elif why == "destroyed":
+        u.destroy()
+    elif why == "mapped":
+        mapping = u.map(write=True)
+        mapping.__enter__()
+    else:
+        other.eval_async(wait=[(sem, 1)])
+    with pytest.raises(kp.KomputeError):
+        mgr.submit(given, **options)
+    assert not first_one.is_running()
+    assert t.read().max() == 0
+    if mapping is not None:
+        mapping.__exit__(None, None, None)
+    sem.signal(1)
+    if why == "running":
+        other.eval_await()
+    if why != "destroyed":
+        mgr.submit([first_one, other]).wait()
+        assert u.read().min() == 5 and t.read().min() == 7
+    mgr.destroy()
+
+
 def test_submit_of_nothing_orders(mgr):
     sem = mgr.semaphore()
     fence = mgr.submit([], wait=[(sem, 1)], signal=[(sem, 2)])

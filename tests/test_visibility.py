@@ -316,7 +316,7 @@ def test_parts_that_share_an_atom_with_what_the_host_writes():
 
 
 def refused():
-    mgr = kp.Manager(0)
+    mgr = kp.Manager(0, [0, 0])
     t = uploaded(mgr)
     t.name = "weights"
     down = mgr.sequence().record(kp.OpFill([t], 7), kp.OpSyncLocal([t[8:16]]))
@@ -336,7 +336,19 @@ def refused():
         mgr.submit([down, up])
     mgr.submit([up, down]).wait()
     np.testing.assert_array_equal(t.read(), 7)
-    del down, up, other, t, semaphore
+    # Of several queues: none is submitted.
+    beside = mgr.sequence(1).record(kp.OpFill([u := uploaded(mgr)], 3))
+    with pytest.raises(kp.FailedPreconditionError, match=r"weights.*nonCoherentAtomSize"):
+        mgr.submit([beside, down, up])
+    assert not beside.is_running() and u.read().max() != 3
+    # What comes on another queue waits on the host, unless the first is held.
+    again = mgr.sequence(1).record(kp.OpSyncDevice([t]))
+    with pytest.raises(kp.FailedPreconditionError, match=r"weights.*nonCoherentAtomSize"):
+        mgr.submit([beside, down, again], wait=[(semaphore, 2)])
+    assert not any(each.is_running() for each in (beside, down, again)) and u.read().max() != 3
+    mgr.submit([beside, down, again]).wait()
+    assert u.read().min() == 3
+    del down, up, other, t, semaphore, beside, again, u
     return finished(mgr)
 
 

@@ -80,6 +80,12 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
         for (const Point& signal : whole.signals) merge_point(ends, signal);
         return std::make_shared<Fence>(context.shared(), std::move(ends), whole.semaphores);
     }
+    const auto elsewhere = [&](const auto& stream) { return &stream->queue() != &streams.front()->queue(); };
+    if (std::any_of(streams.begin(), streams.end(), elsewhere)) {
+        std::vector<Stream*> all;
+        for (const auto& stream : streams) all.push_back(stream.get());
+        Stream::require_together(device, all, whole);
+    }
     SubmitOrder order{whole.waits, {}, whole.semaphores};
     std::vector<Point> ends;
     for (size_t first = 0, last = 0; first < streams.size(); first = last) {

@@ -64,6 +64,10 @@ public:
     // not promised. Throws; then nothing was submitted.
     static void submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
                                 const SubmitOrder& order);
+    // Before streams of several queues are submitted, a queue's after another's: throws what the submission of any of them would be
+    // refused with, so that then none is submitted. Builds them.
+    static void require_together(Device& device, const std::vector<Stream*>& streams,
+                                 const SubmitOrder& order);
     // Whether the submission has finished; collects it if so. One driver call at most.
     [[nodiscard]] bool poll();
     // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.
@@ -192,6 +196,10 @@ private:
     void await_edges() const;
     // Throws where the recording uploads or fills one of these atoms, in which others will land that cannot be waited for.
     void require_clear_of(std::span<const VkMappedMemoryRange> edges);
+    // Those of `streams` that have something to submit, built.
+    [[nodiscard]] static std::vector<Stream*> make_ready(const std::vector<Stream*>& streams);
+    static void require_possible(const SubmitOrder& order);
+    static void require_once(const std::vector<Stream*>& streams);
     [[nodiscard]] std::vector<Point> ends_on_other_queues();
     // What is held and must come before this, but for what `later` would release.
     void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);

@@ -191,8 +191,7 @@ bool Stream::submit_driven() {
                 "The " + label() + " cannot be evaluated: an operation changes it each time it is recorded");
 }
 
-void Stream::submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
-                             const SubmitOrder& order) {
+void Stream::require_possible(const SubmitOrder& order) {
     for (const Point& wait : order.waits)
         for (const Point& signal : order.signals)
             if (wait.timeline == signal.timeline && wait.value >= signal.value &&
@@ -201,6 +200,9 @@ void Stream::submit_together(Device& device, Queue& queue, const std::vector<Str
                             "The work waits for the value " + std::to_string(wait.value) +
                                 " of a semaphore that it signals itself to " + std::to_string(signal.value) +
                                 ": it would never start");
+}
+
+void Stream::require_once(const std::vector<Stream*>& streams) {
     for (size_t i = 0; i < streams.size(); ++i)
         if (std::find(streams.begin(), streams.begin() + static_cast<ptrdiff_t>(i), streams[i]) !=
             streams.begin() + static_cast<ptrdiff_t>(i))
@@ -208,6 +210,50 @@ void Stream::submit_together(Device& device, Queue& queue, const std::vector<Str
                 ErrorKind::invalid_argument,
                 "The " + streams[i]->label() +
                     " is given twice: one submission runs it once. Record its operations in a second one");
+}
+
+std::vector<Stream*> Stream::make_ready(const std::vector<Stream*>& streams) {
+    std::vector<Stream*> ready;
+    // While one of them is built, another one may be destroyed: by code that is called, or beside it.
+    std::optional<Building> building;
+    if (streams.size() > 1) building.emplace(streams);
+    for (Stream* stream : streams)
+        if (stream->make_ready()) ready.push_back(stream);
+    return ready;
+}
+
+void Stream::require_together(Device& device, const std::vector<Stream*>& streams, const SubmitOrder& order) {
+    require_possible(order);
+    require_once(streams);
+    std::deque<Driving> driving;
+    for (Stream* stream : streams) driving.emplace_back(*stream);
+    const std::vector<Stream*> ready = make_ready(streams);
+    Gate& gate = device.gate();
+    const std::lock_guard order_lock(device.order_mutex());
+    const bool held = gate.holds() || !promised(order.waits);
+    // The last queue's submission signals, which may release what is held.
+    const auto last = std::find_if(streams.rbegin(), streams.rend(), [&](const Stream* stream) {
+                          return stream->queue_ != streams.back()->queue_;
+                      }).base();
+    const std::vector<Point> later = gate.released_by(order.signals);
+    for (size_t i = 0; i < ready.size(); ++i) {
+        Stream& stream = *ready[i];
+        if (!stream.fit_to_submit()) stream.check_interference();
+        if (!stream.needs_flush_) continue;
+        const bool signals = std::find(last, streams.end(), &stream) != streams.end();
+        stream.require_clear_of(gate.edges(signals ? later : std::vector<Point>{}));
+        // Of another queue it waits on the host, unless that is held.
+        for (size_t j = 0; j < i; ++j)
+            if (held || ready[j]->queue_ == stream.queue_)
+                for (const auto& earlier : ready[j]->submission_.deliveries)
+                    stream.require_clear_of(earlier->edges);
+    }
+}
+
+void Stream::submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                             const SubmitOrder& order) {
+    require_possible(order);
+    require_once(streams);
     std::deque<Driving> driving;
     for (Stream* stream : streams) driving.emplace_back(*stream);
     submit_driven(device, queue, streams, order);
@@ -217,14 +263,7 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
                            const SubmitOrder& order) {
     Gate& gate = device.gate();
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
-        std::vector<Stream*> ready;
-        {
-            // While one of them is built, another one may be destroyed: by code that is called, or beside it.
-            std::optional<Building> building;
-            if (streams.size() > 1) building.emplace(streams);
-            for (Stream* stream : streams)
-                if (stream->make_ready()) ready.push_back(stream);
-        }
+        const std::vector<Stream*> ready = make_ready(streams);
         for (const Stream* stream : ready) stream->await_edges();
         if (ready.empty() && order.waits.empty() && order.signals.empty()) return;
 

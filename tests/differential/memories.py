@@ -86,11 +86,16 @@ class Recorded:
         self.effect = effect
         self.one_shot: Callable[[], kp.Fence] | None = None  # the same without a sequence
         self.uses: dict[Item, bool] = {}  # whether it writes
+        self.touches: set[Item] = set()  # those with bytes that it reads or writes
+        self.changes: set[Item] = set()  # those whose device's side it writes
         self.host_reads: list[tuple[Item, Span]] = []
         self.host_writes: list[tuple[Item, Span]] = []
 
     def on_device(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
         """It touches the device's side of these bytes."""
+        self.touches.add(item)
+        if writes:
+            self.changes.add(item)
         self.uses[item] = self.uses.get(item, False) or writes
         if item.in_place:
             (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
@@ -98,10 +103,15 @@ class Recorded:
 
     def on_host(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
         """It touches these bytes of the host copy."""
+        self.touches.add(item)
         self.uses[item] = self.uses.get(item, False) or writes
         if item.has_copy:
             (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
         return self
+
+    def mention(self, item: Item) -> None:
+        """It names the item and moves nothing of it: a sync of the one memory. Who waits for work on the item may pass over it."""
+        self.uses.setdefault(item, False)
 
 
 class Gate:
@@ -122,13 +132,18 @@ class Work:
         self.queue = queue
         self.learned = False
         self.uses: dict[Item, bool] = {}
+        self.touches: set[Item] = set()
+        self.changes: set[Item] = set()
         self.host_reads: dict[Item, list[Span]] = {}
         self.host_writes: dict[Item, list[Span]] = {}
         self.waits: list[Gate] = []
         self.after: list[Work] = []  # it begins when these are done
+        self.perhaps_after: list[Work] = []  # it may begin when these are done
         self.fence: kp.Fence | None = None
         self.signal: Gate | None = None
         for each in recorded:
+            self.touches |= each.touches
+            self.changes |= each.changes
             for item, writes in each.uses.items():
                 self.uses[item] = self.uses.get(item, False) or writes
             for item, span in each.host_reads:
@@ -144,7 +159,9 @@ def held_among(works: Iterable[Work]) -> list[Work]:
     """Those that wait for a signal that is not on its way; `works` in the order of submission."""
     held: list[Work] = []
     for work in works:
-        if any(not gate.signalled for gate in work.waits) or any(each in held for each in work.after):
+        if any(not gate.signalled for gate in work.waits) or any(
+            each in held for each in work.after + work.perhaps_after
+        ):
             held.append(work)
     return held
 
@@ -153,9 +170,15 @@ def submitted(work: Work, earlier: list[Work]) -> None:
     """Notes what `work` comes after: earlier work on its queue, and work that shares memory which one of the two writes."""
     held = held_among(earlier)
     for each in earlier:
-        shares = any(item in each.uses and (writes or each.uses[item]) for item, writes in work.uses.items())
-        if shares or (each.queue == work.queue and each not in held):
+        shared = [
+            item for item, writes in work.uses.items() if item in each.uses and (writes or each.uses[item])
+        ]
+        if (each.queue == work.queue and each not in held) or any(
+            item in work.touches and item in each.touches for item in shared
+        ):
             work.after.append(each)
+        elif shared:
+            work.perhaps_after.append(each)
     for item in work.uses:
         item.work.append(work)
 
@@ -172,6 +195,7 @@ def learned(works: Iterable[Work]) -> list[Work]:
         new.append(work)
         todo += work.after
         work.after = []
+        work.perhaps_after = []
         for item in work.uses:
             item.work.remove(work)
     return new

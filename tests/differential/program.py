@@ -217,7 +217,7 @@ class Program:
             if item.has_copy:
                 made.on_host(item, begin, end, down).on_device(item, begin, end, not down)
             else:
-                made.uses.setdefault(item, False)
+                made.mention(item)
         return made
 
     def _copy(self) -> Recorded | None:
@@ -367,7 +367,7 @@ class Program:
             else:
                 slots[0].sequence.eval_async(**options)
         except kp.FailedPreconditionError as error:
-            self._refused(slots, gates, behind, str(error))
+            self._refused(slots, str(error))
             return
         self._submitted(slots, gates, behind)
         if together:
@@ -389,13 +389,11 @@ class Program:
             slot.work.after += behind
             self.unlearned.append(slot.work)
 
-    def _refused(self, slots: list[Slot], gates: list[Gate], behind: list[Work], why: str) -> None:
+    def _refused(self, slots: list[Slot], why: str) -> None:
         """Only what this memory cannot do: an upload of bytes that are still to land beside a part that the host may write."""
         if "nonCoherentAtomSize" not in why or (not self.held() and len(slots) == 1):
             raise MismatchError(f"refused without a reason: {why}")
-        self.note("refused")
-        # Those of other queues may be on their way.
-        self._submitted([slot for slot in slots if slot.sequence.is_running()], gates, behind)
+        self.note("refused")  # all of them
         self.release()
 
     def evaluate(self) -> None:
@@ -556,7 +554,7 @@ class Program:
     def read(self, item: Item) -> None:
         """Reads the device's side, which waits for what writes it."""
         self.compare_device(item)
-        self._learned([work for work in item.work if work.uses[item]], "read")
+        self._learned([work for work in item.work if item in work.changes], "read")
 
     def look(self) -> None:
         """Reads a part of the device's side of something."""
@@ -572,7 +570,7 @@ class Program:
         assert item.parts is not None
         seen = item.parts.read(region=slice(begin, end))
         self._require(seen, item.device[begin:end], np.arange(begin, end), f"the device's side of {item}")
-        self._learned([work for work in item.work if work.uses[item]], "read of a part")
+        self._learned([work for work in item.work if item in work.changes], "read of a part")
 
     def edit(self) -> None:
         """The host writes some bytes of its side that no unlearned work touches."""
@@ -606,7 +604,7 @@ class Program:
             item.thing.write(data.view(np.uint32).reshape(item.thing.shape))
         else:
             item.part(begin, end).write(data)
-        works = list(item.work)
+        works = [work for work in item.work if item in work.touches]
         item.device[begin:end] = data
         if item.one_memory and item.host is not None:
             item.host[begin:end] = data
@@ -626,7 +624,11 @@ class Program:
         assert item.parts is not None
         # A mapping of a part waits for work on that part alone.
         whole = (begin, end) == (0, item.nbytes)
-        waited = [work for work in item.work if whole and (how != {"read": True} or work.uses[item])]
+        waited = [
+            work
+            for work in item.work
+            if whole and item in work.touches and (how != {"read": True} or item in work.changes)
+        ]
         with item.parts[begin:end].map(**how) as array:
             if "read" in how:
                 self._require(array, item.device[begin:end], np.arange(begin, end), f"a mapping of {item}")
