@@ -13,7 +13,7 @@ from .arrays import as_indices, as_name, require_manager
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, Specialization, is_given
 from .diagnostics import warn
-from .dtype_rules import conversion
+from .dtype_rules import conversion, difference
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -473,7 +473,7 @@ def _warn_of_dtype(plan: ShaderPlan, position: int, memory: Memory, scalar: Para
     assert scalar.dtype is not None
     warn(
         f"tensors[{position}] ({memory._describe()}) goes to the {scalar.kind} {scalar.name!r}, {scalar.type}, which the shader reads "
-        f"as {scalar.dtype}: it finds other numbers there. {conversion(memory._dtype, scalar.dtype, False)}"
+        f"as {scalar.dtype}: {difference(memory._dtype, scalar.dtype)}. {conversion(memory._dtype, scalar.dtype, False)}"
     )
 
 

@@ -6,6 +6,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def to_flag(value: Any, what: str) -> bool:
 
 def as_index(value: Any, what: str) -> int:
     """`value` as an int. Raises ArgumentTypeError, naming `what`, for anything but an integer."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, Enum)):  # integers by nature, but not by meaning
         raise ArgumentTypeError(f"{what} is {value!r}; give an int")
     try:
         return operator.index(value)

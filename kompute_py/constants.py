@@ -16,7 +16,7 @@ import numpy as np
 
 from .arrays import shown
 from .diagnostics import warn
-from .dtype_rules import kind_of
+from .dtype_rules import beyond_both, differ_in_sign, kind_of
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 
 
@@ -228,9 +228,10 @@ class PushBlock:
                     pass  # nested lists, or a value to complain about by name below
         elif isinstance(values, np.ndarray):
             if values.nbytes == self.size and not values.dtype.hasobject:
+                own = values.astype(values.dtype.newbyteorder("="), copy=False)
                 if values.dtype not in self._known:
-                    self._look_at(values.dtype)
-                return values.astype(values.dtype.newbyteorder("="), copy=False).tobytes()
+                    self._look_at(own)
+                return own.tobytes()
             if values.dtype.kind not in "biuf":
                 raise InvalidArgumentError(
                     f"push_consts are an array of {values.dtype} with {values.nbytes} bytes; the shader's block "
@@ -252,21 +253,29 @@ class PushBlock:
             )
         return self._pack_each(list(_flat_values(values)))
 
-    def _look_at(self, dtype: np.dtype[Any]) -> None:
+    def _look_at(self, values: np.ndarray[Any, Any]) -> None:
         """Warns, once, of an array that goes in bit by bit where the shader reads other numbers in its bits."""
-        self._known.add(dtype)
-        given = kind_of(dtype)
-        if dtype.kind not in "biuf" or (dtype.itemsize == 1 and dtype.kind != "b"):
-            return  # raw bytes
-        for component in self._components:
-            declared = component.scalar.kind
-            if given != declared:
-                warn(
-                    f"push_consts are an array of {dtype} with the bytes of the shader's block {self.name}: they go in bit by bit, "
-                    f"and the shader reads {component.scalar.name} in {component.name!r}. Give a list, which is converted, or "
-                    "array.tobytes() if the bits are meant"
-                )
-                return
+        dtype = values.dtype
+        depends = False
+        # Anything else is raw bytes.
+        numbers = dtype.kind in "biuf" and (dtype.itemsize > 1 or dtype.kind == "b")
+        for component in self._components if numbers else ():
+            scalar = component.scalar
+            if kind_of(dtype) == scalar.kind:
+                if scalar.name in ("bool", "pointer") or not differ_in_sign(dtype, np.dtype(scalar.name)):
+                    continue
+                depends = True
+                if not beyond_both(values.reshape(-1)[component.offset // dtype.itemsize]):
+                    continue
+            self._known.add(dtype)
+            warn(
+                f"push_consts are an array of {dtype} with the bytes of the shader's block {self.name}: they go in bit by bit, "
+                f"and the shader reads {scalar.name} in {component.name!r}. Give a list, which is converted, or "
+                "array.tobytes() if the bits are meant"
+            )
+            return
+        if not depends:  # on the numbers that are given
+            self._known.add(dtype)
 
     def unpack(self, packed: bytes) -> tuple[bool | int | float, ...]:
         """The values of the scalars in a block's bytes, in the order of `component_names`."""
@@ -387,7 +396,14 @@ class SpecConstants:
             scalar, name = self._by_id[identity]
             if (
                 bitwise == scalar.size
-                and kind_of(value.dtype) != scalar.kind
+                and (
+                    kind_of(value.dtype) != scalar.kind
+                    or (
+                        scalar.name not in ("bool", "pointer")
+                        and differ_in_sign(value.dtype, np.dtype(scalar.name))
+                        and beyond_both(value)
+                    )
+                )
                 and identity not in self._warned
             ):
                 self._warned.add(identity)

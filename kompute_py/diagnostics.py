@@ -30,19 +30,27 @@ def outside() -> int:
     return level
 
 
+# At its end, the interpreter has forgotten which file it runs.
+_script = getattr(sys.modules.get("__main__"), "__file__", None) or "<sys>"
+
+
 def warn(message: str, again: bool = False) -> None:
-    """A KomputeWarning at the line outside of this package that led here, however deep the call is.
+    """A KomputeWarning at the line outside of this package that led here, however deep the call is; if there is none, as when
+    the interpreter ends, it names the script without a line.
 
     Python shows what it has shown for the same line only once; with `again` it does not look at that.
     """
     level = outside()
-    if not again:
-        warnings.warn(message, KomputeWarning, stacklevel=level)
-        return
     frame = sys._getframe(level - 1)
-    warnings.warn_explicit(
-        message, KomputeWarning, frame.f_code.co_filename, frame.f_lineno, registry={}, source=None
-    )
+    if frame.f_code.co_filename.startswith(_PACKAGE):
+        # No code of the user's is running: the interpreter ends, or it is a thread of ours. The script is named without a line.
+        warnings.warn_explicit(message, KomputeWarning, _script, 0, "__main__", registry={})
+    elif again:
+        warnings.warn_explicit(
+            message, KomputeWarning, frame.f_code.co_filename, frame.f_lineno, registry={}, source=None
+        )
+    else:
+        warnings.warn(message, KomputeWarning, stacklevel=level)
 
 
 def warn_of_cancelled(told: list[str]) -> None:

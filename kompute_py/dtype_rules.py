@@ -5,6 +5,10 @@ reads other numbers than the array holds, so kernels refuse that, and algorithms
 binding of a shader and dtype. Bytes whose meaning is the shader's affair contradict nothing: raw bytes (``V16``), the small floats of ml_dtypes,
 which shaders know as bits, and structured dtypes, whose layout is compared instead. Rows of smaller numbers that make up whole integers
 (pixels of shape (h, w, 4), uint8, for ``uint[]``) are packed on purpose: algorithms take them without a word.
+
+Signed and unsigned integers of one size have the same bits, and the numbers that both can hold are the same. Which numbers a tensor will hold is
+not known when it is bound, so the rule is the same for them; the messages say which numbers differ. Of constants the numbers are known: an array that
+goes in bit by bit warns only if one of them differs.
 """
 
 from __future__ import annotations
@@ -22,6 +26,29 @@ def contradicts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
         return False
     # A complex number is two floats, a vec2.
     return not (dtype.kind == "c" and wanted.kind == "f" and dtype.itemsize == 2 * wanted.itemsize)
+
+
+def difference(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> str:
+    """Which numbers a shader that reads `wanted` finds in elements of `dtype` that contradicts it."""
+    if not differ_in_sign(dtype, wanted):
+        return "it finds other numbers there"
+    most = np.iinfo(f"i{dtype.itemsize}").max
+    what = (
+        "numbers from there on are negative"
+        if wanted.kind == "i"
+        else f"negative numbers are larger by {2 * (most + 1)}"
+    )
+    return f"numbers from 0 to {most} are the same, {what} there"
+
+
+def differ_in_sign(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether one is a signed and the other an unsigned integer of the same size."""
+    return dtype.itemsize == wanted.itemsize and {dtype.kind, wanted.kind} == {"i", "u"}
+
+
+def beyond_both(number: Any) -> bool:
+    """Whether a NumPy integer is another number in a signed or unsigned integer of its size."""
+    return not 0 <= int(number) <= np.iinfo(f"i{number.dtype.itemsize}").max
 
 
 def conversion(dtype: np.dtype[Any], wanted: np.dtype[Any], array: bool) -> str:

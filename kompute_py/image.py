@@ -21,6 +21,7 @@ from .image_shapes import (
     size_of,
 )
 from .memory import SINGLE, Memory, to_memory_type
+from .misplaced import KEPT_BY_IMAGES
 from .operations import OpBase
 from .sampler import SampledImage, Sampler
 from .tensor import Tensor
@@ -66,7 +67,7 @@ class Image(Memory):
         as_float: bool = False,
     ) -> None:
         array = as_float32(data) if as_float else as_typed(data)
-        where = to_memory_type(memory_type)
+        where = to_memory_type(memory_type, None, KEPT_BY_IMAGES)
         fixed = None if format is None else parse_format(format)
         if (
             dims == 2

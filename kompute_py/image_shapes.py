@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
-from . import _native
+from . import _native, misplaced
 from .arrays import as_index
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError
 
-_HELP = "names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) or Vulkan's (R8G8B8A8_UNORM)"
+_HELP = "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) or Vulkan's (R8G8B8A8_UNORM)"
 
 
 class ImageFormat(NamedTuple):
@@ -56,14 +56,16 @@ def all_formats() -> list[ImageFormat]:
 def parse_format(name: str) -> ImageFormat:
     """The format of a name, GLSL's or Vulkan's. Raises InvalidArgumentError for any other text."""
     if not isinstance(name, str):
-        raise ArgumentTypeError(f"format is a {type(name).__name__}; give a str: {_HELP}")
+        raise ArgumentTypeError(
+            f"format is a {type(name).__name__}; give a str. {misplaced.as_format(name)}{_HELP}"
+        )
     by_name = _formats()[0]
     found = by_name.get(name)
     if found is None:
         vulkan = name.removeprefix("VK_FORMAT_")
         found = next((f for f in by_name.values() if f.vulkan == vulkan), None)
     if found is None:
-        raise InvalidArgumentError(f"There is no image format {name!r}; {_HELP}")
+        raise InvalidArgumentError(f"There is no image format {name!r}. {misplaced.as_format(name)}{_HELP}")
     return found
 
 
@@ -101,7 +103,10 @@ class ImageSize(NamedTuple):
 
 def extent(value: Any, axis: str) -> int:
     """`value` as a length of an image. Raises InvalidArgumentError below 1, ArgumentTypeError for no int."""
-    number = as_index(value, f"Image {axis}")
+    try:
+        number = as_index(value, f"Image {axis}")
+    except ArgumentTypeError as error:
+        raise misplaced.in_image(axis, value, error) from None
     if number < 1:
         raise InvalidArgumentError(f"Image {axis} is {number}; it must be at least 1")
     return number

@@ -28,6 +28,7 @@ from .kernel_calls import (
     check_references,
     fast_key,
     flat,
+    is_number_for_array,
     refuse_number,
     several,
 )
@@ -237,7 +238,7 @@ class Kernel:
                 memories.append(value)
                 continue
             given = False
-            array, memory = self._borrow(i, parameter, value)
+            array, memory = self._borrow(i, parameter, value, values)
             memories.append(memory)
             copied.append((array, memory))
             if parameter.written:
@@ -349,7 +350,15 @@ class Kernel:
             bound.append(value)
         return tuple(bound)
 
-    def _borrow(self, index: int, parameter: Parameter, value: Any) -> tuple[np.ndarray[Any, Any], Memory]:
+    def _beside(self, index: int, values: list[Any]) -> list[tuple[Parameter, Any]]:
+        """The other parameters with what they are given, those first that have to agree in size with parameter `index`."""
+        tied = SizeRules(self._signature, self._module, self._special).tied_to(index)
+        given = enumerate(zip(self._signature.parameters, values, strict=True))
+        return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
+
+    def _borrow(
+        self, index: int, parameter: Parameter, value: Any, values: list[Any]
+    ) -> tuple[np.ndarray[Any, Any], Memory]:
         """(array over the argument's memory, tensor to hold a copy of it) for an argument that is not a Tensor."""
         what = f"{self.name}: {parameter.name!r}"
         if parameter.is_image or parameter.kind == "sampler":
@@ -357,7 +366,8 @@ class Kernel:
                 f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with {made_by(parameter.kind)}"
             )
         if type(value) is not np.ndarray:
-            refuse_number(self._signature, parameter, value, what)
+            if is_number_for_array(parameter, value):
+                refuse_number(parameter, value, what, self._beside(index, values))
         array = array_for(parameter, value, what)
         key = (index, array.shape, array.dtype.str if array.dtype.kind != "V" else array.dtype)
         memory = self._scratch.pop(key, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from .errors import ArgumentTypeError, InvalidArgumentError
 from .memory import Memory
 from .push_members import pack_struct
 from .sampler import Bindable, SampledImage, Sampler
-from .signature import Parameter, Signature, type_text
+from .signature import Parameter, type_text
 from .struct_layout import check as check_layout
 from .struct_layout import tail_of
 
@@ -93,20 +94,47 @@ def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str
         )
 
 
-def refuse_number(signature: Signature, parameter: Parameter, value: Any, what: str) -> None:
-    """Raises for one number in the place of an array: the shader would find one element, and zeros beyond it."""
-    tail = tail_of(parameter.layout)
+def is_number_for_array(parameter: Parameter, value: Any) -> bool:
+    """Whether `value` is one number and `parameter` an array that the shader reads."""
     number = isinstance(value, (int, float, np.generic)) and not isinstance(value, np.void)
-    if tail is None or parameter.written or not number:
-        return
+    return number and not parameter.written and tail_of(parameter.layout) is not None
+
+
+def refuse_number(
+    parameter: Parameter, value: Any, what: str, others: Iterable[tuple[Parameter, Any]]
+) -> None:
+    """Raises for one number in the place of an array: the shader would find one element, and zeros beyond it.
+
+    `others` are parameters with what they are given: an array of as many elements as the first array has is what to give instead.
+    """
+    tail = tail_of(parameter.layout)
+    assert tail is not None
     kind = type_text({**tail, "array": ()})
-    dtype = parameter.dtype if parameter.dtype is not None else "dtype"
-    like = next((p.name for p in signature.parameters if p is not parameter and not p.is_image), "other")
+    array_of(parameter, value, what)  # raises for a number that is none of the array's
+    number = value.item() if isinstance(value, np.generic) else value
+    code = repr(number) if not isinstance(number, float) or math.isfinite(number) else f"float('{number}')"
+    dtype = parameter.dtype if parameter.dtype is not None else np.dtype(type(number))
+    shape = next((each for p, given in others if (each := _shape_like(parameter, p, given)) is not None), "n")
     raise InvalidArgumentError(
-        f"{what} is {parameter.type}, an array, and {value!r} is one number: beyond it the shader would read zeros. Give "
-        f"np.full({like}.shape, {value!r}, np.{dtype}), declare a push constant for it "
-        f"(layout(push_constant) uniform P {{ {kind} {parameter.name}; }};), or give [{value!r}] if one element is meant"
+        f"{what} is {parameter.type}, an array, and {code} is one number: beyond it the shader would read zeros. Declare a push constant "
+        f"instead (layout(push_constant) uniform P {{ {kind} {parameter.name}; }};)"
+        + ("" if parameter.is_record else f", or give an array: np.full({shape}, {code}, np.{dtype})")
     )
+
+
+def _shape_like(parameter: Parameter, other: Parameter, given: Any) -> tuple[int, ...] | None:
+    """The shape of an array for `parameter` with as many elements as `other` is `given`; None if it has none to be counted."""
+    tail, counted = tail_of(parameter.layout), tail_of(other.layout)
+    if tail is None or counted is None or not hasattr(given, "nbytes"):
+        return None
+    elements = given.nbytes // counted["array_strides"][-1]
+    item = 1 if parameter.dtype is None else parameter.dtype.itemsize
+    numbers = tail["array_strides"][-1] // item
+    if given.ndim and given.shape[-1] * given.itemsize == counted["array_strides"][-1] and numbers > 1:
+        return (*given.shape[:-1], numbers)
+    if given.size == elements and numbers == 1:
+        return tuple(given.shape)
+    return (elements,) if numbers == 1 else (elements, numbers)
 
 
 def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any]:

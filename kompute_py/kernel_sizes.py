@@ -76,6 +76,11 @@ class SizeRules:
         self.groups = [(index, uses) for index, uses in groups.items() if len(uses) > 1]
         """Arrays that belong together, by the number of their index."""
 
+    def tied_to(self, position: int) -> set[int]:
+        """The parameters whose arrays belong together with that of parameter `position`."""
+        tied = [{use.position for use in uses} for _, uses in self.groups]
+        return {each for group in tied if position in group for each in group} - {position}
+
     def differing(self, bound: tuple[Any, ...]) -> list[tuple[int, list[_Use], list[int]]]:
         """The arrays that belong together and have different numbers of elements: what `check` has to look at."""
         found = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from . import _native
+from . import _native, misplaced
 from .algorithm import Algorithm
 from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
 from .devices import DeviceInfo, family_indices, selection, warn_of
@@ -179,14 +179,11 @@ class Manager(OpenDevice):
         if type(data) is not _ndarray or data.dtype is not FLOAT32 or not data.flags.c_contiguous:
             data = as_float32(data)
         if dtype is not None:
-            raise ArgumentTypeError(
-                f"mgr.tensor makes float32, and takes no dtype: mgr.tensor_t(np.asarray(data, {_dtype_text(dtype)})) makes a tensor of "
-                "another one, mgr.zeros(shape, dtype) and mgr.empty(shape, dtype) one without data"
-            )
+            raise misplaced.keyword(dtype, misplaced.KEPT_BY_TENSOR)
         if memory_type is None and tensor_type is None:
             where, code = DEVICE, 0
         else:
-            where = to_memory_type(memory_type, tensor_type)
+            where = to_memory_type(memory_type, tensor_type, misplaced.KEPT_BY_TENSOR)
             code = where
         tensor = buffer_tensor(
             self._buffer(data, data.nbytes, code), self, data.shape, FLOAT32, data.size, where
@@ -210,11 +207,9 @@ class Manager(OpenDevice):
         byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for any other.
         """
         if dtype is not None:
-            raise ArgumentTypeError(
-                f"mgr.tensor_t keeps the data's dtype, and takes none: give mgr.tensor_t(np.asarray(data, {_dtype_text(dtype)}))"
-            )
+            raise misplaced.keyword(dtype, misplaced.KEPT_BY_TENSOR_T)
         array = as_typed(data)
-        where = to_memory_type(memory_type, tensor_type)
+        where = to_memory_type(memory_type, tensor_type, misplaced.KEPT_BY_TENSOR_T)
         tensor = Tensor.__new__(Tensor)
         self._adopt_buffer(tensor, array, where)
         return tensor
@@ -222,10 +217,10 @@ class Manager(OpenDevice):
     def empty(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike = np.float32,
+        dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape`, an int or a tuple, () for a scalar, and `dtype` with undefined contents.
+        """A Tensor of `shape`, an int or a tuple, () for a scalar, and `dtype` (None: float32) with undefined contents.
 
         No array of that size is made. A `device` tensor gets its host copy when something first needs it: `data`, `numpy`,
         or an OpSyncDevice or OpSyncLocal of it.
@@ -238,7 +233,7 @@ class Manager(OpenDevice):
     def zeros(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike = np.float32,
+        dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` that holds zeros, on the device and in its host copy. As `empty` otherwise."""
@@ -261,8 +256,15 @@ class Manager(OpenDevice):
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
         wanted = fill_value.dtype if own else np.float32 if dtype is None else dtype
-        element, axes = to_element(wanted)
-        fill = fill_bytes(fill_value, element, as_shape(shape) + axes)
+        try:
+            element, axes = to_element(wanted)
+            made = as_shape(shape) + axes
+        except ArgumentTypeError as error:
+            raise misplaced.in_allocation(shape, wanted, error) from None
+        try:
+            fill = fill_bytes(fill_value, element, made)
+        except ArgumentTypeError as error:
+            raise misplaced.of_fill(fill_value, error) from None
         return self._allocate(shape, wanted, memory_type, fill)
 
     def from_host(
@@ -293,9 +295,12 @@ class Manager(OpenDevice):
         return from_host(self, array, copy, semantics, on_done)
 
     def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
-        element, axes = to_element(dtype)
-        made = as_shape(shape) + axes
-        where = to_memory_type(memory_type)
+        try:
+            element, axes = to_element(np.float32 if dtype is None else dtype)
+            made = as_shape(shape) + axes
+        except ArgumentTypeError as error:
+            raise misplaced.in_allocation(shape, dtype, error) from None
+        where = to_memory_type(memory_type, None, misplaced.BEFORE)
         count = math.prod(made)
         if count * element.itemsize > _MOST_BYTES:
             raise OutOfMemoryError(
@@ -397,7 +402,9 @@ class Manager(OpenDevice):
         tensor_type: Any = None,
         **options: Any,
     ) -> Image:
-        where = to_memory_type(memory_type, tensor_type)
+        if "dtype" in options:
+            raise misplaced.keyword(options["dtype"], misplaced.KEPT_BY_IMAGES)
+        where = to_memory_type(memory_type, tensor_type, misplaced.KEPT_BY_IMAGES)
         return Image(self, data, width, height, num_channels, where, **options)
 
     def _after(self, where: MemoryTypes) -> None:
@@ -547,13 +554,6 @@ class Manager(OpenDevice):
         state = "" if self._native.is_init() else " destroyed"
         # The address tells Managers of one device apart.
         return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
-
-
-def _dtype_text(dtype: Any) -> str:
-    try:
-        return f"np.{np.dtype(dtype).name}" if np.dtype(dtype).kind != "V" else "dtype"
-    except TypeError:
-        return repr(dtype)
 
 
 def _set_exit_hook() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import _native
+from .array_habits import ArrayHabits
 from .arrays import as_name, check_out, matching, shown
 from .errors import (
     ArgumentTypeError,
@@ -19,6 +20,7 @@ from .errors import (
     not_copyable,
 )
 from .fence import Fence
+from .misplaced import KEPT_BY_TO
 from .peer import PeerCopies
 from .types import DataTypes, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
@@ -36,11 +38,12 @@ SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
 
 
-def to_memory_type(value: Any, older: Any = None) -> MemoryTypes:
+def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTypes:
     """The MemoryTypes that `value` names: a member, its name as str, or its number.
 
     None is `device`. `older` is what came in under the older keyword `tensor_type`. Raises InvalidArgumentError for an
-    unknown name or number or when both keywords are given, ArgumentTypeError for another type.
+    unknown name or number or when both keywords are given, ArgumentTypeError for another type. `instead` says in that error how
+    to choose a dtype, for callers that gave one (see `types.memory_type`).
     """
     if older is not None:
         if value is not None:
@@ -50,13 +53,13 @@ def to_memory_type(value: Any, older: Any = None) -> MemoryTypes:
         value = older
     if value is None:
         return DEVICE
-    return value if isinstance(value, MemoryTypes) else memory_type_of(value)
+    return value if isinstance(value, MemoryTypes) else memory_type_of(value, instead)
 
 
-class Memory:
+class Memory(ArrayHabits):
     """Base of Tensor and Image: memory on the device, and (but for `storage`) a copy of it that the host sees.
 
-    Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for.
+    Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for (see `array_habits`).
     """
 
     __slots__ = (
@@ -239,7 +242,7 @@ class Memory:
 
         if not isinstance(manager, Manager):
             raise ArgumentTypeError(f"to() takes a kp.Manager, not {type(manager).__name__}")
-        where = self._memory_type if memory_type is None else to_memory_type(memory_type)
+        where = self._memory_type if memory_type is None else to_memory_type(memory_type, None, KEPT_BY_TO)
         if manager is self._manager and where is self._memory_type and not copy:
             return self
         native = self._native

@@ -13,7 +13,9 @@ from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from .interop import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
 from .memory import DEVICE, Memory, _operations, _submitted, to_memory_type
+from .misplaced import KEPT_BY_TENSOR_T
 from .regions import locate, reshaped, retyped
+from .types import is_small_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -45,7 +47,7 @@ class Tensor(Memory, _native.BufferExporter):
         self, manager: Manager, data: ArrayLike, memory_type: MemoryTypes | str | None = None
     ) -> None:
         require_manager(manager)
-        where = to_memory_type(memory_type)
+        where = to_memory_type(memory_type, None, KEPT_BY_TENSOR_T)
         manager._adopt_buffer(self, as_typed(data), where)
 
     # -- views ---------------------------------------------------------------------------------------------------------
@@ -68,7 +70,7 @@ class Tensor(Memory, _native.BufferExporter):
         return self._part(first * self._dtype.itemsize, shape, self._dtype)
 
     # Without this, Python would iterate through __getitem__, one device view an element.
-    __iter__ = None
+    __iter__ = __reversed__ = None
 
     def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor:
         """A Tensor that shares this one's memory: of a part, under another dtype, or both.
@@ -164,11 +166,9 @@ class Tensor(Memory, _native.BufferExporter):
         return _submitted(_operations().OpFill([self], value), self._manager)
 
     def item(self) -> Any:
-        """The one element, as a Python number, after pending work. Raises InvalidArgumentError where there are more."""
+        """The one element, as a Python number, after pending work. Raises InvalidArgumentError if there are more or none."""
         if self._count != 1:
-            raise InvalidArgumentError(
-                f"{self._describe()} has {self._count} elements; item() is for one: t[3].item()"
-            )
+            raise InvalidArgumentError(f"{self._describe()} {self._several('item()', '{}.item()')}")
         return self.read().item()
 
     def __int__(self) -> int:
@@ -185,10 +185,19 @@ class Tensor(Memory, _native.BufferExporter):
 
     def _number(self, kind: str) -> Any:
         if self._count != 1:
+            raise ArgumentTypeError(f"{self._describe()} {self._several(f'{kind}()', kind + '({})')}")
+        if self._dtype.kind == "V" and not is_small_float(self._dtype):
             raise ArgumentTypeError(
-                f"{self._describe()} has {self._count} elements, and {kind}() takes one: {kind}(t[3]), or t.read() for all of them"
+                f"{self._describe()} is one record, not a number: t.item() gives its fields"
             )
         return self.item()
+
+    def _several(self, user: str, one: str) -> str:
+        """Says what to do instead of `user`, which is for one element; `one` is code for one, with {} for the tensor."""
+        if self._count == 0:
+            return f"has no element, and {user} takes one"
+        first = "t[" + ", ".join("0" * len(self._shape)) + "]"
+        return f"has {self._count} elements, and {user} takes one: {one.format(first)}, or t.read() for all of them"
 
     # -- sharing -------------------------------------------------------------------------------------------------------
 

@@ -102,10 +102,32 @@ _SMALL_FLOATS: frozenset[str] = frozenset(
 )
 
 
-def memory_type(value: MemoryTypes | str | int) -> MemoryTypes:
+def dtype_code(value: Any) -> str | None:
+    """Code for the NumPy dtype that `value` means: "np.int32" for np.int32, "int32" and DataTypes.int.
+
+    None if `value` means no dtype that a device has.
+    """
+    if isinstance(value, DataTypes):
+        value = next((code for code, member in _DATA_TYPES.items() if member is value), value.name)
+    if not isinstance(value, (np.dtype, type, str)):
+        return None
+    try:
+        made = np.dtype(value)
+        data_type_of(made)
+    except Exception:  # a class may have a broken attribute `dtype`
+        return None
+    if made.kind == "b":
+        return "np.bool_"
+    if is_small_float(made):
+        return f"ml_dtypes.{made.name}"
+    return "dtype" if made.kind == "V" else f"np.{made.name}"
+
+
+def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryTypes:
     """The MemoryTypes that `value` names: a member, its name in any case, or its number.
 
-    Raises InvalidArgumentError for an unknown name or number, ArgumentTypeError for another type.
+    Raises InvalidArgumentError for an unknown name or number, ArgumentTypeError for another type. If it is a dtype, the
+    error says so and ends with `instead`, in which DTYPE stands for it.
     """
     if isinstance(value, MemoryTypes):
         return value
@@ -113,6 +135,8 @@ def memory_type(value: MemoryTypes | str | int) -> MemoryTypes:
         found = _MEMORY_TYPES.get(value.lower())
         if found is not None:
             return found
+        if (code := dtype_code(value)) is not None:
+            raise _is_a_dtype(value, code, instead)
         raise InvalidArgumentError(f"There is no memory type {value!r}; known: {_KNOWN_MEMORY_TYPES}")
     # An int by nature, but not by meaning: memory_type(True), memory_type(DataTypes.float).
     if not isinstance(value, (bool, Enum)):
@@ -127,9 +151,18 @@ def memory_type(value: MemoryTypes | str | int) -> MemoryTypes:
                 raise InvalidArgumentError(
                     f"There is no memory type {number}; known: {_KNOWN_MEMORY_TYPES}"
                 ) from None
+    if (code := dtype_code(value)) is not None:
+        raise _is_a_dtype(value, code, instead)
     shown = str(value) if isinstance(value, Enum) else f"a {type(value).__name__}"
     raise ArgumentTypeError(
         f"The memory type is {shown}; use a member of kp.MemoryTypes ({_KNOWN_MEMORY_TYPES}) or its name"
+    )
+
+
+def _is_a_dtype(value: Any, code: str, instead: str) -> ArgumentTypeError:
+    shown = repr(value) if isinstance(value, str) else str(value) if isinstance(value, Enum) else code
+    return ArgumentTypeError(
+        f"The memory type is {shown}, a dtype, and no member of kp.MemoryTypes{instead and '. '}{instead.replace('DTYPE', code)}"
     )
 
 

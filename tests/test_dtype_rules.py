@@ -175,6 +175,9 @@ def test_arrays_of_another_dtype_that_go_in_bit_by_bit_warn_once(mgr, needs, mem
     [
         ("float x;", np.array([2], np.float32)),
         ("int x;", np.array([2], np.uint32)),
+        ("int x;", np.array([2**31 - 1], np.uint32)),
+        ("uint x;", np.array([0], np.int32)),
+        ("uint n; int x;", np.array([1, -1], np.int32)),
         ("float x; int n;", np.frombuffer(bytes(8), np.uint8)),
         ("float x; int n;", bytes(8)),
         ("float x; float y;", [1, 2]),
@@ -187,6 +190,56 @@ def test_arrays_of_the_right_dtype_and_bytes_do_not_warn(mgr, members, data):
         mgr.algorithm([mgr.zeros(1)], spirv, (1, 1, 1), [2.0], data)
 
 
+@pytest.mark.parametrize(
+    ("members", "data", "named"),
+    [
+        ("uint x;", np.array([-1], np.int32), "x"),
+        ("int x;", np.array([2**31], np.uint32), "x"),
+        ("int x; uint n;", np.array([-1, -2], np.int32), "n"),
+        ("uint64_t x;", np.array([-1], np.int64), "x"),
+    ],
+)
+def test_integers_that_the_other_sign_does_not_hold_warn_once_they_are_given(
+    mgr, needs, members, data, named
+):
+    source = PUSHED.replace("MEMBERS", members)
+    if "64" in members:
+        needs(mgr, "shaderInt64")
+        source = source.replace(
+            "450", "450\n#extension GL_EXT_shader_explicit_arithmetic_types_int64 : enable"
+        )
+    algorithm = mgr.algorithm([mgr.zeros(1)], kp.compile(source), (1, 1, 1), [], [1] * len(data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kp.OpAlgoDispatch(algorithm, np.abs(data // 2))
+    with pytest.warns(kp.KomputeWarning, match=rf"bit by bit, and the shader reads .* in '{named}'"):
+        kp.OpAlgoDispatch(algorithm, data)
+
+
+@pytest.mark.parametrize(
+    ("declared", "dtype", "largest", "beyond", "says"),
+    [
+        ("uint", np.int32, 2**31 - 1, -5, "negative numbers are larger by 4294967296"),
+        ("int", np.uint32, 2**31 - 1, 2**32 - 5, "numbers from there on are negative"),
+    ],
+)
+def test_the_warning_about_a_sign_tells_what_the_shader_finds(
+    mgr, needs, declared, dtype, largest, beyond, says
+):
+    needs(mgr, "dispatch")
+    spirv = kp.compile(COPY.replace("FROM", declared).replace("TO", declared))
+    given, out = (
+        mgr.tensor_t(np.array([0, largest, beyond], dtype)),
+        mgr.tensor_t(np.zeros(3, declared + "32")),
+    )
+    with pytest.warns(kp.KomputeWarning, match=f"numbers from 0 to {largest} are the same, {says} there"):
+        algorithm = mgr.algorithm([given, out], spirv, (3, 1, 1))
+    mgr.sequence().eval(kp.OpAlgoDispatch(algorithm))
+    found = out.read().astype(np.int64)
+    expected = beyond + 2**32 if beyond < 0 else beyond - 2**32
+    np.testing.assert_array_equal(found, [0, largest, expected])
+
+
 def test_specialization_constants_warn_as_well(mgr, needs):
     needs(mgr, "dispatch")
     spirv = kp.compile(PUSHED.replace("MEMBERS", "float x;"))
@@ -195,6 +248,13 @@ def test_specialization_constants_warn_as_well(mgr, needs):
         kp.KomputeWarning, match=r"array of int32.*constant 0 \(FACTOR\) as float32.*Give a list"
     ):
         mgr.algorithm([out], spirv, (1, 1, 1), np.array([2], np.int32), [1.0])
+    text = PUSHED.replace("MEMBERS", "float x;").replace("const float FACTOR", "const uint FACTOR")
+    spirv_of_uint = kp.compile(text.replace("= FACTOR", "= float(FACTOR)"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mgr.algorithm([out], spirv_of_uint, (1, 1, 1), np.array([7], np.int32), [1.0])
+    with pytest.warns(kp.KomputeWarning, match=r"array of int32.*constant 0 \(FACTOR\) as uint32"):
+        mgr.algorithm([out], spirv_of_uint, (1, 1, 1), np.array([-7], np.int32), [1.0])
     algorithm = mgr.algorithm([out], spirv, (1, 1, 1), [2], [3.0])
     mgr.sequence().eval(kp.OpAlgoDispatch(algorithm))
     assert out.read() == [6]

@@ -213,13 +213,94 @@ def test_specialization_decides_what_is_used(make):
 def test_one_number_for_an_array_is_refused(make, number):
     kernel = make(TIED["no check"], push=False)
     a, c = np.ones(N, np.float32), np.zeros(N, np.float32)
+    value = number.item() if isinstance(number, np.generic) else number
     with pytest.raises(
         kp.InvalidArgumentError,
-        match=rf"'b' is float\[\], an array, and {re.escape(repr(number))} is one number.*np\.full\(a\.shape.*"
-        r"uniform P \{ float b; \}.*\[",
-    ):
+        match=rf"'b' is float\[\], an array, and {re.escape(repr(value))} is one number.*uniform P {{ float b; }}.*np\.full",
+    ) as raised:
         kernel(a, number, c)
-    np.testing.assert_array_equal(kernel(a, np.full(N, number, np.float32), c), a + np.float32(number))
+    advice = re.search(r"np\.full\(.*\)", str(raised.value))
+    assert advice is not None
+    given = eval(advice[0], {"np": np})
+    np.testing.assert_array_equal(kernel(a, given, c), a + np.float32(number))
+
+
+SCALED = """
+#version 450
+layout(local_size_x = 4) in;
+layout(set = 0, binding = 0) buffer Count { uint count[]; };
+layout(set = 0, binding = 1) readonly buffer T { float table[]; };
+layout(set = 0, binding = 2) readonly buffer A { FROM a[]; };
+layout(set = 0, binding = 3) readonly buffer B { TO b[]; };
+layout(set = 0, binding = 4) writeonly buffer C { TO c[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i >= c.length()) return;
+    c[i] = TO(a[i]) * b[i] + TO(table[2]);
+    atomicAdd(count[0], 1u);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "shape", "written"),
+    [
+        ("float", "float", (5,), (5,)),
+        ("float", "float", (2, 3), (2, 3)),
+        ("float", "vec4", (6,), (6, 4)),
+        ("vec4", "float", (2, 3, 4), (6,)),
+        ("vec2", "vec2", (3, 2), (3, 2)),
+        ("vec2", "vec2", (6,), (6,)),
+    ],
+)
+@pytest.mark.parametrize("tensors", [False, True])
+def test_the_advice_for_one_number_has_as_many_elements_as_the_array_beside_it(
+    mgr, needs, source, target, shape, written, tensors
+):
+    needs(mgr, "dispatch")
+    text = SCALED.replace(
+        "TO(a[i])", f"{target}(a[i]{'.x' if source != 'float' and target == 'float' else ''})"
+    )
+    kernel = mgr.kernel(text.replace("FROM", source).replace("TO", target))
+    a, table, count = np.ones(shape, np.float32), np.ones(3, np.float32), np.zeros(1, np.uint32)
+    given = [
+        mgr.tensor_t(each) if tensors else each for each in (count, table, a, np.zeros(written, np.float32))
+    ]
+    with pytest.raises(kp.InvalidArgumentError) as raised:
+        kernel(*given[:3], 2.5, given[3])
+    advice = re.search(r"np\.full\(.*\)", str(raised.value))
+    assert advice is not None
+    kernel(*given[:3], eval(advice[0], {"np": np}), given[3])
+    np.testing.assert_array_equal(np.asarray(given[3]), np.full(written, 3.5))
+
+
+def test_the_other_advice_for_one_number_compiles(mgr, needs):
+    needs(mgr, "dispatch")
+    with pytest.raises(kp.InvalidArgumentError) as raised:
+        mgr.kernel(SCALED.replace("FROM", "float").replace("TO", "vec2"))(
+            np.zeros(1, np.uint32),
+            np.ones(3, np.float32),
+            np.ones(2, np.float32),
+            2,
+            np.zeros((2, 2), np.float32),
+        )
+    advice = re.search(r"\((layout\(push_constant\).*?;)\)", str(raised.value))
+    assert advice is not None
+    lines = SCALED.replace("FROM", "float").replace("TO", "vec2").replace("b[i]", "b").splitlines()
+    kernel = mgr.kernel("\n".join(advice[1] if "binding = 3" in line else line for line in lines))
+    count, c = np.zeros(1, np.uint32), np.zeros((2, 2), np.float32)
+    kernel(count, np.ones(3, np.float32), np.ones(2, np.float32), c, b=(2, 3))
+    np.testing.assert_array_equal(c, [[3, 4], [3, 4]])
+
+
+def test_numbers_that_no_element_of_the_array_holds_are_refused_first(mgr):
+    kernel = mgr.kernel(SCALED.replace("FROM", "float").replace("TO", "ivec2"))
+    others = np.zeros(1, np.uint32), np.ones(3, np.float32), np.ones(2, np.float32)
+    with pytest.raises(kp.InvalidArgumentError, match=r"holds int32; 2.5 has values that are none"):
+        kernel(*others, 2.5, np.zeros((2, 2), np.int32))
+    kernel = mgr.kernel(SCALED.replace("FROM", "float").replace("TO", "float"))
+    with pytest.raises(kp.InvalidArgumentError, match=r"np\.full\(\(2,\), float\('inf'\), np\.float32\)"):
+        kernel(*others, np.inf, np.zeros(2, np.float32))
 
 
 def test_numbers_for_blocks_of_fixed_size_and_lists_of_one_are_taken(mgr, needs):
@@ -245,7 +326,8 @@ def test_the_command_line_refuses_both(tmp_path, monkeypatch, capsys, mgr, needs
     np.save("b.npy", np.ones(3, np.float32))
     common = ["run", "add.comp", "--in", "a=a.npy", "--set", "n=8", "--set", "width=8"]
     assert main([*common, "--in", "b=2", "--out", "c=-"]) == 1
-    assert "b (float[]) is an array, and 2 is one number" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "b (float[]) is an array, and 2 is one number" in said and "--in b=b.npy" in said
     assert main([*common, "--in", "b=b.npy", "--out", "c=-"]) == 1
     assert "'b' has 3 elements, 'a' has 8" in " ".join(capsys.readouterr().err.split())
     assert main([*common, "--in", "b=a.npy", "--out", "c=-"]) == 0

@@ -284,8 +284,8 @@ class _Preparation:
         for name, source in self._numbers.items():
             raise InvalidArgumentError(
                 f"{self._kernel.name}: {name} ({self._parameters[name].type}) is an array, and {source} is one number: beyond "
-                f"it the shader would read zeros. Declare a push constant and give --set {name}={source}, or give an array "
-                f'("{source}," is one of one element)'
+                f"it the shader would read zeros. Declare a push constant and give --set {name}={source}, or give an array: "
+                f"--in {name}={name}.npy"
             )
 
     def _memory(self, parameter: Parameter, element: Element, array: Array) -> Any:

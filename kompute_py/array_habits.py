@@ -1,0 +1,121 @@
+"""What arrays can do and tensors cannot: each attempt gets an error with code that does it.
+
+A tensor's contents are on the device. Python's operators would have to read them and compute on the host, so there are none, and a tensor compares
+by identity. Functions of NumPy (``np.add(t, 1)``, ``np.sum(t)``) and arrays beside a tensor (``t + np.ones(3)``) read it, as ``np.asarray(t)`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .diagnostics import warn
+from .errors import ArgumentTypeError
+
+_NUMBERS = (int, float, complex, list, tuple)
+_READ = "t.read()"
+
+
+def _code(value: Any) -> str:
+    """`value` as code: of a long list or a tensor a name stands for it."""
+    if isinstance(value, ArrayHabits):
+        return "other.read()"
+    text = repr(value)
+    return text if isinstance(value, (int, float, complex)) and len(text) < 30 else "other"
+
+
+def _refuse(thing: Any, doing: str, code: str) -> ArgumentTypeError:
+    kind = type(thing).__name__
+    return ArgumentTypeError(
+        f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} has no {doing}: its contents are on the device. Write a kernel, or compute on the host with a copy: {code}"
+    )
+
+
+def _binary(symbol: str, reflected: bool) -> Callable[[Any, Any], Any]:
+    def operate(self: Any, other: Any) -> Any:
+        if not isinstance(other, (*_NUMBERS, ArrayHabits)):
+            return NotImplemented  # arrays read the tensor; other types may know it
+        left, right = (_code(other), _READ) if reflected else (_READ, _code(other))
+        raise _refuse(self, f"operator {symbol}", f"{left} {symbol} {right}")
+
+    return operate
+
+
+def _unary(code: str, doing: str) -> Callable[[Any], Any]:
+    def operate(self: Any) -> Any:
+        raise _refuse(self, doing, code)
+
+    return operate
+
+
+class ArrayHabits:
+    """Base of Memory: the operators and attributes of arrays, each of which says what to write instead."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        """Whether the one element is not 0, as in NumPy, after pending work that writes it.
+
+        Of more elements than one, or none: whether there are any, as in Kompute, with a KomputeWarning, since NumPy refuses that. Write
+        ``t is not None`` or ``t.read().any()``.
+        """
+        memory: Any = self
+        count: int = memory.size()
+        if count == 1 and memory.dtype.type is not np.void:
+            return bool(memory.read().reshape(-1)[0])
+        if memory.is_init():
+            warn(
+                f"The truth of {memory._describe()} only says that it has {count or 'no'} elements. Write len(t) > 0 or t is not None "
+                "if that is meant; t.read().any() or t.read().all() for the elements"
+            )
+        return count != 0
+
+    def __eq__(self, other: object) -> Any:
+        """Identity, as in Kompute. A number or a list is never equal: a KomputeWarning says how to compare the elements."""
+        if isinstance(other, _NUMBERS):
+            warn(
+                f"A {type(self).__name__} is compared by identity, so it never equals {other!r:.60}. To compare its elements: "
+                f"{_READ} == {_code(other)}"
+            )
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
+    __add__, __radd__ = _binary("+", False), _binary("+", True)
+    __sub__, __rsub__ = _binary("-", False), _binary("-", True)
+    __mul__, __rmul__ = _binary("*", False), _binary("*", True)
+    __truediv__, __rtruediv__ = _binary("/", False), _binary("/", True)
+    __floordiv__, __rfloordiv__ = _binary("//", False), _binary("//", True)
+    __mod__, __rmod__ = _binary("%", False), _binary("%", True)
+    __pow__, __rpow__ = _binary("**", False), _binary("**", True)
+    __matmul__, __rmatmul__ = _binary("@", False), _binary("@", True)
+    __and__, __rand__ = _binary("&", False), _binary("&", True)
+    __or__, __ror__ = _binary("|", False), _binary("|", True)
+    __xor__, __rxor__ = _binary("^", False), _binary("^", True)
+    __lshift__, __rlshift__ = _binary("<<", False), _binary("<<", True)
+    __rshift__, __rrshift__ = _binary(">>", False), _binary(">>", True)
+    __lt__, __le__ = _binary("<", False), _binary("<=", False)
+    __gt__, __ge__ = _binary(">", False), _binary(">=", False)
+    __neg__, __pos__ = _unary("-t.read()", "operator -"), _unary("+t.read()", "operator +")
+    __invert__, __abs__ = _unary("~t.read()", "operator ~"), _unary("abs(t.read())", "abs()")
+
+    def __contains__(self, value: object) -> bool:
+        """Raises ArgumentTypeError, which says how to look for a value."""
+        raise _refuse(self, "operator in", f"{_code(value)} in {_READ}")
+
+    def __setitem__(self, key: object, value: object) -> None:
+        """Raises ArgumentTypeError, which says how to write a part."""
+        raise ArgumentTypeError(
+            f"A {type(self).__name__} has no item assignment: its contents are on the device. Give t.write(value, region), where region is what "
+            "was in the brackets, or t[region].fill(value) for one value in all of them"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Only of what there is not: AttributeError, which says how to have it of an array."""
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            call = "(...)" if callable(getattr(np.ndarray, name)) else ""
+            text += f": its contents are on the device. A copy on the host has it: t.read().{name}{call}"
+        raise AttributeError(text, name=name, obj=self)

@@ -1,0 +1,98 @@
+"""Texts for arguments that are right in NumPy's functions, and in another place in the factories of a Manager.
+
+``np.zeros(shape, dtype)`` and ``np.array(data, dtype)`` put the dtype second. ``mgr.zeros`` does, too; ``mgr.tensor_t(data, memory_type)`` keeps the
+data's dtype. Each text ends with code that works, given `mgr`, `data`, `shape` and so on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arrays import shown
+from .errors import ArgumentTypeError
+from .types import DataTypes, MemoryTypes, dtype_code, memory_type
+
+# Where DTYPE stands for the dtype that was given as a memory type.
+KEPT_BY_TENSOR = "mgr.tensor makes float32; for another dtype give mgr.tensor_t(np.asarray(data, DTYPE))"
+KEPT_BY_TENSOR_T = "mgr.tensor_t keeps the data's dtype: give mgr.tensor_t(np.asarray(data, DTYPE))"
+KEPT_BY_TO = "to() keeps the dtype: give mgr.tensor_t(t.read().astype(DTYPE))"
+KEPT_BY_IMAGES = "Convert the data, and keep its dtype: mgr.image_t(np.asarray(data, DTYPE))"
+BEFORE = "The dtype comes before it: mgr.zeros(shape, DTYPE), mgr.empty(shape, DTYPE), mgr.full(shape, fill_value, DTYPE)"
+
+
+def keyword(dtype: Any, text: str) -> ArgumentTypeError:
+    """The error for the keyword ``dtype=`` of a factory that keeps the data's."""
+    return ArgumentTypeError(
+        f"dtype={dtype_code(dtype) or shown(dtype)} was given. "
+        + text.replace("DTYPE", dtype_code(dtype) or "dtype")
+    )
+
+
+def in_allocation(shape: Any, dtype: Any, error: ArgumentTypeError) -> ArgumentTypeError:
+    """The error for ``zeros(shape, dtype)``, ``empty`` or ``full`` after `error`, which one of the two arguments raised."""
+    code = dtype_code(shape)
+    if code is not None:
+        return ArgumentTypeError(
+            f"The shape is {code}, a dtype. The shape comes first, then the dtype: (shape, {code})"
+        )
+    axes = getattr(shape, "shape", None)
+    if isinstance(axes, tuple) and (len(axes) != 1 or not _is_shape(shape)):
+        kind = type(shape).__name__
+        return ArgumentTypeError(f"The shape is a {kind} of shape {axes}: give {axes}")
+    if isinstance(dtype, DataTypes):
+        return ArgumentTypeError(f"{dtype} is not a dtype of NumPy: give {dtype_code(dtype)}")
+    if _is_memory_type(dtype):
+        name = dtype.name if isinstance(dtype, MemoryTypes) else dtype
+        return ArgumentTypeError(f"{error}. It is a memory type: give memory_type={name!r}")
+    if isinstance(dtype, int) and not isinstance(dtype, bool) and _is_shape(shape):
+        return ArgumentTypeError(f"{error}. The axes are one argument, a tuple: {(*_axes(shape), dtype)}")
+    return error
+
+
+def of_fill(value: Any, error: ArgumentTypeError) -> ArgumentTypeError:
+    """The error for ``full(shape, value)`` after `error`."""
+    code = dtype_code(value)
+    if code is None:
+        return error
+    return ArgumentTypeError(
+        f"fill_value is {code}, a dtype. The dtype comes after it: mgr.full(shape, 0, {code})"
+    )
+
+
+def in_image(axis: str, value: Any, error: ArgumentTypeError) -> ArgumentTypeError:
+    """The error for a length of an image after `error`."""
+    code = dtype_code(value)
+    if code is not None:
+        return ArgumentTypeError(f"Image {axis} is {code}, a dtype. {KEPT_BY_IMAGES.replace('DTYPE', code)}")
+    if isinstance(value, str):
+        what = "a memory type: give memory_type" if _is_memory_type(value) else "text: give format"
+        return ArgumentTypeError(f"Image {axis} is {value!r}, {what}={value!r}")
+    return error
+
+
+def as_format(value: Any) -> str:
+    """What to say, in addition, of a dtype for a format of an image; "" for anything else."""
+    code = dtype_code(value)
+    kinds = {"float": "f", "int": "i", "uint": "ui"}
+    name = "" if code is None else code.removeprefix("np.")
+    kind = name.rstrip("0123456789")
+    if kind not in kinds or name[len(kind) :] not in ("8", "16", "32") or name == "float8":
+        return ""
+    formats = " or ".join(f'"{channels}{name[len(kind) :]}{kinds[kind]}"' for channels in ("r", "rgba"))
+    return f"For elements of {code} give format={formats}. "
+
+
+def _is_memory_type(value: Any) -> bool:
+    try:
+        memory_type(value)
+    except Exception:
+        return False
+    return not isinstance(value, int) or isinstance(value, MemoryTypes)
+
+
+def _axes(shape: Any) -> tuple[Any, ...]:
+    return tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+
+
+def _is_shape(shape: Any) -> bool:
+    return all(hasattr(each, "__index__") and getattr(each, "ndim", 0) == 0 for each in _axes(shape))

@@ -1,0 +1,314 @@
+"""What users of NumPy try on tensors and in factories: each attempt is answered, or refused with code that works when it is run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+VALUES = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def advice(text, pattern=r"(?:with a copy|elements|has it): (.*)$"):
+    """The code at the end of a message."""
+    found = re.search(pattern, str(text))
+    assert found is not None, text
+    return found[1]
+
+
+# -- operators -------------------------------------------------------------------------------------------------------------------
+
+BINARY = ["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="]
+
+
+@pytest.mark.parametrize("code", ["t {} 2", "2.5 {} t", "t {} other", "t {} [1, 2, 3]"])
+def test_an_operator_gives_code_that_computes_on_the_host(mgr, code):
+    t, other = mgr.tensor(np.abs(VALUES)), mgr.tensor(VALUES)
+    for symbol in BINARY:
+        with pytest.raises(kp.ArgumentTypeError, match="its contents are on the device") as raised:
+            eval(code.format(symbol))
+        given = [1, 2, 3] if "[" in code else other
+        expected = eval(code.format(symbol), {"t": np.abs(VALUES), "other": VALUES})
+        np.testing.assert_array_equal(eval(advice(raised.value), {"t": t, "other": given}), expected)
+
+
+def test_operators_of_integers_and_matrices_do_too(mgr):
+    data = np.array([1, 2, 3], np.int32)
+    t = mgr.tensor_t(data)
+    codes = [
+        f"{code} t" if code[0] == "2" else f"t {code}"
+        for s in ("&", "|", "^", "<<", ">>")
+        for code in (f"{s} 2", f"2 {s}")
+    ]
+    for code in (*codes, "t & other", "t @ other", "t >> other"):
+        with pytest.raises(kp.ArgumentTypeError) as raised:
+            eval(code, {"t": t, "other": t})
+        expected = eval(code, {"t": data, "other": data})
+        np.testing.assert_array_equal(eval(advice(raised.value), {"t": t, "other": t}), expected)
+
+
+def test_operators_of_one_tensor_do_too(mgr):
+    data = np.array([1, -2, 3], np.int32)
+    t = mgr.tensor_t(data)
+    for code in ("-t", "+t", "~t", "abs(t)", "3 in t", "5 in t"):
+        with pytest.raises(kp.ArgumentTypeError) as raised:
+            eval(code)
+        np.testing.assert_array_equal(eval(advice(raised.value), {"t": t}), eval(code, {"t": data}))
+
+
+def test_arrays_and_their_functions_read_the_tensor(mgr):
+    t = mgr.tensor(VALUES)
+    t.write(VALUES * 2)  # on the device only
+    for found in (t + np.ones(3), np.ones(3) + t, np.add(t, 1), np.float32(1) + t, t + np.float32(1)):
+        np.testing.assert_array_equal(found, VALUES * 2 + 1)
+    assert np.sum(t) == 4 and (t == VALUES * 2).all()
+
+
+def test_images_have_the_same_texts(mgr):
+    t = mgr.image(np.ones((2, 2)))
+    with pytest.raises(kp.ArgumentTypeError, match="An Image has no operator") as raised:
+        t + 1
+    np.testing.assert_array_equal(eval(advice(raised.value)), np.full((2, 2), 2))
+
+
+# -- equality and truth -------------------------------------------------------------------------------------------------------------
+
+
+def test_equality_is_identity_and_says_so_of_numbers(mgr):
+    t = mgr.tensor(VALUES)
+    for other in (1, 1.0, 1j, True, [1.0, -2.0, 3.0], (1.0, 2.0, 3.0)):
+        for code, answer in (("t == other", False), ("other == t", False), ("t != other", True)):
+            with pytest.warns(kp.KomputeWarning, match="compared by identity") as found:
+                assert eval(code, {"t": t, "other": other}) is answer
+            assert len(found) == 1
+        compared = eval(advice(found[0].message), {"t": t, "other": other})
+        np.testing.assert_array_equal(compared, other == VALUES)
+
+
+def test_equality_of_objects_is_silent(mgr):
+    t, other = mgr.tensor(VALUES), mgr.tensor(VALUES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert t == t and t != other and t != None and t != "t"  # noqa: E711
+        assert t in [other, t] and {t: 1}[t] == 1 and [other, t].index(t) == 1
+        assert len({t, other, t}) == 2
+
+
+def test_the_truth_of_one_element_is_that_elements(mgr):
+    for value in (0.0, 2.5, -0.0):
+        for shape in ((), (1,), (1, 1)):
+            t = mgr.tensor(np.full(shape, 1.0))
+            t.write(np.full(shape, value))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert bool(t) is (value != 0)
+    assert not mgr.tensor_t(np.array([False])) and mgr.tensor_t(np.array([True]))
+
+
+def test_the_truth_of_others_is_komputes_and_says_so(mgr):
+    t = mgr.tensor(np.zeros(3))
+    with pytest.warns(kp.KomputeWarning, match=r"only says that it has 3 elements") as found:
+        assert bool(t) is True
+    for code in ("len(t) > 0", "t is not None", "t.read().any()", "t.read().all()"):
+        assert code in str(found[0].message)
+        assert bool(eval(code)) is (not code.startswith("t.read"))
+    with pytest.warns(kp.KomputeWarning, match="it has no elements"):
+        assert not mgr.tensor([])
+    t.destroy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not t
+
+
+# -- one element ----------------------------------------------------------------------------------------------------------------------
+
+
+USERS = ["int(t)", "float(t)", "complex(t)", "t.item()"]
+
+
+def test_the_advice_for_one_of_several_elements_is_within_the_tensor(mgr):
+    for shape in ((3,), (2,), (2, 2), (1, 4), (4, 1), (2, 1, 3)):
+        t = mgr.tensor(np.full(shape, 7.0))
+        for user in USERS:
+            with pytest.raises(
+                kp.KomputeError, match=rf"has {t.size()} elements, and .* takes one: "
+            ) as raised:
+                eval(user)
+            assert eval(advice(raised.value, r"takes one: (.*), or t\.read\(\) for all")) == 7
+
+
+def test_no_element_has_no_advice_for_one(mgr):
+    t = mgr.tensor([])
+    for user in USERS:
+        with pytest.raises(kp.KomputeError, match="has no element, and") as raised:
+            eval(user, {"t": t})
+        assert "t[" not in str(raised.value)
+
+
+def test_one_record_is_no_number(mgr):
+    t = mgr.zeros(1, "f4,i4")
+    for kind in (int, float, complex):
+        with pytest.raises(kp.ArgumentTypeError, match=r"one record, not a number: t\.item\(\)"):
+            kind(t)
+    assert t.item() == (0, 0)
+
+
+def test_len_counts_all_elements_as_in_kompute(mgr):
+    assert len(mgr.zeros((2, 3))) == mgr.zeros((2, 3)).size() == 6
+
+
+# -- attributes and items ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_arrays_have_names_the_copy_that_has_it(mgr):
+    t = mgr.tensor(VALUES)
+    for name in ("sum", "mean", "max", "tolist", "T", "astype", "copy", "flatten", "ravel", "dot", "flat"):
+        with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}'") as raised:
+            getattr(t, name)
+        assert raised.value.name == name and not hasattr(t, name)
+        assert eval(advice(raised.value).replace("(...)", "")) is not None
+
+
+def test_what_nothing_has_is_refused_as_ever(mgr):
+    t = mgr.tensor(VALUES)
+    for name in ("shapes", "_nothing", "__array_interface__", "__cuda_array_interface__"):
+        with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}'$"):
+            getattr(t, name)
+
+
+def test_an_item_is_written_by_write_and_fill(mgr):
+    t = mgr.tensor(VALUES)
+    with pytest.raises(kp.ArgumentTypeError, match=r"t\.write\(value, region\).*t\[region\]\.fill\(value\)"):
+        t[1] = 5
+    t.write(5, 1)
+    t[2:3].fill(6)
+    np.testing.assert_array_equal(t.read(), [1, 5, 6])
+    for use in (list, reversed, iter):
+        with pytest.raises(TypeError):
+            use(t)
+
+
+# -- the factories: the dtype in another place ---------------------------------------------------------------------------------------------
+
+
+DTYPES = [np.int32, "int32", np.dtype("i4"), kp.DataTypes.int]
+
+
+def factories(mgr, dtype):
+    data, grey = np.arange(4), np.zeros((4, 4))
+    return {
+        "tensor": lambda: mgr.tensor(data, dtype),
+        "tensor, keyword": lambda: mgr.tensor(data, memory_type=dtype),
+        "tensor, older keyword": lambda: mgr.tensor(data, tensor_type=dtype),
+        "tensor, dtype": lambda: mgr.tensor(data, dtype=dtype),
+        "tensor_t": lambda: mgr.tensor_t(data, dtype),
+        "tensor_t, dtype": lambda: mgr.tensor_t(data, dtype=dtype),
+        "Tensor": lambda: kp.Tensor(mgr, data, dtype),
+        "zeros": lambda: mgr.zeros((3, 4), np.float32, dtype),
+        "empty": lambda: mgr.empty((3, 4), np.float32, dtype),
+        "full": lambda: mgr.full((3, 4), 1, np.float32, dtype),
+        "image": lambda: mgr.image(grey, dtype),
+        "image, height": lambda: mgr.image(grey, 4, dtype),
+        "image, num_channels": lambda: mgr.image(grey, 4, 4, dtype),
+        "image, memory_type": lambda: mgr.image(grey, 4, 4, 1, dtype),
+        "image, dtype": lambda: mgr.image(grey, dtype=dtype),
+        "image_t": lambda: mgr.image_t(grey, dtype),
+        "image_t, dtype": lambda: mgr.image_t(grey, dtype=dtype),
+        "Image": lambda: kp.Image(mgr, grey, memory_type=dtype),
+        "to": lambda: mgr.tensor(data).to(mgr, dtype),
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_dtype_in_the_place_of_something_else_names_code_that_has_it(mgr, dtype):
+    for name, make in factories(mgr, dtype).items():
+        with pytest.raises(kp.ArgumentTypeError, match=r"int32|DataTypes\.int") as raised:
+            make()
+        codes = re.findall(r"mgr\.\w+\((?:[^()]|\([^()]*(?:\([^()]*\))?[^()]*\))*\)", str(raised.value))
+        assert codes, (name, raised.value)
+        data = np.zeros((4, 4)) if "mage" in name else np.arange(4)
+        for code in codes:
+            made = eval(
+                code,
+                {"mgr": mgr, "np": np, "data": data, "shape": (3, 4), "fill_value": 1, "t": mgr.zeros(3)},
+            )
+            assert made.dtype == np.int32, (name, code)
+
+
+def test_arguments_of_an_allocation_in_other_places_are_named(mgr):
+    for make, text in (
+        (lambda: mgr.zeros(3, 4), r"one argument, a tuple: \(3, 4\)"),
+        (lambda: mgr.empty((3, 4), 5), r"one argument, a tuple: \(3, 4, 5\)"),
+        (lambda: mgr.full(3, 1, 4), r"one argument, a tuple: \(3, 4\)"),
+        (lambda: mgr.zeros(np.float32, 3), r"np\.float32, a dtype. The shape comes first"),
+        (lambda: mgr.zeros(np.zeros((3, 4))), r"of shape \(3, 4\): give \(3, 4\)"),
+        (lambda: mgr.zeros(mgr.zeros((3, 4))), r"of shape \(3, 4\): give \(3, 4\)"),
+        (lambda: mgr.zeros(np.zeros(3)), r"of shape \(3,\): give \(3,\)"),
+        (lambda: mgr.zeros(3, "host"), r"give memory_type='host'"),
+        (lambda: mgr.empty(3, kp.MemoryTypes.storage), r"give memory_type='storage'"),
+        (lambda: mgr.full(3, 1, "device"), r"give memory_type='device'"),
+        (lambda: mgr.zeros(3, kp.DataTypes.int), r"give np\.int32"),
+        (
+            lambda: mgr.full(3, np.int16),
+            r"fill_value is np\.int16, a dtype.*mgr\.full\(shape, 0, np\.int16\)",
+        ),
+        (lambda: mgr.full(3, "f8"), r"fill_value is np\.float64, a dtype"),
+        (lambda: mgr.image(np.zeros((4, 4, 4), np.uint8), "rgba8"), r"give format='rgba8'"),
+        (lambda: mgr.image(np.zeros((4, 4)), "host"), r"give memory_type='host'"),
+        (lambda: mgr.image(np.zeros((4, 4)), kp.MemoryTypes.host), r"Image width is .*give an int"),
+    ):
+        with pytest.raises(kp.ArgumentTypeError, match=text):
+            make()
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float16, "uint8", np.int16, np.uint32])
+def test_a_dtype_for_a_format_names_formats_of_it(mgr, dtype):
+    with pytest.raises(kp.KomputeError, match="For elements of") as raised:
+        mgr.image_empty((4, 4), dtype)
+    for name in re.findall(r'"(\w+)"', str(raised.value)):
+        assert mgr.image_empty((4, 4), name).dtype == np.dtype(dtype)
+
+
+def test_no_dtype_is_the_default(mgr):
+    for t in (mgr.zeros(3, None), mgr.empty(3, dtype=None), mgr.full(3, 1, None)):
+        assert t.dtype == np.float32
+
+
+@pytest.mark.parametrize("wrong", [object, str, "S3", "nonsense", 7, 1.5, [], kp.Tensor])
+def test_what_no_device_has_is_not_taken_for_a_dtype(mgr, wrong):
+    with pytest.raises(kp.KomputeError, match=r"memory type .*(known:|use a member)"):
+        mgr.tensor([1], wrong)
+
+
+# -- warnings without a line of the user's ------------------------------------------------------------------------------------------------
+
+
+HELD = """import kompute_py as kp
+mgr = kp.Manager()
+frames = mgr.semaphore()
+frames.name = "frames"
+later = mgr.sequence().record(kp.OpFill([mgr.zeros(3)], 1))
+later.name = "later"
+later.eval_async(wait=[(frames, 3)])
+"""
+TOLD = (
+    "KomputeWarning: The sequence 'later' (OpFill) did not run: it waited for the semaphore 'frames' to reach 3 (it is at 0) "
+    "when the program ended."
+)
+
+
+def test_what_is_cancelled_at_the_end_names_the_script_and_no_line_of_ours(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(HELD)
+    for command, place in (([str(script)], f"{script}:0: "), (["-c", HELD], "<sys>:0: ")):
+        done = subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert done.stderr.startswith(place + TOLD), done.stderr
+        assert len(done.stderr.splitlines()) == 1
