@@ -7,7 +7,7 @@ semaphores, drops and destroys what is in flight, maps memory and edits host cop
 done (`learning`), and looks at once at every byte that this makes visible: "done" must mean "visible".
 
 The model (`memories`): a `device` tensor is two arrays, the host's copy and the device's contents, which only OpSyncDevice and
-OpSyncLocal carry over; `host` and `deviceAndHost` are one array; `storage` has the device's side only. A submission happens at once, in the order of
+OpSyncLocal carry over, and the first use of the device's side, once; `host` and `deviceAndHost` are one array; `storage` has the device's side only. A submission happens at once, in the order of
 submission. The host looks at bytes that no unlearned work writes, and edits bytes that no unlearned work touches:
 on memory that host and device share in place, atoms (nonCoherentAtomSize) in place of bytes.
 

@@ -30,7 +30,7 @@ class Item:
         self.is_image = isinstance(thing, kp.Image)
         self.memory_type: kp.MemoryTypes = thing.memory_type()
         self.nbytes = data.size
-        self.device = data.copy()
+        self._device = data.copy()
         self.has_copy = self.memory_type is kp.MemoryTypes.device or (
             # An image whose texels the host does not address has a host copy, whatever its type.
             self.is_image
@@ -40,9 +40,20 @@ class Item:
         # Of a `host` image with padded rows, a write replaces both sides.
         self.one_memory = self.has_copy and self.memory_type is not kp.MemoryTypes.device
         self.in_place = not self.has_copy and self.memory_type is not kp.MemoryTypes.storage
-        self.host: Bytes | None = data.copy() if self.has_copy else self.device if self.in_place else None
+        self.host: Bytes | None = data.copy() if self.has_copy else self._device if self.in_place else None
+        # The first use of the device's side uploads the host copy, with all edits until then.
+        self.fresh = self.has_copy
         self.work: list[Work] = []  # unlearned, that uses it
         self.parts: kp.Tensor | None = None if self.is_image else thing.view(np.uint8)
+
+    @property
+    def device(self) -> Bytes:
+        """The device's side, which is used with this."""
+        if self.fresh:
+            self.fresh = False
+            assert self.host is not None
+            self._device[:] = self.host
+        return self._device
 
     def part(self, begin: int, end: int) -> kp.Tensor | kp.Image:
         """The bytes of a tensor as a view of bytes; an image itself."""

@@ -147,7 +147,7 @@ class Program:
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def make(self) -> None:
-        """A tensor or an image of random data, uploaded, in any memory."""
+        """A tensor or an image of random data in any memory; uploaded, or left for its first use to upload."""
         if len(self.items) >= MOST_ITEMS:
             return
         kind = self.random.choice(_OFTEN_COPIED)
@@ -166,7 +166,10 @@ class Program:
         item = Item(thing, data)
         self.note(f"make {item}")
         self.items.append(item)
-        self.mgr.sequence().eval(kp.OpSyncDevice([thing]))
+        if self.random.random() < 0.4:
+            self.note(f"upload {item}")
+            self.mgr.sequence().eval(kp.OpSyncDevice([thing]))
+            assert item.device is not None  # used
 
     def drop(self) -> None:
         """Lets go of a tensor or an image, or destroys it; sometimes an array over it stays."""
@@ -395,6 +398,11 @@ class Program:
             raise MismatchError(f"refused without a reason: {why}")
         self.note("refused")  # all of them
         self.release()
+        # Whether building them has uploaded what was fresh is not told.
+        for item in {
+            item: None for slot in slots for each in slot.recorded for item in each.touches if item.fresh
+        }:
+            self.compare_device(item)
 
     def evaluate(self) -> None:
         slot = self.idle()
