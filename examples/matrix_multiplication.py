@@ -42,7 +42,7 @@ void main() {
 TILED = """
 #version 450
 
-layout(local_size_x_id = 0, local_size_y_id = 0) in;
+layout(local_size_x = 16, local_size_y = 16, local_size_x_id = 0, local_size_y_id = 0) in;
 layout(constant_id = 0) const uint TILE = 16;
 
 layout(set = 0, binding = 0) readonly buffer A { float a[]; };

@@ -362,7 +362,7 @@ class Shader:
     """version, entry, entry_points [{"name", "model" ("GLCompute", "Vertex", ...)}], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
     bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "atomic", "layout", "image": {...} | None}],
     push_constants {"offset", "size", "name", "block_name", "layout"} | None,
-    spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value)}].
+    spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value), "conflict" (only if its declarations differ: their defaults, as text)}].
     layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "hlsl_matrix", "matrix_stride",
     "array" [int, 0 = runtime], "array_strides" [int], "offset", "size", "members" [layout]}"""
     extra: Any

@@ -179,6 +179,7 @@ class Algorithm:
                     f"{special.surplus} of the spec_consts have no specialization constant in the shader "
                     f"(it has {len(plan.spec_constants)}): they are ignored"
                 )
+        plan.spec.warn_of_defaults(special, "The algorithm")
         push = plan.push.zeros if plan.push is not None else b""
         if is_given(push_consts):
             push = pack_push(plan, push_consts)

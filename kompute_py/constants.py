@@ -316,14 +316,20 @@ NO_SPECIALIZATION = Specialization(b"", (), 0)
 class SpecConstants:
     """Packs specialization constants for one shader."""
 
-    __slots__ = ("_by_id", "_by_name", "_defaults", "_last", "_warned")
+    __slots__ = ("_by_id", "_by_name", "_conflicts", "_defaults", "_last", "_warned")
 
     def __init__(self, reflected: list[Mapping[str, Any]]) -> None:
         self._by_id: dict[int, tuple[Scalar, str]] = {
             c["id"]: (SCALARS[c["type"]], c["name"]) for c in reflected
         }
-        self._by_name: dict[str, int] = {c["name"]: c["id"] for c in reflected if c["name"]}
+        # SPIR-V does not promise unique names: None stands for one that several constants have.
+        self._by_name: dict[str, int | None] = {}
+        for c in reflected:
+            if c["name"]:
+                self._by_name[c["name"]] = None if c["name"] in self._by_name else c["id"]
         self._defaults: dict[int, bool | int | float] = {c["id"]: c["default"] for c in reflected}
+        # Ids that two declarations share with different defaults: what each declares, as text.
+        self._conflicts: dict[int, str] = {c["id"]: c["conflict"] for c in reflected if c.get("conflict")}
         self._last = max(self._by_id, default=-1)
         self._warned: set[int] = set()
 
@@ -343,7 +349,10 @@ class SpecConstants:
         positional values beyond the last id are counted as surplus.
         """
         if isinstance(values, Mapping):
-            return self._pack_items([(self._find(key), value) for key, value in values.items()], 0)
+            items = [(self._find(key), value) for key, value in values.items()]
+            if len({identity for identity, _ in items}) < len(items):
+                self.labelled(values)  # raises, and names it
+            return self._pack_items(items, 0)
         if isinstance(values, (int, float, np.generic)):
             values = [values]
         elif isinstance(values, (bytes, bytearray, memoryview, str)) or not hasattr(values, "__iter__"):
@@ -378,16 +387,60 @@ class SpecConstants:
         return values
 
     def _find(self, key: Any) -> int:
-        identity = self._by_name.get(key) if isinstance(key, str) else key
-        if identity is None and isinstance(key, str) and key.isdecimal():
-            identity = int(key)  # one that has no name is called by its number: specialize(**{"3": 16})
-        if identity not in self._by_id:
+        if isinstance(key, str):
+            identity = self._by_name.get(key)
+            if identity is None and key in self._by_name:
+                ids = [str(i) for i, (_, name) in sorted(self._by_id.items()) if name == key]
+                raise InvalidArgumentError(
+                    f"{len(ids)} specialization constants are named {key!r}, ids {', '.join(ids)}: give the id"
+                )
+            if identity is None and key.isdecimal() and key.isascii():
+                identity = int(key)  # one that has no name is called by its number: specialize(**{"3": 16})
+        elif isinstance(key, bool) or not hasattr(key, "__index__"):
+            raise ArgumentTypeError(
+                f"A specialization constant is named by its id, an int, or its name, not by {shown(key)} of type "
+                f"{type(key).__name__}"
+            )
+        else:
+            identity = key.__index__()
+        if identity is None or identity not in self._by_id:
             import difflib  # for the message alone
 
             near = difflib.get_close_matches(str(key), self._by_name, 1)
             hint = f", did you mean {near[0]!r}?" if near else ":"
             raise InvalidArgumentError(f"There is no specialization constant {key!r}{hint} {self._known()}")
-        return int(identity)
+        return identity
+
+    def label(self, identity: int) -> str | int:
+        """What tells the constant from all others: its name, or the id where it has none, or shares it."""
+        name = self._by_id[identity][1]
+        return name if name and self._by_name[name] is not None else identity
+
+    def labelled(self, values: Mapping[Any, Any]) -> dict[str | int, Any]:
+        """`values` by `label`. InvalidArgumentError for what pack() refuses, and for a constant that is given twice."""
+        found: dict[str | int, Any] = {}
+        for key, value in values.items():
+            identity = self._find(key)
+            label = self.label(identity)
+            if label in found:
+                raise InvalidArgumentError(
+                    f"Specialization constant {identity}{f' ({label})' if isinstance(label, str) else ''} is given twice"
+                )
+            found[label] = value
+        return found
+
+    def warn_of_defaults(self, special: Specialization, what: str) -> None:
+        """Warns of constants that were not given and whose declarations have different defaults."""
+        if not self._conflicts:
+            return
+        given = {identity for identity, _, _ in special.entries}
+        for identity, conflict in self._conflicts.items():
+            if identity not in given:
+                warn(
+                    f"{what}: specialization constant {identity} is declared with two defaults, {conflict}. No value is given, so each "
+                    "declaration uses its own. Give a value, or declare one default (for a local size of 8: "
+                    f"layout(local_size_x = 8, local_size_x_id = {identity}))"
+                )
 
     def _pack_items(self, items: list[tuple[int, Any]], surplus: int, bitwise: int = 0) -> Specialization:
         data = bytearray()

@@ -51,6 +51,13 @@ _MOST_CALLS = 64  # recorded calls that a kernel keeps
 _MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
 
 
+def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping[Any, Any]:
+    for name in named:
+        if name in constants:
+            raise InvalidArgumentError(f"Specialization constant {name!r} is given twice")
+    return {**constants, **named}
+
+
 class Kernel:
     """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
 
@@ -161,7 +168,7 @@ class Kernel:
         native: _native.Shader,
         special: Specialization,
         values: dict[str | int, Any],
-        specialized: dict[str, Kernel],
+        specialized: dict[frozenset[tuple[str | int, bytes]], Kernel],
         reloader: Reloader | None,
         look: Callable[[], None] | None,
     ) -> None:
@@ -482,6 +489,7 @@ class Kernel:
         references: Iterable[Memory],
     ) -> _native.BoundDispatch:
         """The native operation."""
+        self._signature.spec.warn_of_defaults(self._special, self.name)
         algorithm = self._algorithm(bound, groups, push, self._native, self._special)
         return _native.op_bound_dispatch(algorithm, groups, push, [each._native for each in references])
 
@@ -520,22 +528,31 @@ class Kernel:
 
     # -- specialization ------------------------------------------------------------------------------------------------
 
-    def specialize(self, /, **constants: Any) -> Kernel:
-        """The kernel with these specialization constants, by name; those not named keep their values. Cached.
+    def specialize(self, constants: Mapping[str | int, Any] | None = None, /, **named: Any) -> Kernel:
+        """The kernel with these specialization constants; those not given keep their values. Cached.
 
-        Raises InvalidArgumentError for a name that the shader lacks or a value that does not fit its type.
+        By name, ``k.specialize(TILE=16)``, or by id, ``k.specialize({0: 16})``, for constants that have no name. What is
+        given again replaces what was given before.
+
+        Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a value that does
+        not fit its type; ArgumentTypeError for `constants` that are no mapping and for keys that are neither.
         """
-        if not constants:
+        if constants is not None and not isinstance(constants, Mapping):
+            raise ArgumentTypeError(
+                f"{self.name}: constants are a {type(constants).__name__}; give {{id or name: value}}, or name=value"
+            )
+        if not constants and not named:
             return self
-        values: dict[str | int, Any] = dict(self._values)
-        values.update(constants)
         if self._look is not None:
             self._look()
+        spec = self._signature.spec
         with naming(self.name):
-            special = self._signature.spec.pack(values)
-        # Whatever the order in which they were given. By name: an edit may number them anew.
-        names = {c["id"]: c["name"] for c in self._signature.spec_constants}
-        key = repr(sorted((names[i], special.data[at : at + size]) for i, at, size in special.entries))
+            # By name, where there is one: an edit of the file may number the constants anew.
+            given = spec.labelled(_together(constants or {}, named))
+            values = {**self._values, **given}
+            special = spec.pack(values)
+        # By value too, whatever the order in which they were given.
+        key = frozenset((spec.label(i), special.data[at : at + size]) for i, at, size in special.entries)
         with self._lock:
             found = self._specialized.get(key)
             if found is None:
@@ -621,8 +638,9 @@ class Kernel:
     def spec_constants(self) -> dict[str, Any]:
         """The specialization constants by name (or number where it has none): values given, else the defaults."""
         constants: dict[str, Any] = {}
-        for c in self._signature.spec_constants:
-            constants[c["name"] or str(c["id"])] = self._values.get(c["name"], c["default"])
+        spec = self._signature.spec
+        for identity, value in spec.unpack(self._special).items():
+            constants[str(spec.label(identity))] = value
         return constants
 
     @property

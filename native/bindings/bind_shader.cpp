@@ -263,6 +263,7 @@ py::dict reflection_to_python(const ShaderInfo& info) {
         entry["name"] = constant.name;
         entry["type"] = scalar_name(constant.scalar, constant.width);
         entry["default"] = default_value(constant);
+        if (!constant.conflict.empty()) entry["conflict"] = constant.conflict;
         constants.append(entry);
     }
     result["spec_constants"] = constants;

@@ -229,9 +229,15 @@ void Module::read_annotation(Instruction instruction) {
     case spv::OpCapability: capabilities.push_back(instruction[1]); return;
     case spv::OpExtension: extensions.push_back(instruction.string(1)); return;
     case spv::OpExtInstImport: instruction_sets[instruction[1]] = instruction.string(2); return;
-    case spv::OpEntryPoint:
-        entry_points.push_back({instruction[1], instruction[2], instruction.string(3)});
+    case spv::OpEntryPoint: {
+        EntryPoint& point = entry_points.emplace_back();
+        point.model = instruction[1];
+        point.function = instruction[2];
+        uint32_t next = 0;
+        point.name = instruction.string(3, &next);
+        for (; next < instruction.size(); ++next) point.interface.push_back(instruction[next]);
         return;
+    }
     case spv::OpExecutionMode:
     case spv::OpExecutionModeId: {
         ExecutionMode mode{instruction[1], instruction[2], {}, instruction.op() == spv::OpExecutionModeId};
@@ -241,10 +247,12 @@ void Module::read_annotation(Instruction instruction) {
         return;
     }
     case spv::OpSource: source_language = instruction[1]; return;
-    case spv::OpName: names_[instruction[1]] = instruction.string(2); return;
+    // The first name is that of the declaration: glslang adds one for each `const` that is made of it.
+    case spv::OpName: names_.try_emplace(instruction[1], instruction.string(2)); return;
     case spv::OpMemberName:
         if (instruction[2] <= largest_member)
-            member_names_[key_of(instruction[1], member_key_of(instruction[2]), 0)] = instruction.string(3);
+            member_names_.try_emplace(key_of(instruction[1], member_key_of(instruction[2]), 0),
+                                      instruction.string(3));
         return;
     case spv::OpDecorate:
         decorate(instruction[1], 0, instruction[2], instruction.size() > 3 ? instruction[3] : 0);

@@ -80,6 +80,8 @@ struct EntryPoint {
     uint32_t model = 0;
     uint32_t function = 0;
     std::string name;
+    std::vector<uint32_t>
+        interface;  // variables: its inputs and outputs, and from SPIR-V 1.4 on all that it uses
 };
 
 struct ExecutionMode {

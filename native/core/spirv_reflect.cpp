@@ -8,6 +8,7 @@
 #include "spirv_module.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <map>
@@ -355,6 +356,28 @@ std::map<uint32_t, std::string> Reflector::derived_names() const {
     return names;
 }
 
+// "16 (TILE)"
+std::string default_text(const SpecConstantInfo& constant) {
+    const uint64_t bits = constant.default_bits;
+    std::string text;
+    switch (constant.scalar) {
+    case ScalarKind::boolean: text = bits != 0 ? "true" : "false"; break;
+    case ScalarKind::floating:
+        text = constant.width == 64   ? std::to_string(std::bit_cast<double>(bits))
+               : constant.width == 32 ? std::to_string(std::bit_cast<float>(static_cast<uint32_t>(bits)))
+                                      : "a 16-bit float";
+        break;
+    case ScalarKind::signed_int: {
+        const uint32_t unused = 64 - std::clamp(constant.width, 1u, 64u);
+        text = std::to_string(static_cast<int64_t>(bits << unused) >> unused);
+        break;
+    }
+    default: text = std::to_string(bits);
+    }
+    return text + " (" +
+           (constant.name.empty() ? "without a name, such as the local size's" : constant.name) + ")";
+}
+
 std::vector<SpecConstantInfo> Reflector::spec_constants() const {
     const std::map<uint32_t, std::string> derived = derived_names();
     const Constants defaults(module_);
@@ -382,7 +405,17 @@ std::vector<SpecConstantInfo> Reflector::spec_constants() const {
         // Several constants may share an id; they all get the one value that is given. Where none is, each has a default of
         // its own (glslang makes one more, with 1, for each local_size_x_id): what shows is that of the one with a name.
         const auto [entry, inserted] = by_id.emplace(constant.id, constant);
-        if (!inserted && entry->second.name.empty() && !constant.name.empty()) entry->second = constant;
+        SpecConstantInfo& shown = entry->second;
+        if (inserted) continue;
+        const bool differ = shown.default_bits != constant.default_bits || shown.scalar != constant.scalar;
+        std::string conflict = shown.conflict;
+        if (conflict.empty() && differ) {
+            const bool swap = shown.name.empty();
+            conflict =
+                default_text(swap ? constant : shown) + " and " + default_text(swap ? shown : constant);
+        }
+        if (shown.name.empty() && !constant.name.empty()) shown = constant;
+        shown.conflict = std::move(conflict);
     }
     std::vector<SpecConstantInfo> constants;
     for (auto& [id, constant] : by_id) constants.push_back(std::move(constant));

@@ -84,6 +84,8 @@ struct SpecConstantInfo {
     ScalarKind scalar = ScalarKind::none;
     uint32_t width = 32;        // bits (bool: 32, as VkBool32)
     uint64_t default_bits = 0;  // bit pattern, zero-extended
+    std::string
+        conflict;  // the defaults of its declarations where they differ: "16 (TILE) and 1 (the local size)"
 };
 
 // A value that a pipeline gives to a specialization constant.

@@ -1,0 +1,127 @@
+"""Kernel.specialize: which constant a name or an id means, and what runs where none is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+SIZES = """#version 450
+layout(local_size_x_id = 0, local_size_y_id = 1) in;
+layout(binding = 0) buffer B { uint b[]; };
+void main() { b[0] = gl_WorkGroupSize.x; b[1] = gl_WorkGroupSize.y; }"""
+
+ALIASES = """#version 450
+layout(local_size_x = 1) in;
+layout(constant_id = 0) const uint M = 1;
+layout(constant_id = 1) const uint N = 1;
+const uint strideB = N;
+const uint strideC = N;
+layout(binding = 0) buffer B { uint b[]; };
+void main() { b[0] = M; b[1] = strideB; b[2] = strideC + N; }"""
+
+TWO_DEFAULTS = """#version 450
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint TILE = 16;
+layout(binding = 0) buffer B { uint b[]; };
+void main() { b[0] = TILE; b[1] = gl_WorkGroupSize.x; }"""
+
+
+def run(kernel, count=2):
+    return list(map(int, kernel(np.zeros(count, np.uint32), groups=1)))
+
+
+def test_constants_without_names_are_told_apart(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(SIZES, name="sizes")
+    wide, tall = kernel.specialize({0: 8, 1: 2}), kernel.specialize({0: 2, 1: 8})
+    assert wide is not tall
+    assert (run(wide), run(tall)) == ([8, 2], [2, 8])
+    assert (wide.local_size, tall.local_size) == ((8, 2, 1), (2, 8, 1))
+    assert run(kernel.specialize({0: 4})) == [4, 1]
+    assert run(kernel.specialize({1: 4})) == [1, 4]
+    # However the id is written, and in whatever order.
+    assert wide is kernel.specialize(**{"0": 8, "1": 2}) is kernel.specialize({np.int64(1): 2, "0": 8})
+    # What is given again replaces what was given, under whatever key.
+    again = wide.specialize({"0": 4}).specialize({0: 2})
+    assert again.local_size == (2, 2, 1) and run(again) == [2, 2]
+    assert wide.spec_constants == {"0": 8, "1": 2} and kernel.spec_constants == {"0": 1, "1": 1}
+    assert "8 (constant 0) x 2 (constant 1) x 1" in str(wide)
+
+
+@pytest.mark.parametrize("optimize", ["none", "performance"])
+def test_constants_keep_their_first_name(mgr, needs, optimize):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(ALIASES, optimize=optimize)
+    assert kernel.spec_constants == {"M": 1, "N": 1}
+    assert run(kernel.specialize(N=4), 3) == [1, 4, 8]
+    assert kernel.specialize({1: 4}) is kernel.specialize(N=4) is kernel.specialize({"N": 4})
+    assert [c.name for c in mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1)).spec_constants] == [
+        "M",
+        "N",
+    ]
+
+
+def test_what_names_no_constant(mgr):
+    kernel = mgr.kernel(ALIASES, name="aliases")
+    for constants, named, error, says in (
+        (
+            {0: 1},
+            {"M": 2},
+            kp.InvalidArgumentError,
+            r"^aliases: Specialization constant 0 \(M\) is given twice",
+        ),
+        ({"M": 1}, {"M": 2}, kp.InvalidArgumentError, "'M' is given twice"),
+        ({2: 1}, {}, kp.InvalidArgumentError, "no specialization constant 2: the shader has the ids 0"),
+        ({-1: 1}, {}, kp.InvalidArgumentError, "no specialization constant -1"),
+        ({"m": 1}, {}, kp.InvalidArgumentError, "no specialization constant 'm'"),
+        ({"²": 1}, {}, kp.InvalidArgumentError, "no specialization constant"),
+        ({True: 1}, {}, kp.ArgumentTypeError, "named by its id, an int, or its name, not by True"),
+        ({0.0: 1}, {}, kp.ArgumentTypeError, "not by 0.0 of type float"),
+        ({None: 1}, {}, kp.ArgumentTypeError, "not by None"),
+        ([1, 2], {}, kp.ArgumentTypeError, "constants are a list; give"),
+    ):
+        with pytest.raises(error, match=says):
+            kernel.specialize(constants, **named)
+    with pytest.raises(kp.InvalidArgumentError, match="constant 1 \\(N\\) is given twice"):
+        mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1), spec_consts={"N": 1, 1: 2})
+    assert kernel.specialize() is kernel and kernel.specialize({}) is kernel
+
+
+def test_a_name_of_several_constants_is_refused(mgr, needs):
+    needs(mgr, "dispatch")
+    text = kp.disassemble(kp.compile(ALIASES, optimize="none"), friendly_names=False)
+    renamed = "\n".join(
+        line.replace('"M"', '"N"')
+        for line in text.splitlines()
+        if "strideB" not in line and "strideC" not in line
+    )
+    kernel = mgr.kernel(renamed)
+    with pytest.raises(
+        kp.InvalidArgumentError, match="2 specialization constants are named 'N', ids 0, 1: give the id"
+    ):
+        kernel.specialize(N=3)
+    assert run(kernel.specialize({0: 5, 1: 2}), 3) == [5, 2, 4]
+    assert kernel.specialize({0: 5}).spec_constants == {"0": 5, "1": 1}
+
+
+def test_two_defaults_of_a_constant_warn_where_none_is_given(mgr, needs, recwarn):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(TWO_DEFAULTS, name="tiles")
+    assert run(kernel.specialize(TILE=8)) == [8, 8]
+    mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1), [8])
+    assert kp.check(kernel.to_spirv(), mgr) == []
+    assert not recwarn.list
+    says = r"specialization constant 0 is declared with two defaults, 16 \(TILE\) and 1 \(.*local size"
+    with pytest.warns(kp.KomputeWarning, match=f"^tiles: {says}"):
+        assert run(kernel) == [16, 1]
+    with pytest.warns(kp.KomputeWarning, match=says):
+        mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1))
+
+
+def test_one_default_does_not_warn(mgr, needs, recwarn):
+    needs(mgr, "dispatch")
+    agreed = TWO_DEFAULTS.replace("local_size_x_id", "local_size_x = 16, local_size_x_id")
+    assert run(mgr.kernel(agreed)) == [16, 16]
+    assert not recwarn.list
