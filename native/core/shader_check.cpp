@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "shader_compile.hpp"
+#include "spirv_interface.hpp"
 #include "vulkan.hpp"
 
 #include <spirv/unified1/spirv.hpp>
@@ -280,6 +281,8 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
                              {},
                              "The SPIR-V is not valid for Vulkan " + dotted(1, rules) + ": " + problem});
     }
+    if (const std::string problem = interface_problem(words, info.entry); !problem.empty())
+        found.push_back({FindingKind::validation, "SPIR-V", {}, {}, problem});
     for (const uint32_t capability : info.capabilities) {
         const std::string need = missing_for(capability, host);
         if (need.empty()) continue;

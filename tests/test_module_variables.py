@@ -1,0 +1,121 @@
+"""The variables of a module: a compute shader has no inputs but built-ins, no outputs, and six storage classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+MODULE = """OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" {listed}
+OpExecutionMode %main LocalSize 1 1 1
+OpName %x "x"
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 0
+{decorated}
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%v3uint = OpTypeVector %uint 3
+%v4float = OpTypeVector %float 4
+%zero = OpConstant %uint 0
+%block = OpTypeStruct %uint
+%outer = OpTypePointer StorageBuffer %block
+%inner = OpTypePointer StorageBuffer %uint
+%out = OpVariable %outer StorageBuffer
+%pointer = OpTypePointer {storage} %{type}
+%x = OpVariable %pointer {storage}
+%main = OpFunction %void None %fn
+%entry = OpLabel
+{used}
+OpReturn
+OpFunctionEnd
+"""
+
+
+def module(storage, kind="uint", decorated="", used="", listed="%x"):
+    if listed:  # from SPIR-V 1.4 on all variables are
+        listed += " %out"
+    return "; Version: 1.3\n" + MODULE.format(
+        storage=storage, type=kind, decorated=decorated, used=used, listed=listed
+    )
+
+
+LOAD = "%value = OpLoad %uint %x\n%at = OpAccessChain %inner %out %zero\nOpStore %at %value"
+
+REFUSED = {
+    "input": (module("Input", used=LOAD), "'x' is an Input without the decoration BuiltIn"),
+    "input with a location": (
+        module("Input", decorated="OpDecorate %x Location 0", used=LOAD),
+        "'x' is an Input without the decoration BuiltIn",
+    ),
+    "input that is not used": (module("Input"), "'x' is an Input without the decoration BuiltIn"),
+    "input that is not listed": (module("Input", listed=""), "'x' is an Input without"),
+    "output": (module("Output", used="OpStore %x %zero"), "'x' is an Output"),
+    "output with a location": (
+        module("Output", "v4float", decorated="OpDecorate %x Location 0"),
+        "'x' is an Output, and a compute shader has none",
+    ),
+    "a built-in of the fragment stage": (
+        module("Input", "v4float", decorated="OpDecorate %x BuiltIn FragCoord"),
+        "FragCoord",
+    ),
+    "a built-in of the vertex stage": (
+        module("Input", "uint", decorated="OpDecorate %x BuiltIn VertexIndex", used=LOAD),
+        "VertexIndex",
+    ),
+    "AtomicCounter": (module("AtomicCounter", listed=""), "AtomicCounter"),
+    "CrossWorkgroup": (module("CrossWorkgroup", listed=""), "CrossWorkgroup"),
+    "Image": (module("Image", listed=""), "Image"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_variables_that_a_compute_shader_cannot_have(mgr, name):
+    text, says = REFUSED[name]
+    found = kp.check(text, mgr)
+    assert found and all(f.kind in ("validation", "capability") for f in found)
+    assert any(says in str(f) for f in found), found
+    module = kp.ShaderModule(text)
+    for make in (lambda: mgr.kernel(text), lambda: mgr.algorithm([mgr.zeros(4)], module, (1, 1, 1))):
+        with pytest.raises(kp.KomputeError) as caught:
+            make()
+        assert type(caught.value) in (kp.InvalidArgumentError, kp.UnimplementedError)
+
+
+BUILT_INS = ("NumWorkgroups", "WorkgroupId", "LocalInvocationId", "GlobalInvocationId")
+
+
+@pytest.mark.parametrize("name", [*BUILT_INS, "LocalInvocationIndex"])
+def test_built_ins_of_compute_shaders(mgr, needs, name):
+    needs(mgr, "dispatch")
+    vector = name in BUILT_INS
+    used = LOAD
+    if vector:
+        used = LOAD.replace("OpLoad %uint %x", "OpCompositeExtract %uint %all 0")
+        used = "%all = OpLoad %v3uint %x\n" + used
+    text = module(
+        "Input", "v3uint" if vector else "uint", decorated=f"OpDecorate %x BuiltIn {name}", used=used
+    )
+    assert kp.check(text, mgr) == []
+    out = mgr.tensor_t(np.full(4, 9, np.uint32))
+    mgr.sequence().eval(kp.OpAlgoDispatch(mgr.algorithm([out], kp.ShaderModule(text), (1, 1, 1))))
+    assert out.read()[0] == (1 if name == "NumWorkgroups" else 0)
+
+
+def test_variables_of_another_stage_do_not_matter(mgr, needs):
+    """A module may hold a fragment shader, too, with its inputs and outputs."""
+    needs(mgr, "dispatch")
+    text = module("Output", "v4float", "OpDecorate %x Location 0", listed="")
+    text = text.replace(
+        "OpExecutionMode %main",
+        'OpEntryPoint Fragment %draw "draw" %x\nOpExecutionMode %draw OriginUpperLeft\nOpExecutionMode %main',
+    )
+    text += "%draw = OpFunction %void None %fn\n%begin = OpLabel\nOpReturn\nOpFunctionEnd\n"
+    assert kp.check(text, mgr) == []
+    mgr.kernel(text, entry="main")
