@@ -27,7 +27,7 @@ class Options(NamedTuple):
     strict: bool
     """Raise validation errors after the call that caused them; without it they are only logged."""
     robust_access: bool
-    """Enable robustBufferAccess, so that a shader's out-of-bounds access cannot kill the process."""
+    """Enable robustBufferAccess, and hold indices into other arrays to their last element (docs/shaders.md)."""
     pipeline_cache_dir: str
     """Folder of the pipeline cache on disk; "" keeps the cache in memory only."""
     required_extensions: tuple[str, ...]

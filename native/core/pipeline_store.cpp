@@ -239,7 +239,7 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         }
     } module{device_};
     if (fold) {
-        const std::vector<uint32_t> words = folded(shader->words(), info.entry, *fold, info.local_size);
+        const std::vector<uint32_t> words = folded(shader->code(), info.entry, *fold, info.local_size);
         VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
         code.codeSize = words.size() * sizeof(uint32_t);
         code.pCode = words.data();

@@ -3,6 +3,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "shader_check.hpp"
+#include "spirv_clamp.hpp"
 #include "spirv_fold.hpp"
 
 #include <cstring>
@@ -61,8 +62,9 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
         throw Error(ErrorKind::invalid_argument, found.front().message);
 
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    create.codeSize = words_.size() * 4;
-    create.pCode = words_.data();
+    if (device.shader_host().has("robustBufferAccess")) code_ = clamped(words_).words;
+    create.codeSize = code().size_bytes();
+    create.pCode = code().data();
     check_vk(device.vk().vkCreateShaderModule(device.handle(), &create, nullptr, &module_),
              "vkCreateShaderModule", "a shader");
     alive_count(ObjectKind::shader).fetch_add(1, std::memory_order_relaxed);
@@ -79,7 +81,7 @@ std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<con
     try {
         const ShaderInfo info = specialized(values);
         if (const auto fold = fold_of(info.local_size, groups, {most[0], most[1], most[2]}))
-            (void)folded(words_, info.entry, *fold, info.local_size);
+            (void)folded(code(), info.entry, *fold, info.local_size);
         return "";
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::invalid_argument && error.kind() != ErrorKind::unimplemented) throw;

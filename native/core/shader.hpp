@@ -36,6 +36,8 @@ public:
     [[nodiscard]] bool is(std::string_view bytes, const std::string& entry,
                           std::string_view declared) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
+    // What runs: on a robust device with indices held within arrays (spirv_clamp).
+    [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_; }
     [[nodiscard]] bool belongs_to(const Device& device) const noexcept { return device_ == &device; }
     // Destroys the module; the device is going away.
@@ -47,6 +49,7 @@ public:
 private:
     Device* device_;
     std::vector<uint32_t> words_;
+    std::vector<uint32_t> code_;  // empty: words_
     std::vector<uint32_t> declared_;
     std::string asked_entry_;  // "main" may mean another
     ShaderInfo info_;
