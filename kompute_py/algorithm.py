@@ -134,7 +134,7 @@ class Algorithm:
         if spirv is None:
             # Kompute's way to hand an algorithm to OpMult, which brings the shader.
             self._native = self._plan = None
-            self._tensors = tuple(tensors)
+            self._tensors = _listed(tensors)
             for memory in self._tensors:
                 _check_memory(memory, manager, 0)
             return
@@ -423,18 +423,22 @@ def _check_memory(memory: Any, manager: Manager, position: int) -> None:
         )
 
 
-def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
-    """`tensors` as a tuple, checked against the shader's bindings."""
+def _listed(tensors: Iterable[Memory]) -> tuple[Memory, ...]:
     if isinstance(tensors, Memory):
         raise ArgumentTypeError(
             f"tensors is a {type(tensors).__name__}; give a list: [{type(tensors).__name__.lower()}]"
         )
     try:
-        bound = tuple(tensors)
+        return tuple(tensors)
     except TypeError:
         raise ArgumentTypeError(
             f"tensors is a {type(tensors).__name__}; give a list of Tensor or Image"
         ) from None
+
+
+def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
+    """`tensors` as a tuple, checked against the shader's bindings."""
+    bound = _listed(tensors)
     for position, memory in enumerate(bound):
         if not isinstance(memory, Memory) or memory._manager is not manager:
             _check_memory(memory, manager, position)

@@ -116,9 +116,23 @@ def require_manager(manager: Any) -> None:
 
 
 def as_name(value: Any) -> str:
-    """`value` as the name of an object. Raises ArgumentTypeError for anything but a str."""
+    """`value` as the name of an object. Raises ArgumentTypeError for anything but a str, InvalidArgumentError as `as_text`."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f'A name is a str, not {type(value).__name__}; "" for none')
+    return as_text(value, "A name")
+
+
+def as_text(value: Any, what: str) -> str:
+    """`value`, a str, as it is. Raises ArgumentTypeError, naming `what`, for anything else, InvalidArgumentError for a str that no
+    encoding has: one half of a surrogate pair, as ``os.fsdecode`` makes of bytes that are no text."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{what} is {shown(value)} of type {type(value).__name__}; give a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"{what} is {value!r:.100}, which is no text: character {error.start} is half of a surrogate pair"
+        ) from None
     return value
 
 

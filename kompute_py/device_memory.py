@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .arrays import as_index
 from .errors import InternalError, not_copyable
 from .units import binary_size
 
@@ -99,8 +100,9 @@ class DeviceMemory:
 
     def largest(self, n: int = 10) -> list[tuple[str, int]]:
         """(name, bytes) of the `n` tensors and images that hold most, the largest first."""
+        count = as_index(n, "n")
         holders = [(name or f"(unnamed {kind})", size) for name, kind, size in self._native.memory_holders()]
-        return sorted(holders, key=lambda holder: (-holder[1], holder[0]))[: max(0, n)]
+        return sorted(holders, key=lambda holder: (-holder[1], holder[0]))[: max(0, count)]
 
     def trim(self) -> int:
         """Gives the memory that nothing uses back to the driver: empty blocks, the staging ring. Returns the bytes."""

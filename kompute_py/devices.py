@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from .arrays import as_indices
+from .arrays import as_indices, as_text
 from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from .options import PREFIX, preferred_devices, settings
@@ -106,7 +106,7 @@ def name_of(device: Any, source: str) -> str:
     if isinstance(device, UUID):
         return device.hex
     if isinstance(device, str):
-        return device
+        return as_text(device, source)
     if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
         return str(int(device))
     raise ArgumentTypeError(
@@ -125,7 +125,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
             raise InvalidArgumentError(
                 "device is an empty str; give a part of a device's name, or None for the best device"
             )
-        return None, device
+        return None, as_text(device, "device")
     if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
         if not 0 <= device < 2**32:  # what Vulkan counts with
             raise NotFoundError(

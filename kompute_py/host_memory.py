@@ -121,7 +121,7 @@ def from_host(
             f"from_host takes an ndarray, not {type(array).__name__}; kp.from_dlpack takes what speaks DLPack, "
             "mgr.tensor_t anything"
         )
-    if copy not in _COPIES:
+    if not isinstance(copy, str) or copy not in _COPIES:
         raise InvalidArgumentError(f'copy is {copy!r}; give "auto", "never" or "always"')
     if on_done is not None and not callable(on_done):
         raise ArgumentTypeError(f"on_done is {on_done!r}; give a function without arguments")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_float32, as_typed, check_out, matching
+from .arrays import as_float32, as_index, as_typed, check_out, matching, require_manager, to_flag
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .image_shapes import (
     ImageFormat,
@@ -66,9 +66,11 @@ class Image(Memory):
         format: str | None = None,
         as_float: bool = False,
     ) -> None:
-        array = as_float32(data) if as_float else as_typed(data)
+        require_manager(manager)
+        array = as_float32(data) if to_flag(as_float, "as_float") else as_typed(data)
         where = to_memory_type(memory_type, None, KEPT_BY_IMAGES)
         fixed = None if format is None else parse_format(format)
+        dims = as_index(dims, "dims")
         if (
             dims == 2
             and layers is None

@@ -135,7 +135,7 @@ def size_of(
         names.remove("height")
     given = {"width": width, "height": height, "depth": depth, "layers": None if layers is True else layers}
     for name, value in given.items():
-        if name not in names and value not in (None, False):
+        if name not in names and value is not None and value is not False:
             raise InvalidArgumentError(
                 f"An image of {dims} dimension{'s' if dims > 1 else ''} has no {name}: leave it out"
             )
@@ -205,7 +205,7 @@ def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, 
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(each is Ellipsis for each in keys) > 1:
         raise OutOfRangeError(f"{what}: an index has one Ellipsis at most")
-    if Ellipsis in keys:
+    if any(each is Ellipsis for each in keys):
         at = next(i for i, each in enumerate(keys) if each is Ellipsis)
         keys[at : at + 1] = [slice(None)] * (len(axes) - len(keys) + 1)
     if len(keys) > len(axes):

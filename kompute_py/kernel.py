@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _native
 from .algorithm import made_by
-from .arrays import as_index, require_manager
+from .arrays import as_index, require_manager, to_flag
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .fence import Fence
@@ -144,6 +144,7 @@ class Kernel:
         **options: Any,
     ) -> None:
         require_manager(manager)
+        watch = to_flag(watch, "watch")
         stacklevel = as_index(stacklevel, "stacklevel")
         dirs = options.get("include_dirs")
         if isinstance(dirs, Iterable) and not isinstance(dirs, (str, bytes)):

@@ -15,7 +15,17 @@ import numpy as np
 
 from . import _native, misplaced
 from .algorithm import Algorithm
-from .arrays import FLOAT32, as_float32, as_shape, as_typed, fill_bytes, to_array, to_element
+from .arrays import (
+    FLOAT32,
+    as_float32,
+    as_index,
+    as_shape,
+    as_typed,
+    fill_bytes,
+    to_array,
+    to_element,
+    to_flag,
+)
 from .devices import DeviceInfo, family_indices, selection, warn_of
 from .diagnostics import Diagnostics, warn_of_cancelled
 from .errors import (
@@ -375,6 +385,7 @@ class Manager(OpenDevice):
         the number of layers where `layers` is True. Raises what `image` raises.
         """
         wanted = as_shape(shape)
+        dims, layers = as_index(dims, "dims"), to_flag(layers, "layers")
         size = size_of(wanted, dims, None, None, None, True if layers else None)
         if len(wanted) != len(size.axes):
             raise InvalidArgumentError(
@@ -600,4 +611,4 @@ def alive(detail: bool = False) -> int | dict[str, int]:
     Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's recording), "semaphore".
     """
     counts = _native.alive()
-    return dict(counts) if detail else sum(counts.values())
+    return dict(counts) if to_flag(detail, "detail") else sum(counts.values())

@@ -10,7 +10,7 @@ from .arrays import as_index
 from .device_memory import DeviceMemory
 from .devices import DeviceInfo, list_devices
 from .diagnostics import Diagnostics
-from .errors import FailedPreconditionError, InvalidArgumentError
+from .errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from .options import ConfigReport
 
 if TYPE_CHECKING:
@@ -140,4 +140,9 @@ class OpenDevice:
 
     def vk_queue(self, queue_index: int = 0) -> int:
         """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
-        return self._open().vk_queue(as_index(queue_index, "queue_index"))
+        index = as_index(queue_index, "queue_index")
+        if not 0 <= index < self._native.queue_count:
+            raise OutOfRangeError(
+                f"queue_index is {index}; the Manager opened {self._native.queue_count} queues, numbered from 0"
+            )
+        return self._open().vk_queue(index)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
+from .arrays import as_text
 from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError
 
@@ -58,15 +59,18 @@ def _to_bool(value: Any, source: str) -> bool:
         if word in _FALSE:
             return False
         raise InvalidArgumentError(f"{source} is {value!r}; use 1, true, yes, on, or 0, false, no, off")
-    if value in (0, 1):
-        return bool(value)
+    try:
+        if value in (0, 1):
+            return bool(value)
+    except Exception:  # an array's comparison has no truth
+        pass
     raise ArgumentTypeError(f"{source} is {value!r}; use True or False")
 
 
 def _to_names(value: Any, source: str) -> tuple[str, ...]:
     """Names from a list, or from text separated by spaces (as Kompute has it) or commas."""
     if isinstance(value, str):
-        return tuple(value.replace(",", " ").split())
+        return tuple(as_text(value, source).replace(",", " ").split())
     return string_tuple(value, source)
 
 
@@ -105,10 +109,15 @@ def _to_bytes(value: Any, source: str) -> int:
             raise InvalidArgumentError(
                 f'{source} is {value!r}; use a number of bytes, or text such as "512 MiB" (KiB, MiB, GiB, TiB)'
             ) from None
-    elif isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f'{source} is {value!r}; use an int of bytes, or text such as "512 MiB"')
     else:
-        size = operator.index(value)
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            size = operator.index(value)
+        except TypeError:
+            raise ArgumentTypeError(
+                f'{source} is {value!r}; use an int of bytes, or text such as "512 MiB"'
+            ) from None
     if not 0 <= size < 2**63:
         raise InvalidArgumentError(f"{source} is {value!r}; use a number of bytes from 0 to 2**63 - 1")
     return size
@@ -147,7 +156,7 @@ def default_cache_dir() -> str:
 def _to_visible(value: Any, source: str) -> str:
     """A list of devices as the core reads it. Text is one already."""
     if isinstance(value, str):
-        return value
+        return as_text(value, source)
     from .devices import name_of
 
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
@@ -211,7 +220,7 @@ class ConfigReport(tuple[Setting, ...]):
 def to_prefix(value: Any) -> str | None:
     """`env_prefix`, checked."""
     if value is None or isinstance(value, str):
-        return value
+        return None if value is None else as_text(value, "env_prefix")
     raise ArgumentTypeError(f"env_prefix is {value!r}; use a str, or None to look at no environment variable")
 
 
@@ -335,4 +344,5 @@ def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
             raise ArgumentTypeError(f"{what} has {name!r} of type {type(name).__name__}; give names as str")
+        as_text(name, what)
     return names

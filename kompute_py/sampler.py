@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arrays import require_manager, shown
+from .arrays import as_text, require_manager, shown, to_flag
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
 
 if TYPE_CHECKING:
@@ -69,11 +69,12 @@ class Sampler(Bindable):
         if not 1 <= len(modes) <= 3 or not all(isinstance(mode, str) for mode in modes):
             raise InvalidArgumentError(f"address is {address!r}; give one mode, or one for each axis")
         modes += modes[-1:] * (3 - len(modes))
-        for name, value in (("filter", filter), ("border", border)):
-            if not isinstance(value, str):
-                raise ArgumentTypeError(f"{name} is a {type(value).__name__}; give a str")
+        for name, value in (("filter", filter), ("border", border), *(("address", mode) for mode in modes)):
+            as_text(value, name)
         self._manager = manager
-        self._native = manager._native.sampler(filter, modes, border, bool(integer), bool(unnormalized))
+        self._native = manager._native.sampler(
+            filter, modes, border, to_flag(integer, "integer"), to_flag(unnormalized, "unnormalized")
+        )
         self._text = f"filter={filter!r} address={address!r}{' unnormalized' if unnormalized else ''}"
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_name, require_manager
+from .arrays import as_index, as_name, as_text, require_manager
 from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, OutOfRangeError, not_copyable
 from .fence import Fence, to_seconds
 
@@ -70,9 +70,7 @@ class Semaphore:
         Work that was submitted to wait for one is not done, and what it was to signal fails with the same message. Values that
         submitted work is going to signal still come. The first message stays.
         """
-        if not isinstance(message, str):
-            raise ArgumentTypeError(f"message is {message!r}; give text")
-        self._native.fail(message)
+        self._native.fail(as_text(message, "message"))
 
     def at(self, value: int) -> Fence:
         """The moment when the counter reaches `value`, as a Fence: to wait for, to join with others, to await."""

@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_name, require_manager
+from .arrays import as_index, as_name, require_manager, to_flag
 from .diagnostics import warn, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .streaming import FrameStream
 
 _MOST_TIMESTAMPS = (1 << 63) - 1  # what the core counts; queries are made as operations need them
+# The one empty tuple that there is: arrays among the arguments cannot be compared with it.
+_NOTHING: tuple[()] = ()
 _AS_MANY_AS_NEEDED = -1
 
 
@@ -83,6 +85,7 @@ class Sequence:
     ) -> None:
         require_manager(manager)
         index = as_index(queue_index, "queue_index")
+        timestamps = to_flag(timestamps, "timestamps")
         count = _AS_MANY_AS_NEEDED if timestamps else as_index(total_timestamps, "total_timestamps")
         if not timestamps and count < 0:
             raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
@@ -100,7 +103,11 @@ class Sequence:
         self._native: _native.Stream | SplitStream
         self._eval: Callable[[], None]
         self._record: Callable[[Any], None]
-        self._use(manager._native.stream(index, count, _roots(disjoint, manager) if disjoint != () else ()))
+        self._use(
+            manager._native.stream(
+                index, count, _roots(disjoint, manager) if disjoint is not _NOTHING else ()
+            )
+        )
         self._timed = count != 0
         self._watch = manager._watch
         # (operation, the callable that its native part borrows) of each operation with Python code in it.
@@ -233,7 +240,7 @@ class Sequence:
         """
         if op is not None:
             self._replace(op)
-        ordered = wait != () or signal != ()
+        ordered = wait is not _NOTHING or signal is not _NOTHING
         if not self._slow and not ordered:
             self._native.submit()
             return self

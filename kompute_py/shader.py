@@ -185,7 +185,7 @@ def _compile(
     stacklevel: int = 2,
 ) -> _Compiled:
     """`compile`, which also says which files took part. `title` is what messages call source text."""
-    if language is not None and language not in LANGUAGES:
+    if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
             f"{language!r} is not a shading language; choose one of {', '.join(LANGUAGES)}"
         )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .algorithm import to_spirv
+from .arrays import as_text
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .devices import list_devices, selection, visible_list
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
 from .shader import COMPILE_OPTIONS, _compile
 from .shader_module import is_assembly
 
@@ -103,9 +104,19 @@ def check(
         entry,
         special.data,
         special.entries,
-        [(name, _length(name, length)) for name, length in (array_lengths or {}).items()],
+        _lengths(array_lengths),
     )
     return [Finding(*finding) for finding in found]
+
+
+def _lengths(given: Any) -> list[tuple[str, int]]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"array_lengths is a {type(given).__name__}; give {{name: length}}")
+    return [
+        (as_text(name, "A name in array_lengths"), _length(name, length)) for name, length in given.items()
+    ]
 
 
 def _length(name: str, length: Any) -> int:

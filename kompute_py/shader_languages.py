@@ -68,7 +68,7 @@ def choose_compiler(language: str, asked: str | None) -> Compiler:
     Raises InvalidArgumentError for a compiler that does not exist or cannot take the language, UnavailableError where it has to be Slang
     and its library is not found.
     """
-    if asked is not None and asked not in COMPILERS:
+    if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
         raise InvalidArgumentError(f"compiler is {asked!r}; choose one of {', '.join(COMPILERS)}, or None")
     only = {"glsl": "glslang", "slang": "slang"}.get(language)
     if only is not None and asked not in (None, only):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .arrays import as_text
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, text_name
 from .signature import Signature
@@ -180,7 +181,7 @@ class ShaderModule:
 
     def to(self, language: str) -> str:
         """The shader written in "glsl" or "hlsl" (through SPIRV-Cross). Raises InvalidArgumentError for another language."""
-        return _native.decompile_spirv(self._spirv, language, self.reflection["entry"])
+        return _native.decompile_spirv(self._spirv, as_text(language, "language"), self.reflection["entry"])
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""

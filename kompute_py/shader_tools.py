@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _native
 from .algorithm import to_spirv
+from .arrays import as_text
 from .errors import ArgumentTypeError, InvalidArgumentError
 from .shader import TARGETS
 
@@ -21,7 +22,7 @@ def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
     if target not in TARGETS:
         raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(TARGETS)}")
     minor = TARGETS.index(target)
-    spirv = _native.assemble_spirv(text, minor)
+    spirv = _native.assemble_spirv(as_text(text, "SPIR-V assembly"), minor)
     if problem := _native.validate_spirv(spirv, minor, scalar_block_layout=True):
         raise InvalidArgumentError(f"The assembly is not valid SPIR-V for {target}: {problem}")
     return spirv
@@ -45,7 +46,7 @@ def decompile(spirv: Any, language: str = "glsl", *, entry: str | None = None) -
     module = _bytes_of(spirv)
     if entry is None:
         entry = _native.reflect_spirv(module)["entry"]
-    return _native.decompile_spirv(module, language, entry)
+    return _native.decompile_spirv(module, as_text(language, "language"), as_text(entry, "entry"))
 
 
 def _bytes_of(spirv: Any) -> bytes:

@@ -419,7 +419,7 @@ def test_misuse(mgr, make_manager, work):
         (lambda: sem.signal(4), kp.InvalidArgumentError, "only goes up"),
         (lambda: sem.signal(2**64), kp.OutOfRangeError, "counts from 0"),
         (lambda: sem.wait(1, timeout=-1), kp.InvalidArgumentError, "not negative"),
-        (lambda: sem.fail(3), kp.ArgumentTypeError, "give text"),
+        (lambda: sem.fail(3), kp.ArgumentTypeError, "give a str"),
         (lambda: seq.eval_async(wait=[sem]), kp.InvalidArgumentError, "without a value"),
         (lambda: seq.eval_async(wait=[3]), kp.ArgumentTypeError, "fences, sequences"),
         (lambda: seq.eval_async(signal=[seq.fence]), kp.ArgumentTypeError, "pairs, not Fence"),
