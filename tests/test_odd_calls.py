@@ -127,6 +127,7 @@ def test_wrong_types_raise_errors_of_ours(mgr, tmp_path, monkeypatch):
     assert not wrong
     assert count > 5000
     things["mapping"].close()
+    kp.manager().destroy()  # some of them make it
 
 
 OPTIONS = [
