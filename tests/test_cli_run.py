@@ -13,6 +13,7 @@ from PIL import Image
 
 import kompute_py as kp
 from kompute_py.cli import main
+from kompute_py.cli.running import RUN_HELP
 
 MULTIPLY = """#version 450
 layout(local_size_x = 64) in;
@@ -94,6 +95,49 @@ def test_array_files(folder, capsys):
     assert main([*command, "--in", "a=both.npz:other", "--in", "b=ones:10", "--out", "c=out.npz"]) == 0
     assert np.load("out.npz")["c"].tolist() == (0.5 * a).tolist()
     assert "out.npz" in capsys.readouterr().out
+
+
+def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys):
+    """The table of docs/arrays.md: of each file, what the shader of floats gets, or why it gets nothing."""
+    command = ["run", "multiply.comp", "--set", "scale=1", "--in", "b=ones:2", "--out", "c=-"]
+    rounded = "note: a: a.npy is {} and becomes float32: its numbers are rounded\n"
+    for data, note in (
+        (np.array([0.1, 2]), rounded.format("float64")),
+        (np.array([0.1, np.inf]), rounded.format("float64")),
+        (np.array([1, 2**24]), ""),
+        (np.array([1, 2**24 + 2]), ""),
+        (np.array([True, False]), ""),
+        (np.array([1, 255], np.uint8), ""),
+        (np.array([0.5, 2], np.float16), ""),
+        (np.array([0.5, 2], ">f4"), ""),
+    ):
+        np.save("a.npy", data)
+        assert main([*command, "--in", "a=a.npy"]) == 0
+        out, err = capsys.readouterr()
+        assert err == note
+        np.testing.assert_allclose(np.array(out.strip("[]\n").split(), float), data.astype(np.float32), rtol=1e-6)
+    for data, why in (
+        (np.array([1, 1e300]), "float32; the array has values beyond its range"),
+        (np.array([1, 2**24 + 1]), "float32, which has no 16777217"),
+        (np.array([2**63 - 1, 0]), "which has no 9223372036854775807"),
+        (np.array([1, 2j]), "the array is complex128"),
+    ):
+        np.save("a.npy", data)
+        assert main([*command, "--in", "a=a.npy"]) == 1
+        assert why in one_line(capsys)
+    assert main([*command, "--in", "a=0.1,2"]) == 0  # as typed
+    assert capsys.readouterr().err == ""
+    assert main([*command, "--in", "a=1,1e300"]) == 1
+    assert "beyond its range" in one_line(capsys)
+    assert "float64 to float32" in " ".join(RUN_HELP.split())
+
+
+def test_arrays_without_an_element_run(folder, capsys):
+    for dtype in (np.float32, np.float64, np.int64):
+        np.save("none.npy", np.zeros((0, 3), dtype))
+        assert main(["run", "multiply.comp", "--set", "scale=1", "--in", "a=none.npy", "--in", "b=none.npy", "--out", "c.npy"]) == 0
+        assert np.load("c.npy").shape == (0, 3) and np.load("c.npy").dtype == np.float32
+        assert "c  0 x 3 float32" in capsys.readouterr().out
 
 
 def test_several_outputs_share_an_npz(folder):

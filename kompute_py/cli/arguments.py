@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -273,6 +274,10 @@ class _Preparation:
         elif array.ndim == 0 and tail_of(parameter.layout) is not None:
             self._numbers[name] = source
         fitted = fit_picture(array, element, what) if picture else fit_array(array, element, what)
+        own, made = array.dtype, fitted.array.dtype
+        # Of numbers that were typed it goes without saying.
+        if not picture and own.kind == made.kind == "f" and own.itemsize > made.itemsize and literal(source) is None:
+            print(f"note: {name}: {source} is {own} and becomes {made}: its numbers are rounded", file=sys.stderr)
         return Argument(
             parameter, element, self._memory(parameter, element, fitted.array), fitted.shape
         ), fitted

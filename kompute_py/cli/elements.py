@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import keeps_finite
 from ..errors import ArgumentTypeError, InvalidArgumentError
 from ..image_shapes import ImageFormat, parse_format, plain_format
 from ..signature import Parameter
@@ -207,23 +208,34 @@ def _fit_texels(array: Array, element: Element, chosen: ImageFormat, what: str) 
 
 
 def cast(array: Array, base: np.dtype[Any], what: str) -> Array:
-    """`array` as `base`. Floats may lose digits, nothing else; raises ArgumentTypeError then."""
+    """`array` as `base`. Floats round; whatever else would change a value raises ArgumentTypeError."""
     kind, wanted = array.dtype.kind, base.kind
     if array.dtype == base:
         return array
-    fits = (kind in "biuf" and wanted == "f") or (kind in "biu" and wanted in "iu") or (kind == wanted == "c")
-    if fits and wanted in "iu" and kind != "b":
-        info = np.iinfo(base)
-        fits = int(array.min()) >= info.min and int(array.max()) <= info.max
-        if not fits:
-            raise ArgumentTypeError(
-                f"{what} holds {base}; the array has values from {array.min()} to {array.max()}"
-            )
-    if not fits:
+    if not (
+        (kind in "biuf" and wanted == "f") or (kind in "biu" and wanted in "iu") or (kind == wanted == "c")
+    ):
         raise ArgumentTypeError(
             f"{what} holds {base}; the array is {array.dtype}: convert it with astype first"
         )
-    return array.astype(base)
+    if array.size and wanted in "iu" and kind != "b":
+        info = np.iinfo(base)
+        if int(array.min()) < info.min or int(array.max()) > info.max:
+            raise ArgumentTypeError(
+                f"{what} holds {base}; the array has values from {array.min()} to {array.max()}"
+            )
+    with np.errstate(over="ignore"):
+        converted = array.astype(base)
+    if kind in "iu" and wanted == "f":
+        exact = 2 ** (np.finfo(base).nmant + 1)
+        for value in array[(array > exact) | (array < -exact)].flat:
+            if not np.isfinite(base.type(value)) or int(base.type(value)) != int(value):
+                raise ArgumentTypeError(
+                    f"{what} holds {base}, which has no {value}; the array is {array.dtype}: convert it with astype first"
+                )
+    elif not keeps_finite(array, converted):
+        raise ArgumentTypeError(f"{what} holds {base}; the array has values beyond its range")
+    return converted
 
 
 def _padded(values: Array, element: Element) -> Array:

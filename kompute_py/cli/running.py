@@ -47,8 +47,8 @@ Pixels: white is 1.0 where the shader sees floats (in rgba8 images, too) and 255
 lies beyond is clipped in pictures. A picture has the channels of the image or vector that it goes into, and an alpha that it \
 lacks is opaque; in a buffer of scalars it keeps its own channels.
 
-Arrays keep their values: float64 becomes float32, and integers change their width where they fit; otherwise the array must \
-have the binding's type. Outputs begin as zeros.
+Arrays keep their values: integers and bools become the binding's type if it holds them, and floats are rounded to it (float64 to \
+float32), which a line on stderr says. Whatever else would change a value is refused. Outputs begin as zeros.
 
 Exit status: 0 done, 1 failed, 2 wrong usage."""
 
