@@ -33,8 +33,8 @@ def manager(
 
     Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` is `mgr`; of nested blocks, the innermost. Asyncio's tasks take this over
     from the code that makes them, as any context variable; threads do not, unless they run in a copy of the context
-    (``asyncio.to_thread``, ``contextvars.copy_context().run``). After the block, or once that Manager was destroyed, it is
-    the one around, or the process's.
+    (``asyncio.to_thread``, ``contextvars.copy_context().run``). Generators share it with the code that drives them. After the block, or
+    once that Manager was destroyed, it is the one around, or the process's (docs/threads.md has all cases).
 
     `device` is what ``kp.Manager(device)`` takes; with it, the process's Manager of that device, inside of blocks, too. Without,
     and outside of blocks, the process's default Manager, on the best device or what the environment prefers; a new one

@@ -115,7 +115,9 @@ def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys
         assert main([*command, "--in", "a=a.npy"]) == 0
         out, err = capsys.readouterr()
         assert err == note
-        np.testing.assert_allclose(np.array(out.strip("[]\n").split(), float), data.astype(np.float32), rtol=1e-6)
+        np.testing.assert_allclose(
+            np.array(out.strip("[]\n").split(), float), data.astype(np.float32), rtol=1e-6
+        )
     for data, why in (
         (np.array([1, 1e300]), "float32; the array has values beyond its range"),
         (np.array([1, 2**24 + 1]), "float32, which has no 16777217"),
@@ -135,7 +137,23 @@ def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys
 def test_arrays_without_an_element_run(folder, capsys):
     for dtype in (np.float32, np.float64, np.int64):
         np.save("none.npy", np.zeros((0, 3), dtype))
-        assert main(["run", "multiply.comp", "--set", "scale=1", "--in", "a=none.npy", "--in", "b=none.npy", "--out", "c.npy"]) == 0
+        assert (
+            main(
+                [
+                    "run",
+                    "multiply.comp",
+                    "--set",
+                    "scale=1",
+                    "--in",
+                    "a=none.npy",
+                    "--in",
+                    "b=none.npy",
+                    "--out",
+                    "c.npy",
+                ]
+            )
+            == 0
+        )
         assert np.load("c.npy").shape == (0, 3) and np.load("c.npy").dtype == np.float32
         assert "c  0 x 3 float32" in capsys.readouterr().out
 

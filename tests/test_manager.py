@@ -300,6 +300,59 @@ def test_threads_and_tasks_inside_the_block_of_a_manager():
         outside.destroy()
 
 
+def test_a_generator_shares_the_block_with_the_code_that_drives_it():
+    outside = kp.manager()
+
+    def frames():
+        with kp.Manager() as own:
+            yield own, kp.manager()
+            yield own, kp.manager()
+
+    async def later():
+        with kp.Manager() as own:
+            yield own, kp.manager()
+
+    async def main():
+        generator = later()
+        own, seen = await anext(generator)
+        assert own is seen is kp.manager()
+        await generator.aclose()
+        assert not own.is_init() and kp.manager() is outside
+
+    try:
+        one, two = frames(), frames()
+        first, seen = next(one)
+        assert first is seen is kp.manager()
+        second, seen = next(two)
+        assert second is seen is kp.manager()
+        assert next(one) == (first, second)  # the block that was entered last, whoever entered it
+        one.close()
+        assert not first.is_init() and kp.manager() is second
+        thread = threading.Thread(target=two.close)  # in another context than the entry
+        thread.start()
+        thread.join()
+        assert not second.is_init() and kp.manager() is outside
+        asyncio.run(main())
+    finally:
+        outside.destroy()
+
+
+def test_a_task_keeps_the_manager_of_its_making_until_that_is_destroyed():
+    outside = kp.manager()
+
+    async def main():
+        with kp.Manager() as mgr:
+            task = asyncio.create_task(asyncio.sleep(0, mgr))
+            inner = contextvars.copy_context()
+        return inner.run(kp.manager), await task
+
+    try:
+        found, mgr = asyncio.run(main())
+        assert found is outside and not mgr.is_init()
+    finally:
+        outside.destroy()
+
+
 def test_a_context_keeps_no_manager_alive():
     with kp.Manager() as mgr:
         context = contextvars.copy_context()

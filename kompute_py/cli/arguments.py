@@ -276,8 +276,16 @@ class _Preparation:
         fitted = fit_picture(array, element, what) if picture else fit_array(array, element, what)
         own, made = array.dtype, fitted.array.dtype
         # Of numbers that were typed it goes without saying.
-        if not picture and own.kind == made.kind == "f" and own.itemsize > made.itemsize and literal(source) is None:
-            print(f"note: {name}: {source} is {own} and becomes {made}: its numbers are rounded", file=sys.stderr)
+        if (
+            not picture
+            and own.kind == made.kind == "f"
+            and own.itemsize > made.itemsize
+            and literal(source) is None
+        ):
+            print(
+                f"note: {name}: {source} is {own} and becomes {made}: its numbers are rounded",
+                file=sys.stderr,
+            )
         return Argument(
             parameter, element, self._memory(parameter, element, fitted.array), fitted.shape
         ), fitted
