@@ -150,6 +150,7 @@ class Work:
         self.waits: list[Gate] = []
         self.after: list[Work] = []  # it begins when these are done
         self.perhaps_after: list[Work] = []  # it may begin when these are done
+        self.together = [self]  # those of one queue, one after another in one `submit`, are one submission
         self.fence: kp.Fence | None = None
         self.signal: Gate | None = None
         for each in recorded:
@@ -170,8 +171,10 @@ def held_among(works: Iterable[Work]) -> list[Work]:
     """Those that wait for a signal that is not on its way; `works` in the order of submission."""
     held: list[Work] = []
     for work in works:
-        if any(not gate.signalled for gate in work.waits) or any(
-            each in held for each in work.after + work.perhaps_after
+        if any(
+            any(not gate.signalled for gate in each.waits)
+            or any(earlier in held for earlier in each.after + each.perhaps_after)
+            for each in work.together
         ):
             held.append(work)
     return held

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -375,6 +376,11 @@ class Program:
         self._submitted(slots, gates, behind)
         if together:
             works = [slot.work for slot in slots if slot.work is not None]
+            # Queues of a device with one only are that one.
+            for _, group in itertools.groupby(works, key=lambda work: self.mgr.vk_queue(work.queue)):
+                members = list(group)
+                for work in members:
+                    work.together = members
             works[-1].fence = fence
             works[-1].after += works[:-1]
         elif self.random.random() < 0.5 and slots[0].work is not None:
