@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .algorithm import Algorithm
-from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel
+from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
 from .devices import DeviceInfo, list_devices
 from .diagnostics import ValidationError
 from .errors import (
@@ -145,6 +145,7 @@ __all__ = [
     "OpTensorSyncLocal",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "PipelineUse",
     "SampledImage",
     "Sampler",
     "Semaphore",

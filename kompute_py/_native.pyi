@@ -54,6 +54,7 @@ class Context:
         memory_debug: bool,
         force_staging: bool,
         force_non_coherent: bool,
+        recent_pipelines: int,
         wait_mode: str,
     ) -> None:
         """`pipeline_cache_dir` "" turns the cache on disk off; `memory_limit` 0 is none. Sizes are in bytes."""
@@ -108,6 +109,8 @@ class Context:
         does not say), "largest_free", "blocks", "allocations"."""
     def memory_holders(self) -> list[tuple[str, str, int]]:
         """(name or "", "tensor" or "image", bytes) of each tensor and image that is alive."""
+    def pipeline_counts(self) -> dict[str, int]:
+        """The fields of PipelineUse that the core knows; all are 0 when the Manager is destroyed."""
     def memory_trim(self) -> int:
         """Gives empty blocks and the staging ring back to the driver; the bytes."""
     def memory_reset_peak(self) -> None: ...

@@ -9,10 +9,13 @@ from .errors import InternalError, not_copyable
 from .units import binary_size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from . import _native
     from .diagnostics import Diagnostics
+    from .kernel_family import Specializations
 
-__all__ = ["DeviceMemory", "MemoryHeap", "MemoryLabel"]
+__all__ = ["DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"]
 
 
 _Row = tuple[str, ...]
@@ -54,17 +57,46 @@ class MemoryLabel(NamedTuple):
     """How many there are."""
 
 
+class PipelineUse(NamedTuple):
+    """What a Manager has of shader modules and pipelines. Vulkan does not tell how many bytes a driver keeps for them."""
+
+    modules: int
+    """Shader modules; each algorithm and each kernel uses one."""
+    module_bytes: int
+    """Bytes of the modules' SPIR-V that the Manager keeps; a driver has copies of its own."""
+    unused_modules: int
+    """Those of `modules` that nothing uses any more: the most recent ones, up to the option `recent_pipelines`, and those of
+    `unused_pipelines`."""
+    unused_module_bytes: int
+    """Bytes of the unused modules' SPIR-V."""
+    pipelines: int
+    """Compiled pipelines: one for each module, set of specialization constants, and length of its arrays of bindings."""
+    unused_pipelines: int
+    """Those of `pipelines` that nothing uses any more: the most recent ones, up to the option `recent_pipelines`."""
+    layouts: int
+    """Pipeline layouts; pipelines keep theirs."""
+    set_layouts: int
+    """Descriptor set layouts; pipeline layouts keep theirs."""
+    descriptor_pools: int
+    """Pools of 64 descriptor sets; one without a set is kept, others are given back."""
+    samplers: int
+    """Samplers of different settings that are in use."""
+
+
 class DeviceMemory:
     """A Manager's view of its device's memory. Always current: it keeps no numbers of its own.
 
     ``print(mgr.memory)`` shows a table. Works until `mgr.destroy()`, and after it shows what arrays of `data()` keep alive.
     """
 
-    __slots__ = ("_diagnostics", "_native")
+    __slots__ = ("_diagnostics", "_families", "_native")
 
-    def __init__(self, native: _native.Context, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, native: _native.Context, diagnostics: Diagnostics, families: Iterable[Specializations]
+    ) -> None:
         self._native = native
         self._diagnostics = diagnostics
+        self._families = families
 
     @property
     def heaps(self) -> list[MemoryHeap]:
@@ -104,8 +136,23 @@ class DeviceMemory:
         holders = [(name or f"(unnamed {kind})", size) for name, kind, size in self._native.memory_holders()]
         return sorted(holders, key=lambda holder: (-holder[1], holder[0]))[: max(0, count)]
 
+    @property
+    def pipelines(self) -> PipelineUse:
+        """How many shader modules and pipelines there are, and how many of them nothing uses.
+
+        Those in use are kept: by algorithms, kernels, and recordings that run. Of the others, the most recently used modules and pipelines
+        are kept, up to the option `recent_pipelines` of each (default 128); `trim` drops them. All fields are 0 after `mgr.destroy()`.
+        """
+        return PipelineUse(**self._native.pipeline_counts())
+
     def trim(self) -> int:
-        """Gives the memory that nothing uses back to the driver: empty blocks, the staging ring. Returns the bytes."""
+        """Gives the memory that nothing uses back to the driver: empty blocks, the staging ring. Returns the bytes.
+
+        Shader modules and pipelines that nothing uses go, too, with the kernels that `Kernel.specialize` keeps for them. Their bytes are
+        unknown, and not counted.
+        """
+        for family in list(self._families):
+            family.trim()
         return self._native.memory_trim()
 
     def reset_peak(self) -> None:
@@ -144,8 +191,20 @@ class DeviceMemory:
             rows.append((f"({len(labels) - 10} more names)", binary_size(rest), str(count)))
         return rows
 
+    def _pipeline_rows(self) -> list[_Row]:
+        use = self.pipelines
+        modules = (str(use.modules), str(use.unused_modules), binary_size(use.module_bytes))
+        return [
+            ("kept", "count", "unused", "SPIR-V"),
+            ("shader modules", *modules),
+            ("pipelines", str(use.pipelines), str(use.unused_pipelines), "-"),
+        ]
+
+    def _tables(self) -> tuple[list[_Row], ...]:
+        return self._rows(), self._label_rows(), self._pipeline_rows()
+
     def __str__(self) -> str:
-        return "\n\n".join(_as_text(rows) for rows in (self._rows(), self._label_rows()))
+        return "\n\n".join(_as_text(rows) for rows in self._tables())
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
@@ -158,7 +217,7 @@ class DeviceMemory:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return "".join(_as_html(rows) for rows in (self._rows(), self._label_rows()))
+        return "".join(_as_html(rows) for rows in self._tables())
 
 
 def _as_text(rows: list[_Row]) -> str:

@@ -32,6 +32,7 @@ from .kernel_calls import (
     refuse_number,
     several,
 )
+from .kernel_family import Specializations
 from .kernel_grid import GridRule, Spelling, as_keywords, counts_of, grid_rule
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .kernel_sizes import Launch, SizeRules
@@ -160,7 +161,7 @@ class Kernel:
             plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
         reloader = reloader_for(manager, source, options, module, watch)
         look = reloader.look if reloader is not None and watch else None
-        self._setup(manager, module, native, NO_SPECIALIZATION, {}, {}, reloader, look)
+        self._setup(manager, module, native, NO_SPECIALIZATION, {}, Specializations(manager), reloader, look)
 
     def _setup(
         self,
@@ -169,7 +170,7 @@ class Kernel:
         native: _native.Shader,
         special: Specialization,
         values: dict[str | int, Any],
-        specialized: dict[frozenset[tuple[str | int, bytes]], Kernel],
+        specialized: Specializations,
         reloader: Reloader | None,
         look: Callable[[], None] | None,
     ) -> None:
@@ -530,7 +531,10 @@ class Kernel:
     # -- specialization ------------------------------------------------------------------------------------------------
 
     def specialize(self, constants: Mapping[str | int, Any] | None = None, /, **named: Any) -> Kernel:
-        """The kernel with these specialization constants; those not given keep their values. Cached.
+        """The kernel with these specialization constants; those not given keep their values.
+
+        The same constants give the same kernel while that is in use, and for the 16 that were asked for last also when it is not
+        (fewer if the Manager's `recent_pipelines` is less).
 
         By name, ``k.specialize(TILE=16)``, or by id, ``k.specialize({0: 16})``, for constants that have no name. What is
         given again replaces what was given before.
@@ -555,10 +559,10 @@ class Kernel:
         # By value too, whatever the order in which they were given.
         key = frozenset((spec.label(i), special.data[at : at + size]) for i, at, size in special.entries)
         with self._lock:
-            found = self._specialized.get(key)
+            found = self._specialized.find(key)
             if found is None:
-                found = Kernel.__new__(Kernel)
-                found._setup(
+                made = Kernel.__new__(Kernel)
+                made._setup(
                     self._manager,
                     self._module,
                     self._native,
@@ -568,7 +572,7 @@ class Kernel:
                     self._reloader,
                     self._look,
                 )
-                self._specialized[key] = found
+                found = self._specialized.add(key, made)
         return found
 
     # -- other versions ------------------------------------------------------------------------------------------------

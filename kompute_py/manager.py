@@ -97,7 +97,8 @@ class Manager(OpenDevice):
     errors. More options: `robust_access` (default True), `pipeline_cache_dir` (a folder, "" for none),
     `required_extensions`, `debug_layers`; for memory `memory_limit` (bytes, or text such as "512 MiB": the most to take from
     the driver), `memory_block_size`, and for debugging `memory_debug` (guard bytes, see `memory`), `force_staging` and
-    `force_non_coherent` (take the paths of other GPUs). `wait_mode`: "spin" looks at the device's counter for up to 0.1 ms before a
+    `force_non_coherent` (take the paths of other GPUs). `recent_pipelines` (128): how many pipelines and shader modules that nothing
+    uses any more are kept, the most recently used ones (see `kp.DeviceMemory.pipelines`). `wait_mode`: "spin" looks at the device's counter for up to 0.1 ms before a
     wait sleeps, which is quicker to see the end of short work and keeps a core busy; "block" sleeps at once; "auto" (default)
     measures which is faster here (see `waits`). `visible_devices` hides and orders devices (see `kp.list_devices`). Each is taken
     from the keyword, else from the environment variable ``KOMPUTE_PY_<NAME>``, else from its default. `env_prefix` is another
@@ -144,11 +145,13 @@ class Manager(OpenDevice):
             memory_debug=resolved.memory_debug,
             force_staging=resolved.force_staging,
             force_non_coherent=resolved.force_non_coherent,
+            recent_pipelines=resolved.recent_pipelines,
             wait_mode=resolved.wait_mode,
         )
         info = native.info
         warn_of(native.repeated_devices)
         self._native = native
+        self._families = weakref.WeakSet()
         _managers.add(self)
         _set_exit_hook()
         self._buffer = native.buffer

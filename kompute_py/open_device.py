@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from .options import ConfigReport
 if TYPE_CHECKING:
     from ._native import Shader
     from .constants import Specialization
+    from .kernel_family import Specializations
 
 _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # that Vulkan's commands count
@@ -27,11 +29,21 @@ class OpenDevice:
     `Manager` is the only one; it opens the device, and sets these attributes.
     """
 
-    __slots__ = ("_config", "_device_name", "_diagnostics", "_info", "_max_groups", "_native", "_watch")
+    __slots__ = (
+        "_config",
+        "_device_name",
+        "_diagnostics",
+        "_families",
+        "_info",
+        "_max_groups",
+        "_native",
+        "_watch",
+    )
 
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
+    _families: weakref.WeakSet[Specializations]  # kept by their kernels
     _info: dict[str, Any]
     _max_groups: tuple[int, int, int]
     _native: Context
@@ -77,8 +89,9 @@ class OpenDevice:
 
     @property
     def memory(self) -> DeviceMemory:
-        """What the device's memory is used for: heaps, totals, who holds how much; see `kp.DeviceMemory`."""
-        return DeviceMemory(self._native, self._diagnostics)
+        """What the device's memory is used for: heaps, totals, who holds how much, shader modules and pipelines; see
+        `kp.DeviceMemory`."""
+        return DeviceMemory(self._native, self._diagnostics, self._families)
 
     @property
     def validation(self) -> bool:

@@ -45,6 +45,8 @@ class Options(NamedTuple):
     """Treat `device` and `storage` memory as not host-visible, as on a discrete GPU."""
     force_non_coherent: bool
     """Flush and invalidate mapped memory even where it is coherent."""
+    recent_pipelines: int
+    """How many pipelines, and how many shader modules, stay when nothing uses them any more: those asked for last."""
     wait_mode: str
     """How short waits are done: "spin", "block", or "auto" for what is measured to be faster."""
     visible_devices: str | None
@@ -123,6 +125,23 @@ def _to_bytes(value: Any, source: str) -> int:
     return size
 
 
+_MOST_RECENT = 10**6
+
+
+def _to_count(value: Any, source: str) -> int:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        count = int(value)
+    elif isinstance(value, str):
+        raise InvalidArgumentError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+    else:
+        count = operator.index(value)
+    if not 0 <= count <= _MOST_RECENT:
+        raise InvalidArgumentError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+    return count
+
+
 def _to_wait_mode(value: Any, source: str) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f'{source} is {value!r}; use "auto", "spin" or "block"')
@@ -184,6 +203,7 @@ _OPTIONS: dict[str, _Option] = {
     "memory_debug": _Option(_to_bool, lambda: False),
     "force_staging": _Option(_to_bool, lambda: False),
     "force_non_coherent": _Option(_to_bool, lambda: False),
+    "recent_pipelines": _Option(_to_count, lambda: 128),
     "wait_mode": _Option(_to_wait_mode, lambda: "auto"),
     "visible_devices": _Option(_to_visible, lambda: None),
 }

@@ -42,6 +42,28 @@ py::list memory_statistics(const Context& context) {
     return result;
 }
 
+py::dict pipeline_counts(const Context& context) {
+    PipelineCounts counts;
+    size_t samplers = 0;
+    if (context.device().is_open()) {
+        const Unlocked unlocked;
+        counts = context.device().pipelines().counts();
+        samplers = context.device().samplers().count();
+    }
+    py::dict result;
+    result["modules"] = counts.modules;
+    result["module_bytes"] = counts.module_bytes;
+    result["unused_modules"] = counts.unused_modules;
+    result["unused_module_bytes"] = counts.unused_module_bytes;
+    result["pipelines"] = counts.pipelines;
+    result["unused_pipelines"] = counts.unused_pipelines;
+    result["layouts"] = counts.layouts;
+    result["set_layouts"] = counts.set_layouts;
+    result["descriptor_pools"] = counts.descriptor_pools;
+    result["samplers"] = samplers;
+    return result;
+}
+
 py::list memory_holders_for_python(const Context& context) {
     std::vector<MemoryHolder> holders;
     {
@@ -87,7 +109,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, bool robust_access, std::string cache_dir,
-                         const MemoryOptions& memory, const std::string& wait) {
+                         const MemoryOptions& memory, size_t recent_pipelines, const std::string& wait) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
@@ -101,6 +123,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     options.robust_access = robust_access;
     options.pipeline_cache_dir = std::move(cache_dir);
     options.memory = memory;
+    options.recent_pipelines = recent_pipelines;
     return options;
 }
 
@@ -145,7 +168,8 @@ void bind_context(py::module_& m) {
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, bool robust_access, std::string cache_dir,
                          uint64_t memory_block_size, uint64_t memory_limit, bool memory_debug,
-                         bool force_staging, bool force_non_coherent, const std::string& wait_mode) {
+                         bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
+                         const std::string& wait_mode) {
                  collect_orphans(false);
                  auto options = options_of(index, std::move(preferences), std::move(visible),
                                            std::move(families), std::move(desired), std::move(required),
@@ -155,7 +179,7 @@ void bind_context(py::module_& m) {
                                             .debug = memory_debug,
                                             .force_staging = force_staging,
                                             .force_non_coherent = force_non_coherent},
-                                           wait_mode);
+                                           recent_pipelines, wait_mode);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
@@ -164,7 +188,7 @@ void bind_context(py::module_& m) {
              py::arg("validation"), py::arg("layers"), py::arg("robust_access"),
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
              py::arg("memory_debug"), py::arg("force_staging"), py::arg("force_non_coherent"),
-             py::arg("wait_mode"))
+             py::arg("recent_pipelines"), py::arg("wait_mode"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
         .def_property_readonly("passed_over",
@@ -252,6 +276,7 @@ void bind_context(py::module_& m) {
                                [](const Context& c) { return c.device().selection().repeated; })
         .def("memory_statistics", &memory_statistics)
         .def("memory_holders", &memory_holders_for_python)
+        .def("pipeline_counts", &pipeline_counts)
         .def(
             "memory_trim", [](const Context& c) { return c.device().is_open() ? c.device().trim() : 0; },
             py::call_guard<Unlocked>())

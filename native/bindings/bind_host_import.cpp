@@ -67,6 +67,8 @@ void release_later(Done done) noexcept {
 
 }  // namespace
 
+void release_later(PyObject* object) noexcept { release_later(Done{object, nullptr}); }
+
 std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array, uint64_t padded,
                                      bool read_only, const py::object& on_done) {
     context.device().require_open("make a tensor");

@@ -103,13 +103,9 @@ bool is_image(DescriptorKind kind) {
            kind == DescriptorKind::storage_texel_buffer;
 }
 
-// A Python object kept by the core: let go with the interpreter lock held.
+// A Python object kept by the core, which may drop it on any thread and under its locks: see release_later.
 std::shared_ptr<void> keep(const py::object& object) {
-    return {object.inc_ref().ptr(), [](void* pointer) {
-                if (!Py_IsInitialized()) return;
-                const Locked locked;
-                run_python([pointer] { Py_DECREF(static_cast<PyObject*>(pointer)); });
-            }};
+    return {object.inc_ref().ptr(), [](void* pointer) { release_later(static_cast<PyObject*>(pointer)); }};
 }
 
 }  // namespace
@@ -362,9 +358,9 @@ void bind_shader(py::module_& m) {
         .def(
             "destroy", [](Algorithm& a) { a.destroy(); }, py::call_guard<Unlocked>())
         .def_property_readonly("vk_pipeline",
-                               [](const Algorithm& a) { return handle_value(a.pipeline().handle); })
+                               [](const Algorithm& a) { return handle_value(a.pipeline().handle()); })
         .def_property_readonly("vk_pipeline_layout",
-                               [](const Algorithm& a) { return handle_value(a.pipeline().layout->handle); })
+                               [](const Algorithm& a) { return handle_value(a.pipeline().layout->handle()); })
         .def_property_readonly("vk_descriptor_sets", [](const Algorithm& a) {
             py::list sets;
             for (const VkDescriptorSet set : a.sets())

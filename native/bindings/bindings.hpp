@@ -131,6 +131,10 @@ private:
     std::shared_ptr<Device> device_;
 };
 
+// Drops a reference to a Python object on the interpreter's own time: its main thread does, between two of its instructions. For
+// threads without the interpreter lock, and code under a native lock.
+void release_later(PyObject* object) noexcept;
+
 // Devices whose Context went while they had work in flight; closed once they are idle.
 void collect_orphans(bool wait);
 

@@ -365,21 +365,26 @@ void Algorithm::free_sets() noexcept {
 }
 
 void Algorithm::release(std::vector<Point> points) {
-    if (sets_.empty()) return;
     if (points.empty()) {
         free_sets();
         return;
     }
-    struct SetOwner {
-        Device& device;
+    // Work in flight uses the pipeline and the samplers as well, and nobody else may have them.
+    struct Owner {
+        std::shared_ptr<Pipeline> pipeline;
+        std::vector<std::shared_ptr<Sampler>> samplers;
         std::vector<DescriptorSet> sets;
-        SetOwner(Device& d, std::vector<DescriptorSet> s) : device(d), sets(std::move(s)) {}
-        ~SetOwner() {
+        Device& device;
+        ~Owner() {
             for (const auto& set : sets) device.pipelines().free_set(set);
         }
     };
-    device().retired().push(std::move(points), std::make_shared<SetOwner>(device(), std::move(sets_)));
-    sets_.clear();
+    std::vector<std::shared_ptr<Sampler>> samplers;
+    for (const Argument& argument : arguments_)
+        if (argument.sampler) samplers.push_back(argument.sampler);
+    const std::shared_ptr<Owner> owner(new Owner{pipeline_, std::move(samplers), {}, device()});
+    owner->sets.swap(sets_);
+    device().retired().push(std::move(points), owner);
 }
 
 }  // namespace kp

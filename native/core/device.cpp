@@ -172,7 +172,8 @@ void Device::create_device(const DeviceOptions& options) {
         logical_queues_.push_back({queue, shared});
     }
     memory_ = std::make_unique<MemoryAllocator>(*this, options.memory);
-    pipelines_ = std::make_unique<PipelineStore>(*this, options.pipeline_cache_dir);
+    handles_ = std::make_shared<DeviceHandles>(*this);
+    pipelines_ = std::make_unique<PipelineStore>(*this, options.pipeline_cache_dir, options.recent_pipelines);
     samplers_ = std::make_unique<SamplerStore>(*this);
     staging_ = std::make_unique<Staging>(*this);
     initial_work_ = std::make_unique<InitialWork>(*this);
@@ -186,8 +187,9 @@ Device::~Device() {
     staging_.reset();
     retire_.drain();
     initial_work_.reset();
-    samplers_.reset();
     pipelines_.reset();
+    samplers_.reset();
+    if (handles_) handles_->close();
     memory_.reset();
     timelines_.clear();
     queues_.clear();
@@ -366,7 +368,7 @@ void Device::close() {
     retire_.drain();
     initial_work_->clear();
     pipelines_->close();  // waits for threads that are binding samplers
-    samplers_->close();
+    handles_->close();
     // The Manager's Python object may live on for long; the memory that no view shows must not.
     memory_->trim();
 }
@@ -385,6 +387,7 @@ std::vector<std::shared_ptr<Resource>> Device::resources() {
 
 uint64_t Device::trim() noexcept {
     retire_.collect();
+    pipelines_->trim();
     staging_->release_memory();
     initial_work_->trim();
     return memory_->trim();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "delivery.hpp"
+#include "device_handle.hpp"
 #include "gate.hpp"
 #include "instance.hpp"
 #include "memory.hpp"
@@ -38,6 +39,7 @@ struct DeviceOptions {
     bool robust_access = true;
     std::string pipeline_cache_dir;  // "": no cache on disk
     MemoryOptions memory;
+    size_t recent_pipelines = 128;  // see PipelineStore
     WaitMode wait = WaitMode::automatic;
 };
 
@@ -78,6 +80,8 @@ public:
     [[nodiscard]] const std::vector<LogicalQueue>& queues() const noexcept { return logical_queues_; }
     [[nodiscard]] MemoryAllocator& memory() noexcept { return *memory_; }
     [[nodiscard]] PipelineStore& pipelines() noexcept { return *pipelines_; }
+    // Where Vulkan objects with several owners are listed.
+    [[nodiscard]] const std::shared_ptr<DeviceHandles>& handles() const noexcept { return handles_; }
     [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
     [[nodiscard]] Staging& staging() noexcept { return *staging_; }
     [[nodiscard]] InitialWork& initial_work() noexcept { return *initial_work_; }
@@ -164,7 +168,8 @@ public:
     // The tensors and images that are alive. Not for callers that hold a lock which destroying one of them takes: the caller may
     // be the last to hold it.
     [[nodiscard]] std::vector<std::shared_ptr<Resource>> resources();
-    // Gives back the memory that nothing uses at the moment; the bytes. Never waits for the device.
+    // Gives back the memory that nothing uses at the moment; the bytes. Drops pipelines and shaders that nothing uses, too. Never waits
+    // for the device.
     uint64_t trim() noexcept;
     // Guards the names of objects, which reports read on any thread.
     [[nodiscard]] std::mutex& names_mutex() noexcept { return names_mutex_; }
@@ -207,6 +212,7 @@ private:
     std::vector<Waiter*> waiters_;
     Retire retire_;
     std::unique_ptr<MemoryAllocator> memory_;
+    std::shared_ptr<DeviceHandles> handles_;
     std::unique_ptr<PipelineStore> pipelines_;
     std::unique_ptr<SamplerStore> samplers_;
     std::unique_ptr<Staging> staging_;

@@ -59,6 +59,7 @@ struct ForkHandlers {
         for (Device* device : registry().devices) {
             device->foreign_.store(true, std::memory_order_release);
             device->closed_.store(true, std::memory_order_release);
+            device->handles_->forget();
             if (auto owned = device->weak_from_this().lock()) kept->push_back(std::move(owned));
             for (Object* object = device->objects_; object; object = object->next_) {
                 object->destroyed_.store(true, std::memory_order_release);

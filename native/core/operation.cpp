@@ -75,7 +75,9 @@ public:
 
     void declare(StreamPlan& plan) const override {
         plan.mention(*algorithm_);
-        plan.keep(algorithm_);  // replace() lets go of it while recordings made of it live
+        // replace() lets go of them while recordings made of them live.
+        plan.keep(algorithm_);
+        plan.keep(launch_.pipeline);
         // Also what the shader asks for its length alone, which is no access: it must not go while a dispatch runs.
         for (const auto& argument : algorithm_->arguments())
             if (argument.range.resource) plan.mention(*argument.range.resource);
@@ -97,9 +99,9 @@ public:
         const auto& [pipeline_made, first, base, rest] = launch_;
         const Pipeline& pipeline = *pipeline_made;
         const PipelineLayout& layout = *pipeline.layout;
-        to.bind(pipeline.handle, layout.handle, algorithm_->sets());
+        to.bind(pipeline.handle(), layout.handle(), algorithm_->sets());
         if (layout.push.size != 0)
-            to.vk.vkCmdPushConstants(to.commands, layout.handle, VK_SHADER_STAGE_COMPUTE_BIT,
+            to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());
         if (first[0] != 0) to.vk.vkCmdDispatch(to.commands, first[0], first[1], first[2]);
         if (rest[0] == 0) [[likely]]

@@ -28,8 +28,6 @@ struct Header {
 
 constexpr char magic[8] = {'k', 'p', 'p', 'i', 'p', 'e', '\r', '\n'};
 constexpr uint32_t format_version = 1;
-// A damaged size field must not make us read a terabyte.
-constexpr uint64_t largest_payload = uint64_t{256} << 20;
 
 namespace fs = std::filesystem;
 

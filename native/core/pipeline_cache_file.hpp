@@ -11,6 +11,9 @@ namespace kp {
 
 class PipelineCacheFile {
 public:
+    // A damaged size field must not make us read a terabyte.
+    static constexpr uint64_t largest_payload = uint64_t{256} << 20;
+
     // `key` names the device and driver: hex digits and dashes.
     PipelineCacheFile(const std::string& directory, const std::string& key);
 

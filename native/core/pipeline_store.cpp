@@ -13,6 +13,8 @@ namespace kp {
 namespace {
 
 constexpr uint32_t sets_per_pool = 64;
+// A driver's cache forgets nothing of what is compiled with it, so it gives way to a new one after so many pipelines.
+constexpr size_t pipelines_per_cache = 1024;
 
 void append(std::string& key, const void* data, size_t size) {
     key.append(static_cast<const char*>(data), size);
@@ -33,17 +35,24 @@ std::string hex(const uint8_t* bytes, size_t count) {
     return text;
 }
 
-// A shader's address is its identity here: the store keeps every shader for as long as it lives itself.
 std::string key_of(const Shader& shader, const Specialization& constants, const DescriptorCounts& counts) {
     std::string key;
-    const Shader* identity = &shader;
-    append(key, identity);
+    append(key, shader.number());
     for (const auto& entry : constants.entries) {
         append(key, entry.constantID);
         append(key, constants.data.data() + entry.offset, entry.size);
     }
     for (const auto& each : counts.runtime) append(key, each);
     return key;
+}
+
+template <typename Handle>
+using Destroyer = void(VKAPI_PTR*)(VkDevice, Handle, const VkAllocationCallbacks*);
+
+// How DeviceHandle frees one: `destroy` is a member of the device's table.
+template <typename Handle, Destroyer<Handle> VolkDeviceTable::*destroy>
+void free_handle(const Device& device, uint64_t handle) noexcept {
+    (device.vk().*destroy)(device.handle(), handle_from<Handle>(handle), nullptr);
 }
 
 }  // namespace
@@ -73,32 +82,72 @@ VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
     return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-PipelineStore::PipelineStore(Device& device, std::string cache_dir)
-    : device_(device), cache_dir_(std::move(cache_dir)) {}
+PipelineStore::PipelineStore(Device& device, std::string cache_dir, size_t recent)
+    : device_(device),
+      cache_dir_(std::move(cache_dir)),
+      recent_shaders_(recent),
+      pipelines_(recent),
+      layouts_(0),  // pipelines keep theirs
+      set_layouts_(0) {}
 
 PipelineStore::~PipelineStore() { close(); }
+
+std::shared_ptr<Shader> PipelineStore::known(uint64_t hash, std::string_view bytes, const std::string& entry,
+                                             std::string_view declared,
+                                             std::vector<std::shared_ptr<Shader>>& dropped) {
+    const auto bucket = shaders_.find(hash);
+    if (bucket == shaders_.end()) return nullptr;
+    for (const auto& each : bucket->second) {
+        auto shader = each.lock();
+        if (!shader) continue;
+        if (shader->is(bytes, entry, declared)) {
+            dropped.push_back(recent_shaders_.touch(shader));
+            return shader;
+        }
+        dropped.push_back(std::move(shader));  // its last user may be going just now
+    }
+    return nullptr;
+}
+
+void PipelineStore::sweep_shaders() {
+    if (!shaders_sweep_.due(shaders_.size())) return;
+    for (auto bucket = shaders_.begin(); bucket != shaders_.end();) {
+        std::erase_if(bucket->second, [](const auto& shader) { return shader.expired(); });
+        bucket = bucket->second.empty() ? shaders_.erase(bucket) : std::next(bucket);
+    }
+    shaders_sweep_.swept(shaders_.size());
+}
 
 std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry,
                                               std::string_view declared) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
-    const std::lock_guard lock(mutex_);
-    device_.require_open("make an algorithm");  // close() takes this lock, too
-    auto& bucket = shaders_[hash];
-    for (const auto& known : bucket)
-        if (known->is(bytes, entry, declared)) return known;
+    const auto in_use = use();
+    std::vector<std::shared_ptr<Shader>> dropped;  // goes after the lock
+    {
+        const std::lock_guard lock(shaders_mutex_);
+        if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
+    }
+    // Checking a module takes its time. Two threads may make the same one; the first of them counts.
     auto made = std::make_shared<Shader>(device_, bytes, entry, declared);
+    const std::lock_guard lock(shaders_mutex_);
+    if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
+    sweep_shaders();
+    auto& bucket = shaders_[hash];
+    std::erase_if(bucket, [](const auto& shader) { return shader.expired(); });
     bucket.push_back(made);
+    dropped.push_back(recent_shaders_.touch(made));
     return made;
 }
 
-VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings) {
+std::shared_ptr<SetLayout>
+PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings) {
     std::string key;
     for (const auto& binding : bindings) {
         append(key, binding.binding);
         append(key, binding.descriptorType);
         append(key, binding.descriptorCount);
     }
-    if (const auto found = set_layouts_.find(key); found != set_layouts_.end()) return found->second;
+    if (auto found = set_layouts_.find(key)) return found;
     VkDescriptorSetLayoutCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
     create.bindingCount = static_cast<uint32_t>(bindings.size());
     create.pBindings = bindings.data();
@@ -115,11 +164,15 @@ VkDescriptorSetLayout PipelineStore::set_layout(const std::vector<VkDescriptorSe
                             "' refuses so many (maxPerSetDescriptors is " + std::to_string(always) +
                             "): spread them over several sets, or put buffers into one tensor");
     }
-    VkDescriptorSetLayout made = VK_NULL_HANDLE;
-    check_vk(device_.vk().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &made),
-             "vkCreateDescriptorSetLayout", "an algorithm's bindings");
-    set_layouts_.emplace(std::move(key), made);
-    return made;
+    return set_layouts_.get(key, [&] {
+        auto made = std::make_shared<SetLayout>();
+        VkDescriptorSetLayout handle = VK_NULL_HANDLE;
+        check_vk(device_.vk().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &handle),
+                 "vkCreateDescriptorSetLayout", "an algorithm's bindings");
+        made->own(device_.handles(), handle,
+                  &free_handle<VkDescriptorSetLayout, &VolkDeviceTable::vkDestroyDescriptorSetLayout>);
+        return made;
+    });
 }
 
 std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
@@ -151,24 +204,28 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
     }
     append(key, push.offset);
     append(key, push.size);
-    if (const auto found = layouts_.find(key); found != layouts_.end()) return found->second;
-
-    auto made = std::make_shared<PipelineLayout>();
-    made->push = push;
-    for (const auto& entries : bindings) {
-        made->sets.push_back(set_layout(entries));
-        auto& needs = made->descriptors.emplace_back();
-        for (const auto& entry : entries) needs.push_back({entry.descriptorType, entry.descriptorCount});
-    }
-    VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-    create.setLayoutCount = static_cast<uint32_t>(made->sets.size());
-    create.pSetLayouts = made->sets.data();
-    create.pushConstantRangeCount = push.size != 0 ? 1 : 0;
-    create.pPushConstantRanges = &made->push;
-    check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &made->handle),
-             "vkCreatePipelineLayout", "an algorithm");
-    layouts_.emplace(std::move(key), made);
-    return made;
+    return layouts_.get(key, [&] {
+        auto made = std::make_shared<PipelineLayout>();
+        made->push = push;
+        std::vector<VkDescriptorSetLayout> handles;
+        for (const auto& entries : bindings) {
+            made->sets.push_back(set_layout(entries));
+            handles.push_back(made->sets.back()->get());
+            auto& needs = made->descriptors.emplace_back();
+            for (const auto& entry : entries) needs.push_back({entry.descriptorType, entry.descriptorCount});
+        }
+        VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+        create.setLayoutCount = static_cast<uint32_t>(handles.size());
+        create.pSetLayouts = handles.data();
+        create.pushConstantRangeCount = push.size != 0 ? 1 : 0;
+        create.pPushConstantRanges = &made->push;
+        VkPipelineLayout handle = VK_NULL_HANDLE;
+        check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &handle),
+                 "vkCreatePipelineLayout", "an algorithm");
+        made->object.own(device_.handles(), handle,
+                         &free_handle<VkPipelineLayout, &VolkDeviceTable::vkDestroyPipelineLayout>);
+        return made;
+    });
 }
 
 std::shared_lock<std::shared_timed_mutex> PipelineStore::use() {
@@ -177,14 +234,8 @@ std::shared_lock<std::shared_timed_mutex> PipelineStore::use() {
     return lock;
 }
 
-std::shared_ptr<Pipeline> PipelineStore::find(const std::string& key) {
-    const std::lock_guard lock(mutex_);
-    const auto found = pipelines_.find(key);
-    return found == pipelines_.end() ? nullptr : found->second;
-}
-
 bool PipelineStore::knows(const std::shared_ptr<Shader>& shader, const Specialization& constants) {
-    return find(key_of(*shader, constants, {})) != nullptr;
+    return pipelines_.find(key_of(*shader, constants, {})) != nullptr;
 }
 
 bool PipelineStore::await_users(uint64_t nanoseconds) {
@@ -204,10 +255,13 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
                                                   const std::optional<Fold>& fold) {
     std::string key = key_of(*shader, constants, counts);
     if (fold) append(key, *fold);
-    if (auto found = find(key)) return found;
-    const std::lock_guard compiling(compiling_);
-    if (auto found = find(key)) return found;  // made while we waited
+    return pipelines_.get(key, [&] { return compile(shader, constants, counts, fold); });
+}
 
+std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& shader,
+                                                 const Specialization& constants,
+                                                 const DescriptorCounts& counts,
+                                                 const std::optional<Fold>& fold) {
     // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
     const std::vector<SpecValue> values = constants.values();
     const ShaderInfo specialized = values.empty() ? ShaderInfo{} : shader->specialized(values);
@@ -216,12 +270,9 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
         throw Error(ErrorKind::invalid_argument, found.front().message);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
-    {
-        const std::lock_guard lock(mutex_);
-        made->layout = layout(info, counts);
-    }
-
-    if (cache_ == VK_NULL_HANDLE) open_cache();
+    made->shader = shader;
+    made->layout = layout(info, counts);
+    const std::shared_ptr<Cache> with = cache();
     VkSpecializationInfo specialization{};
     specialization.mapEntryCount = static_cast<uint32_t>(constants.entries.size());
     specialization.pMapEntries = constants.entries.data();
@@ -250,13 +301,14 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
     }
     create.stage.pName = info.entry.c_str();
     create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
-    create.layout = made->layout->handle;
-    check_vk(
-        device_.vk().vkCreateComputePipelines(device_.handle(), cache_, 1, &create, nullptr, &made->handle),
-        "vkCreateComputePipelines", "an algorithm");
-    cache_grew_ = true;
-    const std::lock_guard lock(mutex_);
-    pipelines_.emplace(key, made);
+    create.layout = made->layout->handle();
+    VkPipeline handle = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateComputePipelines(device_.handle(), with->object.get(), 1, &create, nullptr,
+                                                   &handle),
+             "vkCreateComputePipelines", "an algorithm");
+    made->object.own(device_.handles(), handle,
+                     &free_handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline>);
+    feed(with);
     return made;
 }
 
@@ -285,7 +337,7 @@ Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specia
     return launch;
 }
 
-VkDescriptorPool PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize>& needs) {
+PipelineStore::Pool* PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize>& needs) {
     // Room for many small sets of the usual kinds, and in any case for one of this shape.
     constexpr std::array<std::pair<VkDescriptorType, uint32_t>, 8> usual{{
         {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 8 * sets_per_pool},
@@ -309,72 +361,118 @@ VkDescriptorPool PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize
     create.maxSets = sets_per_pool;
     create.poolSizeCount = static_cast<uint32_t>(sizes.size());
     create.pPoolSizes = sizes.data();
-    VkDescriptorPool pool = VK_NULL_HANDLE;
-    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &pool),
+    with_room_.reserve(pools_.size() + 1);  // so that giving a set back needs no memory
+    VkDescriptorPool handle = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &handle),
              "vkCreateDescriptorPool", "an algorithm's bindings");
-    pools_.push_back(pool);
+    Pool* pool = nullptr;
+    try {
+        pool = &(pools_[handle] = {handle, 0});
+    } catch (...) {
+        device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+        throw;
+    }
+    with_room_.push_back(pool);
+    ++empty_pools_;
     return pool;
 }
 
 DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set) {
     const std::lock_guard lock(pools_mutex_);
+    const VkDescriptorSetLayout set_layout = layout.sets[set]->get();
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     allocate.descriptorSetCount = 1;
-    allocate.pSetLayouts = &layout.sets[set];
+    allocate.pSetLayouts = &set_layout;
     DescriptorSet result;
-    const auto attempt = [&](VkDescriptorPool pool) {
-        allocate.descriptorPool = pool;
-        result.pool = pool;
-        return device_.vk().vkAllocateDescriptorSets(device_.handle(), &allocate, &result.handle);
+    const auto attempt = [&](Pool& pool) {
+        allocate.descriptorPool = pool.handle;
+        const VkResult answer =
+            device_.vk().vkAllocateDescriptorSets(device_.handle(), &allocate, &result.handle);
+        if (answer != VK_SUCCESS) return answer;
+        result.pool = pool.handle;
+        if (pool.taken++ == 0) --empty_pools_;
+        if (pool.taken == sets_per_pool) std::erase(with_room_, &pool);
+        return answer;
     };
     // The last pool first: an earlier one has room only after frees, so look there only when it is full.
-    for (auto pool = pools_.rbegin(); pool != pools_.rend(); ++pool) {
-        const VkResult answer = attempt(*pool);
+    for (size_t i = with_room_.size(); i-- > 0;) {
+        const VkResult answer = attempt(*with_room_[i]);
         if (answer == VK_SUCCESS) return result;
         if (answer != VK_ERROR_OUT_OF_POOL_MEMORY && answer != VK_ERROR_FRAGMENTED_POOL)
             throw_vk(answer, "vkAllocateDescriptorSets", "an algorithm's bindings");
     }
-    check_vk(attempt(make_pool(layout.descriptors[set])), "vkAllocateDescriptorSets",
+    check_vk(attempt(*make_pool(layout.descriptors[set])), "vkAllocateDescriptorSets",
              "an algorithm's bindings");
     return result;
 }
 
 void PipelineStore::free_set(DescriptorSet set) noexcept {
     const std::lock_guard lock(pools_mutex_);
-    // Pools that are gone took their sets along.
-    if (std::find(pools_.begin(), pools_.end(), set.pool) != pools_.end())
-        device_.vk().vkFreeDescriptorSets(device_.handle(), set.pool, 1, &set.handle);
+    const auto found = pools_.find(set.pool);
+    if (found == pools_.end()) return;  // pools that are gone took their sets along
+    Pool& pool = found->second;
+    device_.vk().vkFreeDescriptorSets(device_.handle(), pool.handle, 1, &set.handle);
+    if (pool.taken == sets_per_pool) with_room_.push_back(&pool);
+    if (--pool.taken != 0) return;
+    // One empty pool stays, so that a program that makes and drops one algorithm does not make pools.
+    if (++empty_pools_ > 1) drop_pool(pool);
 }
 
-void PipelineStore::open_cache() {
-    std::vector<uint8_t> payload;
-    if (!cache_dir_.empty()) {
-        const auto& properties = device_.physical().properties;
-        const PipelineCacheFile file(cache_dir_, hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" +
-                                                     std::to_string(properties.driverVersion));
-        if (auto loaded = file.load()) payload = std::move(*loaded);
-    }
+void PipelineStore::drop_pool(Pool& pool) noexcept {
+    --empty_pools_;
+    std::erase(with_room_, &pool);
+    const VkDescriptorPool handle = pool.handle;
+    pools_.erase(handle);
+    device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+}
+
+VkPipelineCache PipelineStore::make_cache(const std::vector<uint8_t>& payload, VkResult& result) const {
     VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     create.initialDataSize = payload.size();
     create.pInitialData = payload.data();
-    VkResult result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &cache_);
-    if (result != VK_SUCCESS && !payload.empty()) {
-        // The driver dislikes what it once wrote: start afresh.
-        create.initialDataSize = 0;
-        create.pInitialData = nullptr;
-        result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &cache_);
-    }
-    check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
-    cache_grew_ = false;
+    VkPipelineCache made = VK_NULL_HANDLE;
+    result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &made);
+    return result == VK_SUCCESS ? made : VK_NULL_HANDLE;
 }
 
-void PipelineStore::save_cache() noexcept {
-    if (cache_ == VK_NULL_HANDLE || !cache_grew_ || cache_dir_.empty() || device_.lost()) return;
+PipelineCacheFile PipelineStore::cache_file() const {
+    const auto& properties = device_.physical().properties;
+    return {cache_dir_,
+            hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" + std::to_string(properties.driverVersion)};
+}
+
+std::shared_ptr<PipelineStore::Cache> PipelineStore::cache() {
+    const std::lock_guard lock(cache_mutex_);
+    if (cache_) return cache_;
+    std::vector<uint8_t> payload;
+    // What a full one had is on disk, and not for its successor to begin with.
+    if (!cache_dir_.empty() && !std::exchange(cache_was_read_, true))
+        if (auto loaded = cache_file().load()) payload = std::move(*loaded);
+    auto made = std::make_shared<Cache>();
+    VkResult result = VK_SUCCESS;
+    VkPipelineCache handle = make_cache(payload, result);
+    // The driver dislikes what it once wrote: start afresh.
+    if (result != VK_SUCCESS && !payload.empty()) handle = make_cache({}, result);
+    check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
+    made->object.own(device_.handles(), handle,
+                     &free_handle<VkPipelineCache, &VolkDeviceTable::vkDestroyPipelineCache>);
+    return cache_ = std::move(made);
+}
+
+void PipelineStore::feed(const std::shared_ptr<Cache>& cache) noexcept {
+    {
+        const std::lock_guard lock(cache_mutex_);
+        if (++cache->fed < pipelines_per_cache || cache_ != cache) return;
+        cache_.reset();
+    }
+    save(*cache);
+}
+
+void PipelineStore::save(const Cache& cache) noexcept {
+    if (cache_dir_.empty() || device_.lost()) return;
     try {
         auto& vk = device_.vk();
-        const auto& properties = device_.physical().properties;
-        const PipelineCacheFile file(cache_dir_, hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" +
-                                                     std::to_string(properties.driverVersion));
+        const PipelineCacheFile file = cache_file();
         const auto lock = file.lock();
         if (!lock.held()) {
             device_.note("The pipeline cache " + file.path() +
@@ -383,58 +481,103 @@ void PipelineStore::save_cache() noexcept {
                          "next process");
             return;
         }
-        // Another process may have written since we read: its entries are merged in, not lost.
+        const auto contents = [&](VkPipelineCache of) {
+            std::vector<uint8_t> payload;
+            size_t size = 0;
+            if (vk.vkGetPipelineCacheData(device_.handle(), of, &size, nullptr) != VK_SUCCESS) return payload;
+            payload.resize(size);
+            if (vk.vkGetPipelineCacheData(device_.handle(), of, &size, payload.data()) != VK_SUCCESS)
+                size = 0;
+            payload.resize(size);
+            return payload;
+        };
+        // Another process may have written since we read: its entries are merged, not lost. Into a cache of its own, since others may
+        // compile with ours meanwhile.
         const auto present = file.load();
+        std::vector<uint8_t> payload;
         if (present) {
-            VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-            create.initialDataSize = present->size();
-            create.pInitialData = present->data();
-            VkPipelineCache other = VK_NULL_HANDLE;
-            if (vk.vkCreatePipelineCache(device_.handle(), &create, nullptr, &other) == VK_SUCCESS) {
-                vk.vkMergePipelineCaches(device_.handle(), cache_, 1, &other);
-                vk.vkDestroyPipelineCache(device_.handle(), other, nullptr);
+            VkResult result = VK_SUCCESS;
+            const VkPipelineCache ours = cache.object.get();
+            if (const VkPipelineCache both = make_cache(*present, result); both != VK_NULL_HANDLE) {
+                if (vk.vkMergePipelineCaches(device_.handle(), both, 1, &ours) == VK_SUCCESS)
+                    payload = contents(both);
+                vk.vkDestroyPipelineCache(device_.handle(), both, nullptr);
             }
         }
-        size_t size = 0;
-        if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, nullptr) != VK_SUCCESS || size == 0)
-            return;
-        std::vector<uint8_t> payload(size);
-        if (vk.vkGetPipelineCacheData(device_.handle(), cache_, &size, payload.data()) != VK_SUCCESS) return;
-        payload.resize(size);
+        // Where both are too much for a file that would be read again, the latest are kept.
+        if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload)
+            payload = contents(cache.object.get());
+        if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload) return;
         if (!present || *present != payload) file.store(payload);
     } catch (...) {
         return;  // no memory for a cache: the next run compiles again
     }
 }
 
+PipelineCounts PipelineStore::counts() {
+    PipelineCounts counts;
+    // Modules by how many of their owners are no use: the pipelines that nothing uses, and ourselves.
+    std::unordered_map<const Shader*, long> idle;
+    pipelines_.look([&](const auto& all, const auto& recent) {
+        counts.pipelines = all.size();
+        constexpr long ours = 2;  // the list of recent ones, and `all`
+        for (const auto& pipeline : recent)
+            if (pipeline.use_count() == ours) {
+                ++counts.unused_pipelines;
+                ++idle[pipeline->shader.get()];
+            }
+    });
+    layouts_.look([&](const auto& all, const auto&) { counts.layouts = all.size(); });
+    set_layouts_.look([&](const auto& all, const auto&) { counts.set_layouts = all.size(); });
+    {
+        std::vector<std::shared_ptr<Shader>> all;  // goes after the lock
+        const std::lock_guard lock(shaders_mutex_);
+        for (const auto& shader : recent_shaders_.all()) ++idle[shader.get()];
+        for (const auto& [hash, bucket] : shaders_)
+            for (const auto& each : bucket)
+                if (auto shader = each.lock()) all.push_back(std::move(shader));
+        for (const auto& shader : all) {
+            ++counts.modules;
+            counts.module_bytes += shader->code_bytes();
+            const auto found = idle.find(shader.get());
+            if (shader.use_count() - 1 > (found == idle.end() ? 0 : found->second)) continue;
+            ++counts.unused_modules;
+            counts.unused_module_bytes += shader->code_bytes();
+        }
+    }
+    const std::lock_guard lock(pools_mutex_);
+    counts.descriptor_pools = pools_.size();
+    return counts;
+}
+
+void PipelineStore::trim() noexcept {
+    // Dropped here, with no lock held.
+    (void)pipelines_.take_recent();
+    std::list<std::shared_ptr<Shader>> shaders;
+    {
+        const std::lock_guard lock(shaders_mutex_);
+        shaders = recent_shaders_.take();
+    }
+    shaders.clear();
+    const std::lock_guard lock(pools_mutex_);
+    for (size_t i = with_room_.size(); i-- > 0;)
+        if (with_room_[i]->taken == 0) drop_pool(*with_room_[i]);
+}
+
 void PipelineStore::close() noexcept {
-    auto& vk = device_.vk();
-    decltype(shaders_) shaders;
     {
         const std::unique_lock alone(life_);
-        const std::lock_guard lock(mutex_);
-        save_cache();
-        for (auto& [key, pipeline] : pipelines_)
-            vk.vkDestroyPipeline(device_.handle(), std::exchange(pipeline->handle, nullptr), nullptr);
-        pipelines_.clear();
-        for (auto& [key, layout] : layouts_)
-            vk.vkDestroyPipelineLayout(device_.handle(), std::exchange(layout->handle, nullptr), nullptr);
-        layouts_.clear();
-        for (auto& [key, layout] : set_layouts_)
-            vk.vkDestroyDescriptorSetLayout(device_.handle(), layout, nullptr);
-        set_layouts_.clear();
-        if (cache_ != VK_NULL_HANDLE)
-            vk.vkDestroyPipelineCache(device_.handle(), std::exchange(cache_, nullptr), nullptr);
-        shaders.swap(shaders_);
-        for (auto& [hash, bucket] : shaders)
-            for (auto& shader : bucket) shader->close();
+        const std::lock_guard lock(cache_mutex_);
+        if (cache_ && cache_->fed != 0) save(*cache_);
+        cache_.reset();
     }
-    {
-        const std::lock_guard lock(pools_mutex_);
-        for (VkDescriptorPool pool : pools_) vk.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
-        pools_.clear();
-    }
-    // `shaders` dies here, outside the locks: what the bindings keep with a shader may want the interpreter's lock.
+    trim();
+    const std::lock_guard lock(pools_mutex_);
+    for (const auto& [handle, pool] : pools_)
+        device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+    pools_.clear();
+    with_room_.clear();
+    empty_pools_ = 0;
 }
 
 }  // namespace kp

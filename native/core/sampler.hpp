@@ -1,6 +1,7 @@
-// Samplers: how a shader reads between texels and beyond the edge. Found by content; they live as long as the device.
+// Samplers: how a shader reads between texels and beyond the edge. Found by content; they live while they are used.
 #pragma once
 
+#include "device_handle.hpp"
 #include "vulkan.hpp"
 
 #include <memory>
@@ -25,33 +26,30 @@ struct SamplerInfo {
 
 class Sampler {
 public:
-    Sampler(std::shared_ptr<Device> device, VkSampler handle, const SamplerInfo& info)
-        : device_(std::move(device)), handle_(handle), info_(info) {}
+    Sampler(std::shared_ptr<Device> device, const SamplerInfo& info);
 
-    [[nodiscard]] VkSampler handle() const noexcept { return handle_; }
+    [[nodiscard]] VkSampler handle() const noexcept { return handle_.get(); }
     [[nodiscard]] const SamplerInfo& info() const noexcept { return info_; }
     [[nodiscard]] const Device* device() const noexcept { return device_.get(); }
 
 private:
     std::shared_ptr<Device> device_;
-    VkSampler handle_;
     SamplerInfo info_;
+    DeviceHandle<VkSampler> handle_;
 };
 
 class SamplerStore {
 public:
     explicit SamplerStore(Device& device) : device_(device) {}
-    ~SamplerStore() { close(); }
 
     // Throws Error(invalid_argument) for what Vulkan does not allow together.
     [[nodiscard]] std::shared_ptr<Sampler> sampler(const SamplerInfo& info);
-    // Destroys all; the device is idle.
-    void close() noexcept;
+    [[nodiscard]] size_t count();
 
 private:
     Device& device_;
     std::mutex mutex_;
-    std::vector<std::pair<SamplerInfo, VkSampler>> samplers_;
+    std::vector<std::pair<SamplerInfo, std::weak_ptr<Sampler>>> samplers_;
 };
 
 }  // namespace kp

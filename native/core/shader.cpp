@@ -6,10 +6,21 @@
 #include "spirv_clamp.hpp"
 #include "spirv_fold.hpp"
 
+#include <atomic>
 #include <cstring>
 
 namespace kp {
 namespace {
+
+uint64_t next_number() noexcept {
+    static std::atomic<uint64_t> numbers{0};
+    return ++numbers;
+}
+
+void free_module(const Device& device, uint64_t handle) noexcept {
+    device.vk().vkDestroyShaderModule(device.handle(), handle_from<VkShaderModule>(handle), nullptr);
+    alive_count(ObjectKind::shader).fetch_sub(1, std::memory_order_relaxed);
+}
 
 constexpr uint32_t max_binding = 0xFFFF;  // what compilers of GLSL take
 
@@ -36,8 +47,8 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
       words_(words_of(bytes)),
       declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
       asked_entry_(entry),
-      info_(specialized({})) {
-
+      info_(specialized({})),
+      number_(next_number()) {
     std::string missing;
     for (const Finding& finding : check_module(words_, info_, device.shader_host())) {
         const bool lacking = finding.kind == FindingKind::capability || finding.kind == FindingKind::feature;
@@ -65,10 +76,14 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
     if (device.shader_host().has("robustBufferAccess")) code_ = clamped(words_).words;
     create.codeSize = code().size_bytes();
     create.pCode = code().data();
-    check_vk(device.vk().vkCreateShaderModule(device.handle(), &create, nullptr, &module_),
+    VkShaderModule module = VK_NULL_HANDLE;
+    check_vk(device.vk().vkCreateShaderModule(device.handle(), &create, nullptr, &module),
              "vkCreateShaderModule", "a shader");
     alive_count(ObjectKind::shader).fetch_add(1, std::memory_order_relaxed);
+    module_.own(device.handles(), module, &free_module);
 }
+
+bool Shader::belongs_to(const Device& device) const noexcept { return module_.list() == device.handles(); }
 
 ShaderInfo Shader::specialized(std::span<const SpecValue> values) const {
     ShaderInfo runs = reflect(words_, asked_entry_, values);
@@ -95,15 +110,6 @@ std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<con
 bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared) const noexcept {
     return (asked_entry_ == entry || info_.entry == entry) && same_bytes(words_, bytes) &&
            same_bytes(declared_, declared);
-}
-
-Shader::~Shader() { close(); }
-
-void Shader::close() noexcept {
-    if (module_ == VK_NULL_HANDLE) return;
-    device_->vk().vkDestroyShaderModule(device_->handle(), module_, nullptr);
-    module_ = VK_NULL_HANDLE;
-    alive_count(ObjectKind::shader).fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace kp

@@ -1,6 +1,7 @@
 // A SPIR-V module that was validated, reflected and checked against one device.
 #pragma once
 
+#include "device_handle.hpp"
 #include "spirv_reflect.hpp"
 #include "vulkan.hpp"
 
@@ -24,7 +25,6 @@ public:
     Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared = {});
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
-    ~Shader();
 
     [[nodiscard]] const ShaderInfo& info() const noexcept { return info_; }
     // The same with these constants.
@@ -38,12 +38,16 @@ public:
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     // What runs: on a robust device with indices held within arrays (spirv_clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
-    [[nodiscard]] VkShaderModule handle() const noexcept { return module_; }
-    [[nodiscard]] bool belongs_to(const Device& device) const noexcept { return device_ == &device; }
-    // Destroys the module; the device is going away.
-    void close() noexcept;
+    [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
+    [[nodiscard]] bool belongs_to(const Device& device) const noexcept;
+    // No other shader of this process has or had it.
+    [[nodiscard]] uint64_t number() const noexcept { return number_; }
+    // Bytes of the SPIR-V that it keeps.
+    [[nodiscard]] size_t code_bytes() const noexcept {
+        return (words_.size() + code_.size() + declared_.size()) * sizeof(uint32_t);
+    }
 
-    // Whatever the bindings keep with it.
+    // Whatever the bindings keep with it. Dropping it takes no lock.
     std::shared_ptr<void> extra;
 
 private:
@@ -53,7 +57,8 @@ private:
     std::vector<uint32_t> declared_;
     std::string asked_entry_;  // "main" may mean another
     ShaderInfo info_;
-    VkShaderModule module_ = VK_NULL_HANDLE;
+    uint64_t number_;
+    DeviceHandle<VkShaderModule> module_;
 };
 
 }  // namespace kp

@@ -293,7 +293,7 @@ void Stream::release_driven(std::vector<Point> points) {
         VkCommandPool pool;
         VkQueryPool queries;
         std::vector<OperationPtr> operations;
-        std::vector<std::shared_ptr<Object>> kept;
+        StreamPlan::Kept kept;
         std::vector<std::shared_ptr<Object>> disjoint;
         std::vector<std::shared_ptr<const Delivery>> deliveries;
         explicit Payload(Device& d) : device(d), pool(VK_NULL_HANDLE), queries(VK_NULL_HANDLE) {}

@@ -162,7 +162,7 @@ private:
         return caller_.load(std::memory_order_relaxed) != std::thread::id();
     }
     // Plans and registers, or returns what must be brought to the device before.
-    [[nodiscard]] std::vector<std::shared_ptr<Resource>> plan(std::vector<std::shared_ptr<Object>>& outdated);
+    [[nodiscard]] std::vector<std::shared_ptr<Resource>> plan(StreamPlan::Kept& outdated);
     [[nodiscard]] std::vector<std::shared_ptr<Resource>> absent();
     void register_users();
     // After a change of either list; under the graph mutex.

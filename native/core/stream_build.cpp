@@ -72,7 +72,7 @@ void Stream::build() {
     built_ = false;
     make_command_buffer();
     prepare_timestamps();
-    std::vector<std::shared_ptr<Object>> outdated;  // let go of after the lock: destructors may be slow
+    StreamPlan::Kept outdated;  // let go of after the lock: destructors may be slow
     for (auto missing = plan(outdated); !missing.empty(); missing = plan(outdated)) {
         {
             std::unique_lock graph(device().graph_mutex());
@@ -90,7 +90,7 @@ void Stream::build() {
     built_ = true;
 }
 
-std::vector<std::shared_ptr<Resource>> Stream::plan(std::vector<std::shared_ptr<Object>>& outdated) {
+std::vector<std::shared_ptr<Resource>> Stream::plan(StreamPlan::Kept& outdated) {
     const std::lock_guard lock(device().graph_mutex());
     // Whoever destroys waits for the lock: what is there now stays while the plan is made.
     for (size_t i = 0; i < operations_.size(); ++i) {

@@ -39,11 +39,10 @@ public:
     void use_host(const ResourceRange& range, UseKind kind);  // the host copy
     void mention(Object& object);  // used by the recording, but no memory access of its own
     // The operation may let go of the object before the plan does.
-    void keep(std::shared_ptr<Object> object) { kept_.push_back(std::move(object)); }
+    using Kept = std::vector<std::shared_ptr<const void>>;
+    void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
     // Not for begin() to drop: that runs under a lock, and before the stream has left the lists of these objects.
-    [[nodiscard]] std::vector<std::shared_ptr<Object>> take_kept() noexcept {
-        return std::exchange(kept_, {});
-    }
+    [[nodiscard]] Kept take_kept() noexcept { return std::exchange(kept_, {}); }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
     // Whether the object in `slot` has its device memory used, or only written, from byte `begin` to `end`.
     [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
@@ -83,7 +82,7 @@ private:
 
     uint64_t epoch_ = 0;
     std::vector<PlannedObject> objects_;
-    std::vector<std::shared_ptr<Object>> kept_;
+    Kept kept_;
     std::vector<CommandUses> commands_;
     std::vector<Use> uses_;
     std::vector<uint8_t> host_visible_;     // by resource number

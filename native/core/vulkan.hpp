@@ -13,5 +13,9 @@ template <typename Handle>
 [[nodiscard]] uint64_t handle_value(Handle handle) noexcept {
     return (uint64_t)handle;  // NOLINT: the only cast that serves pointers and integers alike
 }
+template <typename Handle>
+[[nodiscard]] Handle handle_from(uint64_t value) noexcept {
+    return (Handle)value;  // NOLINT: as above
+}
 
 }  // namespace kp

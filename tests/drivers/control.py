@@ -55,6 +55,8 @@ class NullControl:
         u64, text, size = ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t
         signatures: dict[str, tuple[Any, list[Any]]] = {
             "fail": (ctypes.c_int, [text, u64, ctypes.c_int32]),
+            "hold": (ctypes.c_int, [text]),
+            "waiting": (u64, []),
             "count": (None, [ctypes.c_int]),
             "clear": (None, []),
             "calls": (u64, [text]),
@@ -101,6 +103,20 @@ class NullControl:
         name = b"*" if entry in ("", "*") else self._known(entry)
         if self._call("fail", name, nth, int(result)):
             raise ValueError(f"can not make call {nth} of {entry!r} return {result}")
+
+    @contextlib.contextmanager
+    def holding(self, entry: str) -> Iterator[NullControl]:
+        """Within a `with` block, calls of an entry point that can fail wait inside the driver; `waiting` counts them."""
+        self._call("hold", self._known(entry))
+        try:
+            yield self
+        finally:
+            self._call("hold", b"")
+
+    @property
+    def waiting(self) -> int:
+        """How many calls `holding` holds now."""
+        return int(self._call("waiting"))
 
     def count(self, on: bool = True) -> None:
         """Count calls, or stop counting."""

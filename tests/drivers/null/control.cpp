@@ -4,6 +4,7 @@
 #include "entry_points.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
 #include <string_view>
@@ -26,6 +27,9 @@ struct State {
     std::mutex mutex;
     EntryPoint* entries = nullptr;
     std::vector<Injection> injections;
+    std::string held;  // entry point whose calls wait; "": none
+    uint64_t waiting = 0;
+    std::condition_variable let_go;
     std::string last_failed;
     std::vector<std::string> violations;
     std::mutex log_mutex;
@@ -102,7 +106,7 @@ size_t copy_out(const std::string& text, char* buffer, size_t size) {
 }
 
 // Call with state().mutex held.
-void update_armed() { g_armed = g_counting || !state().injections.empty(); }
+void update_armed() { g_armed = g_counting || !state().injections.empty() || !state().held.empty(); }
 
 }  // namespace
 
@@ -120,7 +124,12 @@ VkResult enter(EntryPoint& entry) {
     entry.calls.fetch_add(1, std::memory_order_relaxed);
     if (!entry.failable) return VK_SUCCESS;
     g_total_calls.fetch_add(1, std::memory_order_relaxed);
-    std::lock_guard lock(s.mutex);
+    std::unique_lock lock(s.mutex);
+    if (!s.held.empty() && same_entry(entry.name, s.held)) {
+        ++s.waiting;
+        s.let_go.wait(lock, [&] { return !same_entry(entry.name, s.held); });
+        --s.waiting;
+    }
     for (size_t i = 0; i < s.injections.size(); ++i) {
         Injection& injection = s.injections[i];
         if (injection.entry != "*" && !same_entry(entry.name, injection.entry)) continue;
@@ -249,6 +258,24 @@ KP_CONTROL int kpnull_fail(const char* entry, uint64_t nth, int32_t result) {
     s.injections.push_back({std::move(name), nth, VkResult(result)});
     update_armed();
     return 0;
+}
+
+// Calls of the entry point wait inside the driver until it is called again with another, or with "". Returns as kpnull_fail does.
+KP_CONTROL int kpnull_hold(const char* entry) {
+    const std::string name = entry ? entry : "";
+    if (!name.empty() && !knows_entry_point(name.c_str())) return -1;
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    s.held = name;
+    s.let_go.notify_all();
+    update_armed();
+    return 0;
+}
+// How many calls wait now.
+KP_CONTROL uint64_t kpnull_waiting() {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    return s.waiting;
 }
 
 KP_CONTROL void kpnull_count(int on) {
