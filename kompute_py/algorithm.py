@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native as core
-from .arrays import as_indices, as_name, require_manager
+from .arrays import as_indices, as_list, as_name, require_manager
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, Specialization, is_given
 from .diagnostics import warn
@@ -20,6 +20,7 @@ from .errors import (
     InvalidArgumentError,
     UnimplementedError,
     not_copyable,
+    shown,
 )
 from .memory import Memory
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
@@ -55,7 +56,10 @@ def to_spirv(spirv: Any) -> bytes:
     if callable(convert):
         return to_spirv(convert())
     if isinstance(spirv, list) and all(isinstance(word, int) for word in spirv):
-        return np.asarray(spirv, dtype=np.uint32).tobytes()
+        try:
+            return np.asarray(spirv, dtype=np.uint32).tobytes()
+        except (ValueError, OverflowError) as error:
+            raise InvalidArgumentError(f"SPIR-V as a list has ints from 0 to 2**32 - 1: {error}") from None
     raise ArgumentTypeError(
         f"SPIR-V is bytes, not {type(spirv).__name__}; compile a shader with kp.compile(source)"
     )
@@ -72,7 +76,7 @@ def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
         given += (0,) * (3 - len(given))
     for n in given:
         if n < 0:
-            raise InvalidArgumentError(f"{what} is {workgroup!r}; counts cannot be negative")
+            raise InvalidArgumentError(f"{what} is {shown(workgroup)}; counts cannot be negative")
     return given[0], given[1], given[2]
 
 
@@ -292,7 +296,7 @@ class Algorithm:
         x, y, z = to_groups(value, "workgroup")
         groups = x, y or 1, z or 1
         if x == 0:
-            raise InvalidArgumentError(f"workgroup is {value!r}; at least 1 group runs")
+            raise InvalidArgumentError(f"workgroup is {shown(value)}; at least 1 group runs")
         self._manager._check_groups(groups, "workgroup", native.shader, self._special)
         self._dispatch.set(groups, self._push, ())
         self._groups = groups
@@ -428,12 +432,7 @@ def _listed(tensors: Iterable[Memory]) -> tuple[Memory, ...]:
         raise ArgumentTypeError(
             f"tensors is a {type(tensors).__name__}; give a list: [{type(tensors).__name__.lower()}]"
         )
-    try:
-        return tuple(tensors)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"tensors is a {type(tensors).__name__}; give a list of Tensor or Image"
-        ) from None
+    return tuple(as_list(tensors, "tensors", "a list of Tensor or Image"))
 
 
 def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:

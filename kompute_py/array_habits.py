@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .diagnostics import warn
-from .errors import ArgumentTypeError
+from .errors import ArgumentTypeError, shown
 
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"
@@ -22,7 +22,7 @@ def _code(value: Any) -> str:
     """`value` as code: of a long list or a tensor a name stands for it."""
     if isinstance(value, ArrayHabits):
         return "other.read()"
-    text = repr(value)
+    text = shown(value)
     return text if isinstance(value, (int, float, complex)) and len(text) < 30 else "other"
 
 
@@ -76,7 +76,7 @@ class ArrayHabits:
         """Identity, as in Kompute. A number or a list is never equal: a KomputeWarning says how to compare the elements."""
         if isinstance(other, _NUMBERS):
             warn(
-                f"A {type(self).__name__} is compared by identity, so it never equals {other!r:.60}. To compare its elements: "
+                f"A {type(self).__name__} is compared by identity, so it never equals {shown(other):.60}. To compare its elements: "
                 f"{_READ} == {_code(other)}"
             )
         return NotImplemented

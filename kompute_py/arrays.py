@@ -7,15 +7,21 @@ import operator
 import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, shown
 from .types import data_type_of, is_small_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
+
+_MOST_INDICES = 1000
+_MOST_AXES = 64
+# Beyond every size, and short enough to be shown: Python shows no int of more than 4300 digits.
+_HUGE = 1 << 1024
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -30,8 +36,8 @@ def to_element(dtype: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """`dtype` as a checked np.dtype, and the axes that it adds: ``"3f4"`` is float32 and (3,)."""
     try:
         made: np.dtype[Any] = np.dtype(dtype)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{dtype!r} is not a dtype: {error}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentTypeError(f"{shown(dtype)} is not a dtype: {error}") from None
     return check_dtype(made.base), made.shape
 
 
@@ -40,7 +46,7 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     element, axes = to_element(dtype)
     if axes:
         raise ArgumentTypeError(
-            f"The dtype {dtype!r} has axes of its own: use {element}, and give the axes {axes} to the shape"
+            f"The dtype {shown(dtype)} has axes of its own: use {element}, and give the axes {axes} to the shape"
         )
     return element
 
@@ -96,14 +102,23 @@ def as_float32(data: ArrayLike) -> np.ndarray[Any, Any]:
             f"dtype {array.dtype} does not convert to float32; "
             + ("take .real and .imag, or use tensor_t" if array.dtype.kind == "c" else "pass numbers")
         )
-    return array.astype(FLOAT32, order="C", copy=False)
+    return converted(array, FLOAT32)
 
 
 def as_typed(data: ArrayLike) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of its own dtype, in native byte order."""
     array = to_array(data)
-    dtype = check_dtype(array.dtype)
-    return array.astype(dtype, order="C", copy=False)
+    return converted(array, check_dtype(array.dtype))
+
+
+def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """`array` itself if it is C-contiguous and of `dtype`, else such a copy. Raises OutOfMemoryError."""
+    try:
+        return array.astype(dtype, order="C", copy=False)
+    except MemoryError as error:
+        raise OutOfMemoryError(
+            f"The data has {array.size} elements, which need a copy as {dtype}: {error}"
+        ) from None
 
 
 def require_manager(manager: Any) -> None:
@@ -131,7 +146,7 @@ def as_text(value: Any, what: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(
-            f"{what} is {value!r:.100}, which is no text: character {error.start} is half of a surrogate pair"
+            f"{what} is {shown(value):.100}, which is no text: character {error.start} is half of a surrogate pair"
         ) from None
     return value
 
@@ -149,11 +164,27 @@ def to_flag(value: Any, what: str) -> bool:
 def as_index(value: Any, what: str) -> int:
     """`value` as an int. Raises ArgumentTypeError, naming `what`, for anything but an integer."""
     if isinstance(value, (bool, Enum)):  # integers by nature, but not by meaning
-        raise ArgumentTypeError(f"{what} is {value!r}; give an int")
+        raise ArgumentTypeError(f"{what} is {shown(value)}; give an int")
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except Exception:  # of the object's own __index__
         raise ArgumentTypeError(f"{what} is {shown(value)}; give an int") from None
+    if not -_HUGE < number < _HUGE:
+        raise OutOfRangeError(f"{what} is an int of {number.bit_length()} bits; nothing has so many")
+    return number
+
+
+def as_list(values: Any, what: str, takes: str) -> list[Any]:
+    """`values` as a list. Raises ArgumentTypeError, naming `what` and what it `takes`, if they are none, OutOfMemoryError if they
+    are more than memory holds. An error of their own iteration is passed on."""
+    try:
+        return list(values)
+    except TypeError:
+        raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"{what} takes {takes}; {shown(values)} has more elements than memory holds"
+        ) from None
 
 
 def as_indices(values: Any, what: str) -> tuple[int, ...]:
@@ -165,22 +196,25 @@ def as_indices(values: Any, what: str) -> tuple[int, ...]:
     except Exception:
         raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
     try:
-        return tuple(map(operator.index, each))
+        made = tuple(map(operator.index, islice(each, _MOST_INDICES + 1)))
     except Exception:  # of the objects' own methods
         raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
-
-
-def shown(value: Any) -> str:
-    """`value` for an error's text: its repr, cut to a line; its type if it has none."""
-    try:
-        return f"{value!r:.200}"
-    except Exception:
-        return f"a {type(value).__name__}"
+    if len(made) > _MOST_INDICES:
+        raise InvalidArgumentError(f"{what} has more than {_MOST_INDICES} ints")
+    if made and (max(made) > _HUGE or min(made) < -_HUGE):
+        raise OutOfRangeError(
+            f"{what} has an int of more than {_HUGE.bit_length()} bits; nothing has so many"
+        )
+    return made
 
 
 def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     """`shape` as a tuple; an axis may have no element. Raises InvalidArgumentError for a negative one."""
     made = as_indices(shape, "The shape")
+    if len(made) > _MOST_AXES:
+        raise InvalidArgumentError(
+            f"The shape has {len(made)} axes; NumPy's arrays have {_MOST_AXES} at most"
+        )
     if any(n < 0 for n in made):
         raise InvalidArgumentError(f"The shape {made} has a negative axis; an axis has 0 elements or more")
     return made
@@ -240,12 +274,12 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
                 f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. {fix}"
             )
     with np.errstate(over="ignore"):
-        converted = array.astype(dtype, order="C", copy=False)
-    if converted is not array and not keeps_finite(array, converted):
+        made = converted(array, dtype)
+    if made is not array and not keeps_finite(array, made):
         raise InvalidArgumentError(
             f"{what} has dtype {dtype}; the data has values beyond its range, which would be infinite"
         )
-    return converted
+    return made
 
 
 def keeps_finite(array: np.ndarray[Any, Any], converted: np.ndarray[Any, Any]) -> bool:
@@ -291,13 +325,13 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
         try:
             element = np.array(value, dtype=dtype)
         except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{what}: {value!r} is no element of {dtype}: {error}") from None
+            raise ArgumentTypeError(f"{what}: {shown(value)} is no element of {dtype}: {error}") from None
         if element.shape != ():
-            raise ArgumentTypeError(f"{what}: {value!r} is no single element of {dtype}; give a tuple")
+            raise ArgumentTypeError(f"{what}: {shown(value)} is no single element of {dtype}; give a tuple")
         return element.tobytes()
     if not isinstance(value, (int, float, complex)) and to_array(value).ndim != 0:
         raise ArgumentTypeError(
-            f"{what}: {value!r:.60} is no single element: give a scalar, or bytes for a pattern. write() takes arrays"
+            f"{what}: {shown(value):.60} is no single element: give a scalar, or bytes for a pattern. write() takes arrays"
         )
     if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)

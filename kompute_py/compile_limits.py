@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
+from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .file_access import NotRegularError, read_regular
 
 TIMEOUT_VARIABLE = "KOMPUTE_PY_COMPILE_TIMEOUT"
@@ -41,7 +41,7 @@ def time_limit(timeout: float | None = None) -> float:
         seconds = -1.0
     if not (0 < seconds < _MOST_SECONDS or seconds == math.inf):
         raise InvalidArgumentError(
-            f"{what} is {value!r}; give a number of seconds above 0, or inf for no limit"
+            f"{what} is {shown(value)}; give a number of seconds above 0, or inf for no limit"
         )
     return seconds
 

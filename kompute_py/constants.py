@@ -10,14 +10,19 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import shown
+from .arrays import refuse_mask
 from .diagnostics import warn
 from .dtype_rules import beyond_both, differ_in_sign, kind_of
-from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
+
+# Beyond what any shader has: how many numbers are taken as constants, and how deep in lists.
+_MOST_VALUES = 1 << 20
+_DEEPEST = 64
 
 
 class Scalar(NamedTuple):
@@ -87,20 +92,20 @@ def _packed(value: Any, scalar: Scalar, what: str) -> bytes:
         hasattr(value, "__float__") or hasattr(value, "__index__")
     ):
         raise ArgumentTypeError(
-            f"{what} is {value!r} of type {type(value).__name__}; the shader declares {scalar.name}"
+            f"{what} is {shown(value)} of type {type(value).__name__}; the shader declares {scalar.name}"
         )
     if scalar.code in "efd":
         try:
             return struct.pack("<" + scalar.code, float(value))
         except OverflowError:
             raise InvalidArgumentError(
-                f"{what} is {value!r}, out of range of the shader's {scalar.name}"
+                f"{what} is {shown(value)}, out of range of the shader's {scalar.name}"
             ) from None
     if isinstance(value, float) or not hasattr(value, "__index__"):
         number = float(value)
         if not math.isfinite(number) or number != int(number):
             raise InvalidArgumentError(
-                f"{what} is {value!r}; the shader declares {scalar.name}, which holds integers only"
+                f"{what} is {shown(value)}; the shader declares {scalar.name}, which holds integers only"
             )
         value = int(number)
     whole = value.__index__()
@@ -158,14 +163,24 @@ def flatten(layout: Mapping[str, Any], base: int = 0, path: str = "") -> Iterato
     yield from walk(0, base, path)
 
 
-def _flat_values(values: Any) -> Iterator[Any]:
+def _flat_values(values: Any, depth: int = 0) -> Iterator[Any]:
+    if depth > _DEEPEST:
+        raise InvalidArgumentError(f"The constants are lists in lists, deeper than {_DEEPEST}")
     for value in values:
         if isinstance(value, np.ndarray):
             yield from value.ravel().tolist()
         elif isinstance(value, (list, tuple)):
-            yield from _flat_values(value)
+            yield from _flat_values(value, depth + 1)
         else:
             yield value
+
+
+def _listed(values: Any, what: str) -> list[Any]:
+    """The numbers in `values`, which may be lists in lists."""
+    made = list(islice(_flat_values(values), _MOST_VALUES + 1))
+    if len(made) > _MOST_VALUES:
+        raise InvalidArgumentError(f"{what} have more than {_MOST_VALUES} values; no shader takes so many")
+    return made
 
 
 def is_given(values: Any) -> bool:
@@ -176,8 +191,15 @@ def is_given(values: Any) -> bool:
         return values.size > 0
     try:
         return len(values) > 0
-    except TypeError:
+    except (TypeError, ValueError):  # no length, or a memoryview that was released
         return True
+
+
+def _bytes(values: Any, what: str) -> bytes:
+    try:
+        return bytes(values)
+    except (ValueError, BufferError) as error:  # a memoryview that was released
+        raise ArgumentTypeError(f"{what} have no bytes: {error}") from None
 
 
 class PushBlock:
@@ -227,11 +249,17 @@ class PushBlock:
                 except (struct.error, OverflowError, TypeError):
                     pass  # nested lists, or a value to complain about by name below
         elif isinstance(values, np.ndarray):
+            if type(values) is not np.ndarray:
+                refuse_mask(values, "push_consts")
             if values.nbytes == self.size and not values.dtype.hasobject:
                 own = values.astype(values.dtype.newbyteorder("="), copy=False)
                 if values.dtype not in self._known:
                     self._look_at(own)
                 return own.tobytes()
+            if values.size > _MOST_VALUES:
+                raise InvalidArgumentError(
+                    f"push_consts have {values.size} values; the shader's block {self.name} has {self.size} bytes"
+                )
             if values.dtype.kind not in "biuf":
                 raise InvalidArgumentError(
                     f"push_consts are an array of {values.dtype} with {values.nbytes} bytes; the shader's block "
@@ -239,7 +267,7 @@ class PushBlock:
                 )
             values = values.ravel().tolist()
         elif isinstance(values, (bytes, bytearray, memoryview)):
-            raw = bytes(values)
+            raw = _bytes(values, "push_consts")
             if len(raw) != self.size:
                 raise InvalidArgumentError(
                     f"push_consts have {len(raw)} bytes; the shader's block {self.name} has {self.size} bytes"
@@ -251,7 +279,7 @@ class PushBlock:
             raise ArgumentTypeError(
                 f"push_consts are a {type(values).__name__}; give a list of numbers, an array or bytes"
             )
-        return self._pack_each(list(_flat_values(values)))
+        return self._pack_each(_listed(values, "push_consts"))
 
     def _look_at(self, values: np.ndarray[Any, Any]) -> None:
         """Warns, once, of an array that goes in bit by bit where the shader reads other numbers in its bits."""
@@ -360,12 +388,15 @@ class SpecConstants:
                 f"spec_consts are a {type(values).__name__}; give a list of numbers, an array, or {{id: value}}"
             )
         if isinstance(values, np.ndarray):
+            refuse_mask(values, "spec_consts")
             if values.dtype.kind not in "biuf":
                 raise ArgumentTypeError(f"spec_consts have dtype {values.dtype}; give numbers")
+            if values.size > _MOST_VALUES:
+                raise InvalidArgumentError(f"spec_consts have {values.size} values; no shader takes so many")
             flat: list[Any] = list(values.ravel().astype(values.dtype.newbyteorder("="), copy=False))
             bitwise = values.dtype.itemsize
         else:
-            flat, bitwise = list(_flat_values(values)), 0
+            flat, bitwise = _listed(values, "spec_consts"), 0
         surplus = max(0, len(flat) - self._last - 1)
         items = []
         for position, value in enumerate(flat[: self._last + 1]):
@@ -392,7 +423,7 @@ class SpecConstants:
             if identity is None and key in self._by_name:
                 ids = [str(i) for i, (_, name) in sorted(self._by_id.items()) if name == key]
                 raise InvalidArgumentError(
-                    f"{len(ids)} specialization constants are named {key!r}, ids {', '.join(ids)}: give the id"
+                    f"{len(ids)} specialization constants are named {shown(key)}, ids {', '.join(ids)}: give the id"
                 )
             if identity is None and key.isdecimal() and key.isascii():
                 identity = int(key)  # one that has no name is called by its number: specialize(**{"3": 16})
@@ -408,7 +439,9 @@ class SpecConstants:
 
             near = difflib.get_close_matches(str(key), self._by_name, 1)
             hint = f", did you mean {near[0]!r}?" if near else ":"
-            raise InvalidArgumentError(f"There is no specialization constant {key!r}{hint} {self._known()}")
+            raise InvalidArgumentError(
+                f"There is no specialization constant {shown(key)}{hint} {self._known()}"
+            )
         return identity
 
     def label(self, identity: int) -> str | int:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from .arrays import as_indices, as_text
+from .arrays import as_indices, as_list, as_text
 from .diagnostics import warn
-from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError, shown
 from .options import PREFIX, preferred_devices, settings
 
 
@@ -32,7 +32,7 @@ class DeviceInfo(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"DeviceInfo has no {name!r}; it has: {', '.join(self)}") from None
+            raise AttributeError(f"DeviceInfo has no {shown(name)}; it has: {', '.join(self)}") from None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
@@ -87,7 +87,7 @@ def _identity(info: DeviceInfo) -> str:
         return f"{info['uuid']}:{info['driver_uuid']}:{int(info['vulkan_index'])}"
     except (KeyError, TypeError, ValueError):
         raise InvalidArgumentError(
-            f"{info!r} does not say which device it is (uuid, driver_uuid, vulkan_index): take one from kp.list_devices()"
+            f"{shown(info)} does not say which device it is (uuid, driver_uuid, vulkan_index): take one from kp.list_devices()"
         ) from None
 
 
@@ -110,7 +110,7 @@ def name_of(device: Any, source: str) -> str:
     if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
         return str(int(device))
     raise ArgumentTypeError(
-        f"{source} has {device!r} of type {type(device).__name__}; give indices, names, UUIDs or DeviceInfo"
+        f"{source} has {shown(device)} of type {type(device).__name__}; give indices, names, UUIDs or DeviceInfo"
     )
 
 
@@ -129,7 +129,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
     if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
         if not 0 <= device < 2**32:  # what Vulkan counts with
             raise NotFoundError(
-                f"There is no device {device}; kp.list_devices() lists those there are, from 0"
+                f"There is no device {shown(device)}; kp.list_devices() lists those there are, from 0"
             )
         return int(device), ""
     from uuid import UUID
@@ -137,7 +137,8 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
     if isinstance(device, UUID):
         return None, device.hex
     if isinstance(device, Iterable) and not isinstance(device, (bytes, bytearray, Mapping)):
-        wanted = [name_of(each, "device") for each in device]
+        given = as_list(device, "device", "an index, a name, a UUID, a DeviceInfo, or a list of these")
+        wanted = [name_of(each, "device") for each in given]
         if not any(each.strip() for each in wanted):
             raise InvalidArgumentError(
                 "device is an empty list; give preferences, or None for the best device"
@@ -151,7 +152,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
 def family_indices(indices: Any) -> list[int]:
     """What Manager(family_queue_indices=...) is given, checked."""
     if not isinstance(indices, Iterable) or isinstance(indices, str):
-        raise ArgumentTypeError(f"family_queue_indices is {indices!r}; give a list of ints")
+        raise ArgumentTypeError(f"family_queue_indices is {shown(indices)}; give a list of ints")
     made = list(as_indices(indices, "family_queue_indices"))
     if any(index < 0 for index in made):
         raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")

@@ -229,6 +229,19 @@ class KomputeWarning(UserWarning):
     """Something is allowed but probably not meant."""
 
 
+_SHOWN = 180  # characters of a str
+
+
+def shown(value: Any) -> str:
+    """`value` for an error's text: its repr, cut to a line; its type if it has none."""
+    if type(value) is str and len(value) > _SHOWN:
+        return f"{value[:_SHOWN]!r}..."
+    try:
+        return f"{value!r:.200}"
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
 def not_copyable(thing: object, instead: str, why: str = "is an object on a device") -> ArgumentTypeError:
     """What copy.copy, copy.deepcopy and pickle of an object on a device raise: a second Python object over the same device
     object would destroy it twice, and another process has neither."""

@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, not_copyable
+from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, not_copyable, shown
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -141,10 +141,10 @@ def to_seconds(
         if isinstance(time, str | bytes):
             raise TypeError
         seconds = float(time) * (1e-3 if unit == "milliseconds" else 1.0)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} is {time!r}; give {unit} as a number, or None") from None
+    except Exception:  # of the object's own __float__, or an int beyond floats
+        raise ArgumentTypeError(f"{name} is {shown(time)}; give {unit} as a number, or None") from None
     if seconds == math.inf:
         return _NO_LIMIT
     if not seconds >= 0.0:
-        raise InvalidArgumentError(f"{name} is {time!r}; a time to wait is not negative")
+        raise InvalidArgumentError(f"{name} is {shown(time)}; a time to wait is not negative")
     return seconds

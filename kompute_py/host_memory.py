@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import as_index, as_shape, check_dtype, to_dtype
+from .arrays import as_index, as_shape, check_dtype, converted, require_manager, to_dtype
 from .errors import (
     ArgumentTypeError,
     InvalidArgumentError,
     OutOfMemoryError,
     UnimplementedError,
+    shown,
 )
 from .tensor import Tensor, buffer_tensor
 from .types import MemoryTypes
@@ -58,7 +59,9 @@ def _semantics(value: Any) -> HostBufferSemantics | None:
         return HostBufferSemantics[value] if isinstance(value, str) else HostBufferSemantics(value)
     except (KeyError, ValueError, TypeError):
         known = ", ".join(HostBufferSemantics.__members__)
-        raise InvalidArgumentError(f"There are no host-buffer semantics {value!r}; known: {known}") from None
+        raise InvalidArgumentError(
+            f"There are no host-buffer semantics {shown(value)}; known: {known}"
+        ) from None
 
 
 def aligned_empty(
@@ -122,13 +125,13 @@ def from_host(
             "mgr.tensor_t anything"
         )
     if not isinstance(copy, str) or copy not in _COPIES:
-        raise InvalidArgumentError(f'copy is {copy!r}; give "auto", "never" or "always"')
+        raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
     if on_done is not None and not callable(on_done):
-        raise ArgumentTypeError(f"on_done is {on_done!r}; give a function without arguments")
+        raise ArgumentTypeError(f"on_done is {shown(on_done)}; give a function without arguments")
     meant = _semantics(semantics)
     in_place = meant is None or meant >= HostBufferSemantics.IMMUTABLE_ZERO_COPY
     if copy == "never" and not in_place:
-        raise InvalidArgumentError(f'copy="never" and {meant!r} contradict each other: that one copies')
+        raise InvalidArgumentError(f'copy="never" and {shown(meant)} contradict each other: that one copies')
     check_dtype(array.dtype)
     as_shape(array.shape)
 
@@ -143,7 +146,7 @@ def from_host(
             getLogger("kompute_py").debug(
                 "from_host copies: %s", str(error)
             )  # a record that kept the error would keep its frames
-    data = array.astype(check_dtype(array.dtype), order="C", copy=False)
+    data = converted(array, check_dtype(array.dtype))
     tensor = Tensor(manager, data, MemoryTypes.host)
     # Memory of type host is written by the call itself, so for every one of the semantics the caller's memory is free now.
     if on_done is not None:
@@ -159,6 +162,7 @@ def _imported(
 ) -> Tensor:
     read_only = meant is HostBufferSemantics.IMMUTABLE_ZERO_COPY
     what = f"The array of shape {array.shape}, {array.dtype}"
+    require_manager(manager)
     if not array.flags.writeable and not read_only:
         raise InvalidArgumentError(
             f"{what} is read-only: share it with semantics=kp.HostBufferSemantics.IMMUTABLE_ZERO_COPY"

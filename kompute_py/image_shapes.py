@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from . import _native, misplaced
 from .arrays import as_index
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError
+from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
 
 _HELP = "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) or Vulkan's (R8G8B8A8_UNORM)"
 
@@ -65,7 +65,9 @@ def parse_format(name: str) -> ImageFormat:
         vulkan = name.removeprefix("VK_FORMAT_")
         found = next((f for f in by_name.values() if f.vulkan == vulkan), None)
     if found is None:
-        raise InvalidArgumentError(f"There is no image format {name!r}. {misplaced.as_format(name)}{_HELP}")
+        raise InvalidArgumentError(
+            f"There is no image format {shown(name)}. {misplaced.as_format(name)}{_HELP}"
+        )
     return found
 
 
@@ -124,8 +126,8 @@ def size_of(
 
     Raises InvalidArgumentError where neither tells, or the two contradict each other.
     """
-    if dims not in (1, 2, 3):
-        raise InvalidArgumentError(f"dims is {dims!r}; an image has 1, 2 or 3 dimensions")
+    if as_index(dims, "dims") not in (1, 2, 3):
+        raise InvalidArgumentError(f"dims is {shown(dims)}; an image has 1, 2 or 3 dimensions")
     if dims == 3 and layers is not None:
         raise InvalidArgumentError("An image of three dimensions has no layers: Vulkan has no arrays of them")
     names = [*(["layers"] if layers is not None and layers is not False else []), "depth", "height", "width"]
@@ -227,18 +229,23 @@ def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, 
 
 def _axis(key: int | slice | EllipsisType, length: int, what: str) -> tuple[int, int, bool]:
     if isinstance(key, slice):
-        start, stop, step = key.indices(length)
+        try:
+            start, stop, step = key.indices(length)
+        except ValueError:
+            raise InvalidArgumentError(f"{what}: the step of a slice cannot be 0") from None
+        except Exception:  # of the objects' own __index__
+            raise ArgumentTypeError(f"{what}: a slice is made of ints, not {shown(key)}") from None
         if step != 1:
             raise UnimplementedError(f"{what}: a region is a box of texels; it has no step ({step})")
         if start >= stop:
             raise InvalidArgumentError(f"{what}: the region has no texel")
         return start, stop - start, True
     if isinstance(key, bool):
-        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {key!r}")
+        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {shown(key)}")
     try:
         index = operator.index(key)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {key!r}") from None
+    except Exception:  # of the object's own __index__
+        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {shown(key)}") from None
     if not -length <= index < length:
-        raise OutOfRangeError(f"{what}: index {index} is beyond an axis of {length}")
+        raise OutOfRangeError(f"{what}: index {shown(index)} is beyond an axis of {length}")
     return index % length, 1, False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _native
-from .arrays import shown
-from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, KomputeError
+from .arrays import require_manager, to_flag
+from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, KomputeError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +47,12 @@ def to_dlpack(
     what = tensor._describe()
     if stream is not None:
         raise InvalidArgumentError(
-            f"stream is {stream!r}: what {what} shares is the CPU's memory, which has none"
+            f"stream is {shown(stream)}: what {what} shares is the CPU's memory, which has none"
         )
     native = tensor._native
     device = dlpack_device(tensor)
     try:
-        wanted = device if dl_device is None else tuple(map(int, dl_device))
+        wanted = device if dl_device is None else tuple(map(int, islice(dl_device, 3)))
     except Exception:
         raise ArgumentTypeError(f"dl_device is {shown(dl_device)}; give (device type, device id)") from None
     if wanted not in (device, (CPU, 0)):
@@ -59,7 +60,10 @@ def to_dlpack(
             f"{what} cannot go to DLPack device {wanted}: only to the CPU's memory, dl_device=(1, 0)"
         )
     code, bits = _code_of(tensor.dtype, what)
-    versioned = max_version is not None and int(max_version[0]) >= 1
+    try:
+        versioned = max_version is not None and int(max_version[0]) >= 1
+    except Exception:
+        raise ArgumentTypeError(f"max_version is {shown(max_version)}; give (major, minor)") from None
     # A copy only where it was asked for: copy=True, or the CPU's memory by name where sharing it is not possible.
     copied = copy is True or (
         copy is None and dl_device is not None and wanted == (CPU, 0) and device != wanted
@@ -175,15 +179,23 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
     from .shared import manager as default_manager
 
     mgr = default_manager() if manager is None else manager
+    require_manager(mgr)
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
         raise ArgumentTypeError(
             f"{type(obj).__name__} has no __dlpack__ and __dlpack_device__: it does not speak DLPack. "
             "mgr.tensor_t(data) takes arrays and lists"
         )
-    where = obj.__dlpack_device__()[0]
-    if int(where) not in CPU_MEMORY:
+    copy = copy if copy is None else to_flag(copy, "copy")
+    device = obj.__dlpack_device__()
+    try:
+        where = int(device[0])
+    except Exception:
+        raise ArgumentTypeError(
+            f"{type(obj).__name__}.__dlpack_device__() gave {shown(device)}, not (device type, device id)"
+        ) from None
+    if where not in CPU_MEMORY:
         raise ExchangeError(
-            f"The data lies on DLPack device type {int(where)}, not in the CPU's memory: move it there first (torch: .cpu())"
+            f"The data lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
         )
     array = _native.dlpack_import(_capsule(obj, False if copy is False else None), _dtype_of)
     if copy is not False:

@@ -83,10 +83,14 @@ def _converted(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, A
         )
     if parameter.written:
         dtype = "np.float32" if parameter.dtype is None else f"np.{parameter.dtype}"
+        try:
+            shape = str(np.shape(value)) if numbers else "n"
+        except ValueError:  # lists of uneven length
+            shape = "n"
         raise ArgumentTypeError(
             f"{what} is written by the shader, and the results cannot be put into a {type(value).__name__}"
             f"{'' if numbers else ', which converts to an array by a copy'}: give a Tensor or an array, such as "
-            f"np.zeros({np.shape(value) if numbers else 'n'}, {dtype}), or anything whose memory the buffer protocol or DLPack shares"
+            f"np.zeros({shape}, {dtype}), or anything whose memory the buffer protocol or DLPack shares"
         )
     return array_of(parameter, value, what)
 

@@ -12,7 +12,7 @@ import numpy as np
 from .algorithm import made_by
 from .arrays import keeps_finite
 from .dtype_rules import conversion
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .memory import Memory
 from .push_members import pack_struct
 from .sampler import Bindable, SampledImage, Sampler
@@ -153,7 +153,7 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
     # Integers beyond 64 bits are objects.
     if kind not in "biuf" and not (kind == "O" and all(isinstance(each, int) for each in array.flat)):
         raise ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {wanted}; {value!r:.60} is not made of such numbers"
+            f"{what} is {parameter.type}, which holds {wanted}; {shown(value):.60} is not made of such numbers"
         )
     try:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -166,7 +166,7 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
         fits = False
     if not fits:
         raise InvalidArgumentError(
-            f"{what} is {parameter.type}, which holds {wanted}; {value!r:.60} has values that are none"
+            f"{what} is {parameter.type}, which holds {wanted}; {shown(value):.60} has values that are none"
         )
     return converted
 

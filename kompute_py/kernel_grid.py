@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .arrays import as_indices
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, shown
 from .signature import MISSING, Parameter, Signature
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def counts_of(given: Any, what: str, counted: str) -> Counts:
     if not 1 <= len(counts) <= 3:
         raise InvalidArgumentError(f"{what} has {len(counts)} numbers; give up to three: (x, y, z)")
     if min(counts) < 0:
-        raise InvalidArgumentError(f"{what} is {given!r}; it counts {counted}, 0 or more on each axis")
+        raise InvalidArgumentError(f"{what} is {shown(given)}; it counts {counted}, 0 or more on each axis")
     x, y, z = (*counts, 1, 1)[:3]
     return x, y, z
 

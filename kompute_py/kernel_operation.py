@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .constants import Specialization
+from .errors import ArgumentTypeError, shown
 from .kernel_calls import flat
 from .kernel_grid import grid_rule
 from .memory import Memory
@@ -60,6 +61,12 @@ class OpKernel(OpBase):
         uses: tuple[Memory, ...],
         by_default: bool,
     ) -> None:
+        if (
+            not hasattr(kernel, "_dispatch")
+            or not isinstance(members, dict)
+            or not isinstance(memories, tuple)
+        ):
+            raise ArgumentTypeError("An OpKernel is made by a kernel: kernel.bind(...)")
         self._kernel = kernel
         self._memories = memories
         # Also of members that an edit of the shader took away: the next may bring them back.
@@ -109,6 +116,8 @@ class OpKernel(OpBase):
     def _set(
         self, kernel: Kernel, grid: Any, groups: Any, push: Mapping[str, Any], members: dict[str, Any]
     ) -> OpKernel:
+        if not isinstance(push, Mapping):
+            raise ArgumentTypeError(f"push is {shown(push)}; give push constants by name, as {{'f': 1.0}}")
         known = kernel.signature.push.names if kernel.signature.push is not None else ()
         for name in (*push, *members):
             if name not in known:

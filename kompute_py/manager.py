@@ -19,6 +19,7 @@ from .arrays import (
     FLOAT32,
     as_float32,
     as_index,
+    as_list,
     as_shape,
     as_typed,
     fill_bytes,
@@ -492,12 +493,7 @@ class Manager(OpenDevice):
         """
         if isinstance(sequences, Sequence):
             sequences = (sequences,)
-        try:
-            given = list(sequences)
-        except TypeError:
-            raise ArgumentTypeError(
-                f"submit takes sequences, as in mgr.submit([seq, ...]), not {type(sequences).__name__}"
-            ) from None
+        given = as_list(sequences, "submit", "sequences, as in mgr.submit([seq, ...])")
         return submit_together(self, given, wait, signal)
 
     def synchronize(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _native
 from .arrays import to_flag
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable, shown
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -234,7 +234,11 @@ class Mapping:
             raise ValueError(
                 f"{self._tensor._describe()}: an array that outlives its mapping is a copy; use the mapping's own, mapping.array"
             )
-        return np.array(self._open(), dtype=dtype)
+        try:
+            wanted = None if dtype is None else np.dtype(dtype)
+        except Exception as error:
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is no dtype: {error}") from None
+        return np.array(self._open(), dtype=wanted)
 
     def close(self) -> None:
         """Brings what was written to the device and ends the array and all its views. Again: nothing."""

@@ -11,13 +11,14 @@ import numpy as np
 
 from . import _native
 from .array_habits import ArrayHabits
-from .arrays import as_name, check_out, matching, shown
+from .arrays import as_list, as_name, check_out, matching, to_flag
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
     UnimplementedError,
     not_copyable,
+    shown,
 )
 from .fence import Fence
 from .misplaced import KEPT_BY_TO
@@ -243,7 +244,7 @@ class Memory(ArrayHabits):
         if not isinstance(manager, Manager):
             raise ArgumentTypeError(f"to() takes a kp.Manager, not {type(manager).__name__}")
         where = self._memory_type if memory_type is None else to_memory_type(memory_type, None, KEPT_BY_TO)
-        if manager is self._manager and where is self._memory_type and not copy:
+        if manager is self._manager and where is self._memory_type and not to_flag(copy, "copy"):
             return self
         native = self._native
         on_host = native.host_copy_made and self._memory_type is not MemoryTypes.storage
@@ -453,10 +454,10 @@ def natives(memories: Iterable[Memory], user: str) -> list[Any]:
     if not isinstance(memories, Iterable) or isinstance(memories, np.ndarray):
         raise ArgumentTypeError(f"{user} takes a list of Tensor or Image, not {type(memories).__name__}")
     found = []
-    for memory in memories:
+    for memory in as_list(memories, user, "a list of Tensor or Image"):
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(
-                f"{user} takes a list of Tensor or Image; it has {memory!r} of type {type(memory).__name__}"
+                f"{user} takes a list of Tensor or Image; it has {shown(memory)} of type {type(memory).__name__}"
             )
         found.append(memory._native)
     if not found:
@@ -473,7 +474,7 @@ def operate(make: Callable[[list[Any]], Any], memories: Seq[Memory], user: str) 
         found = [memory._native for memory in memories]
         if found:
             return make(found)
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError, ValueError):
         natives(memories, user)
         raise
     return make(natives(memories, user))

@@ -6,10 +6,10 @@ data's dtype. Each text ends with code that works, given `mgr`, `data`, `shape` 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
-from .arrays import shown
-from .errors import ArgumentTypeError
+from .errors import ArgumentTypeError, shown
 from .types import DataTypes, MemoryTypes, dtype_code, memory_type
 
 # Where DTYPE stands for the dtype that was given as a memory type.
@@ -44,7 +44,7 @@ def in_allocation(shape: Any, dtype: Any, error: ArgumentTypeError) -> ArgumentT
     if _is_memory_type(dtype):
         name = dtype.name if isinstance(dtype, MemoryTypes) else dtype
         return ArgumentTypeError(f"{error}. It is a memory type: give memory_type={name!r}")
-    if isinstance(dtype, int) and not isinstance(dtype, bool) and _is_shape(shape):
+    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype < 2**63 and _is_shape(shape):
         return ArgumentTypeError(f"{error}. The axes are one argument, a tuple: {(*_axes(shape), dtype)}")
     return error
 
@@ -66,7 +66,7 @@ def in_image(axis: str, value: Any, error: ArgumentTypeError) -> ArgumentTypeErr
         return ArgumentTypeError(f"Image {axis} is {code}, a dtype. {KEPT_BY_IMAGES.replace('DTYPE', code)}")
     if isinstance(value, str):
         what = "a memory type: give memory_type" if _is_memory_type(value) else "text: give format"
-        return ArgumentTypeError(f"Image {axis} is {value!r}, {what}={value!r}")
+        return ArgumentTypeError(f"Image {axis} is {shown(value)}, {what}={shown(value)}")
     return error
 
 
@@ -91,7 +91,7 @@ def _is_memory_type(value: Any) -> bool:
 
 
 def _axes(shape: Any) -> tuple[Any, ...]:
-    return tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    return tuple(islice(shape, 100)) if hasattr(shape, "__iter__") else (shape,)
 
 
 def _is_shape(shape: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import _native
 from ._library import library_shader
 from .algorithm import Algorithm, pack_push
-from .arrays import FLOAT32, as_index, element_bytes
+from .arrays import FLOAT32, as_index, as_list, element_bytes
 from .constants import is_given
 from .errors import (
     ArgumentTypeError,
@@ -223,6 +223,11 @@ class OpFill(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Seq[Tensor], value: Any = 0) -> None:
+        tensors = (
+            tensors
+            if isinstance(tensors, (list, tuple, Memory))
+            else as_list(tensors, "OpFill", "a list of Tensor")
+        )
         made = natives(tensors, "OpFill")
         self._native = _native.op_fill(made, [fill_pattern(tensor, value) for tensor in tensors])
 
@@ -235,7 +240,10 @@ def fill_pattern(tensor: Any, value: Any) -> bytes:
         )
     what = f"OpFill of {tensor._describe()}"
     if isinstance(value, (bytes, bytearray, memoryview)):
-        pattern = bytes(value)
+        try:
+            pattern = bytes(value)
+        except (ValueError, BufferError) as error:  # a memoryview that was released
+            raise ArgumentTypeError(f"{what}: the pattern has no bytes: {error}") from None
         if len(pattern) not in _PATTERNS:
             raise InvalidArgumentError(
                 f"{what}: the pattern has {len(pattern)} bytes; it has {', '.join(map(str, _PATTERNS))}, or the value is a scalar"
@@ -346,6 +354,9 @@ class OpAlgoBase(OpBase):
         push_consts: Any = (),
     ) -> None:
         natives(tensors, type(self).__name__)
+        tensors = list(tensors)
+        if spirv is None:
+            raise ArgumentTypeError("spirv is None; give SPIR-V: kp.compile(source)")
         self.algorithm = Algorithm(tensors[0]._manager, tensors, spirv, workgroup, spec_consts, push_consts)
         self._native = self.algorithm._dispatch
 

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from .arrays import as_text
+from .arrays import as_list, as_text
 from .diagnostics import warn
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, shown
 
 PREFIX = "KOMPUTE_PY_"
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -60,13 +60,13 @@ def _to_bool(value: Any, source: str) -> bool:
             return True
         if word in _FALSE:
             return False
-        raise InvalidArgumentError(f"{source} is {value!r}; use 1, true, yes, on, or 0, false, no, off")
+        raise InvalidArgumentError(f"{source} is {shown(value)}; use 1, true, yes, on, or 0, false, no, off")
     try:
         if value in (0, 1):
             return bool(value)
     except Exception:  # an array's comparison has no truth
         pass
-    raise ArgumentTypeError(f"{source} is {value!r}; use True or False")
+    raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
 
 
 def _to_names(value: Any, source: str) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _to_path(value: Any, source: str) -> str:
         text = os.fspath(value)
     except TypeError:
         raise ArgumentTypeError(
-            f'{source} is {value!r}; use a folder, or "" to keep the pipeline cache in memory only'
+            f'{source} is {shown(value)}; use a folder, or "" to keep the pipeline cache in memory only'
         ) from None
     # From the environment it may have bytes that are no text: os.fsencode gives them back.
     text = os.fsdecode(text)
@@ -109,19 +109,19 @@ def _to_bytes(value: Any, source: str) -> int:
             size = int(count * _UNITS[unit])
         except (ValueError, KeyError, OverflowError):
             raise InvalidArgumentError(
-                f'{source} is {value!r}; use a number of bytes, or text such as "512 MiB" (KiB, MiB, GiB, TiB)'
+                f'{source} is {shown(value)}; use a number of bytes, or text such as "512 MiB" (KiB, MiB, GiB, TiB)'
             ) from None
     else:
         try:
             if isinstance(value, bool):
                 raise TypeError
             size = operator.index(value)
-        except TypeError:
+        except Exception:  # of the object's own __index__
             raise ArgumentTypeError(
-                f'{source} is {value!r}; use an int of bytes, or text such as "512 MiB"'
+                f'{source} is {shown(value)}; use an int of bytes, or text such as "512 MiB"'
             ) from None
     if not 0 <= size < 2**63:
-        raise InvalidArgumentError(f"{source} is {value!r}; use a number of bytes from 0 to 2**63 - 1")
+        raise InvalidArgumentError(f"{source} is {shown(value)}; use a number of bytes from 0 to 2**63 - 1")
     return size
 
 
@@ -144,10 +144,10 @@ def _to_count(value: Any, source: str) -> int:
 
 def _to_wait_mode(value: Any, source: str) -> str:
     if not isinstance(value, str):
-        raise ArgumentTypeError(f'{source} is {value!r}; use "auto", "spin" or "block"')
+        raise ArgumentTypeError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
     mode = value.strip().lower()
     if mode not in ("auto", "spin", "block"):
-        raise InvalidArgumentError(f'{source} is {value!r}; use "auto", "spin" or "block"')
+        raise InvalidArgumentError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
     return mode
 
 
@@ -155,7 +155,7 @@ def _to_block_size(value: Any, source: str) -> int:
     size = _to_bytes(value, source)
     if size < _SMALLEST_BLOCK:
         raise InvalidArgumentError(
-            f"{source} is {value!r}; blocks have at least {_SMALLEST_BLOCK} bytes (1 MiB)"
+            f"{source} is {shown(value)}; blocks have at least {_SMALLEST_BLOCK} bytes (1 MiB)"
         )
     return size
 
@@ -180,9 +180,12 @@ def _to_visible(value: Any, source: str) -> str:
 
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ArgumentTypeError(
-            f"{source} is {value!r}; use a list of devices: indices, names, UUIDs, DeviceInfo"
+            f"{source} is {shown(value)}; use a list of devices: indices, names, UUIDs, DeviceInfo"
         )
-    return ";".join(name_of(device, source) for device in value)
+    return ";".join(
+        name_of(device, source)
+        for device in as_list(value, source, "a list of devices: indices, names, UUIDs, DeviceInfo")
+    )
 
 
 class _Option(NamedTuple):
@@ -233,7 +236,7 @@ class ConfigReport(tuple[Setting, ...]):
             if each.name == name:
                 return each
         raise AttributeError(
-            f"There is no option {name!r}; there are: {', '.join(each.name for each in self)}"
+            f"There is no option {shown(name)}; there are: {', '.join(each.name for each in self)}"
         )
 
 
@@ -241,7 +244,9 @@ def to_prefix(value: Any) -> str | None:
     """`env_prefix`, checked."""
     if value is None or isinstance(value, str):
         return None if value is None else as_text(value, "env_prefix")
-    raise ArgumentTypeError(f"env_prefix is {value!r}; use a str, or None to look at no environment variable")
+    raise ArgumentTypeError(
+        f"env_prefix is {shown(value)}; use a str, or None to look at no environment variable"
+    )
 
 
 def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> ConfigReport:
@@ -255,7 +260,7 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
         if name not in _OPTIONS:
             near = _nearest(name, [*_OPTIONS, "env_prefix"])
             raise InvalidArgumentError(
-                f"Manager has no option {name!r}{f', did you mean {near!r}?' if near else ''}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
+                f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
             )
     found = []
     for name, option in _OPTIONS.items():
@@ -278,7 +283,7 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
 
 
 # Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools take.
-_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY", "SHADER_CACHE_DIR", "SHADER_CACHE_SIZE")
+_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY", "SHADER_CACHE_DIR", "SHADER_CACHE_SIZE", "COMPILE_TIMEOUT")
 _OF_TESTS = ("TEST", "TSAN")
 _names_warned: set[str] = set()
 
@@ -328,7 +333,7 @@ def require_text(value: str, variable: str) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidArgumentError(
-            f"The environment variable {variable} is {value!r}, which is not text in this system's encoding "
+            f"The environment variable {variable} is {shown(value)}, which is not text in this system's encoding "
             f"({sys.getfilesystemencoding()})"
         ) from None
 
@@ -356,13 +361,12 @@ def config_report(device: Any = None, *, env_prefix: str | None = PREFIX, **opti
 def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:
     """`value` as a tuple of str. Raises ArgumentTypeError, naming `what`, for anything else."""
     if isinstance(value, str):
-        raise ArgumentTypeError(f"{what} is the str {value!r}; give a list of names: [{value!r}]")
-    try:
-        names = tuple(value)
-    except TypeError:
-        raise ArgumentTypeError(f"{what} is a {type(value).__name__}; give a list of names") from None
+        raise ArgumentTypeError(f"{what} is the str {shown(value)}; give a list of names: [{shown(value)}]")
+    names = tuple(as_list(value, what, "a list of names"))
     for name in names:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"{what} has {name!r} of type {type(name).__name__}; give names as str")
+            raise ArgumentTypeError(
+                f"{what} has {shown(name)} of type {type(name).__name__}; give names as str"
+            )
         as_text(name, what)
     return names

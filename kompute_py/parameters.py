@@ -22,6 +22,7 @@ from .errors import (
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
+    shown,
 )
 from .file_access import NotRegularError, create_temporary, delete_abandoned, is_temporary, open_regular
 from .progress import ByteProgress, Progress
@@ -32,7 +33,6 @@ from .safetensors_format import (
     build_header,
     header_bytes,
     parse_header,
-    shown,
 )
 from .tensor import Tensor
 
@@ -67,8 +67,13 @@ class TensorDict(dict[str, Tensor]):
         tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] = (),
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(tensors)
-        self.metadata = dict(metadata or {})
+        try:
+            super().__init__(tensors)
+            self.metadata = {} if metadata is None else dict(metadata)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"A TensorDict is made of tensors by name, and metadata by name: {error}"
+            ) from None
 
 
 class TensorFileInfo(NamedTuple):
@@ -177,10 +182,10 @@ def save_tensors(
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise ArgumentTypeError(
-                f"{name!r} is a {type(tensor).__name__}, not a Tensor; make one of it with mgr.tensor_t(data)"
+                f"{shown(name)} is a {type(tensor).__name__}, not a Tensor; make one of it with mgr.tensor_t(data)"
             )
         if not tensor.is_init():
-            raise FailedPreconditionError(f"The tensor {name!r} is destroyed: it cannot be saved")
+            raise FailedPreconditionError(f"The tensor {shown(name)} is destroyed: it cannot be saved")
     head, entries = build_header(
         ((name, tensor.dtype, tensor.shape) for name, tensor in tensors.items()), metadata
     )
@@ -203,11 +208,11 @@ def _path(path: Any) -> str:
     if not isinstance(made, str):
         raise ArgumentTypeError(f"path is a {type(path).__name__}; give a str or a pathlib.Path")
     if "\0" in made or not made:
-        raise InvalidArgumentError(f"path is {made!r}, which no file is called")
+        raise InvalidArgumentError(f"path is {shown(made)}, which no file is called")
     try:
         os.fsencode(made)
     except UnicodeError:
-        raise InvalidArgumentError(f"path is {made!r}, which this system cannot spell") from None
+        raise InvalidArgumentError(f"path is {shown(made)}, which this system cannot spell") from None
     return made
 
 
@@ -264,7 +269,7 @@ def _choose(
     missing = []
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"names has {name!r} of type {type(name).__name__}; give str")
+            raise ArgumentTypeError(f"names has {shown(name)} of type {type(name).__name__}; give str")
         if name in entries:
             wanted.add(name)
             continue
@@ -431,7 +436,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
         delete_abandoned(folder, lambda found: is_temporary(found, ours))
         descriptor, temporary = create_temporary(folder, ours, 0o666 if target is None else 0o600)
     except FileNotFoundError as error:
-        raise NotFoundError(f"There is no folder {folder!r} to save {name!r} in") from error
+        raise NotFoundError(f"There is no folder {folder!r} to save {shown(name)} in") from error
     except OSError as error:
         raise _not_written(path, error) from error
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .constants import SCALARS, pack_scalar
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .memory import Memory
 
 
@@ -190,7 +190,7 @@ def _sequence(value: Any, length: int, what: str, kind: str) -> Sequence[Any]:
         or not hasattr(value, "__iter__")
     ):
         raise ArgumentTypeError(
-            f"{what} is {kind}: give {length} values, not {value!r} ({type(value).__name__})"
+            f"{what} is {kind}: give {length} values, not {shown(value)} ({type(value).__name__})"
         )
     if len(value) != length:
         raise InvalidArgumentError(f"{what} is {kind} of {length}; {len(value)} values were given")

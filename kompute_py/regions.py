@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import shown
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError
+from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
 
 # What every NumPy that is supported can show.
 _MOST_AXES = 32

@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .arrays import to_flag
 from .diagnostics import outside, warn
 from .errors import (
     DeviceLostError,
@@ -181,7 +182,7 @@ def reloader_for(
     is_text = isinstance(source, str) and not is_assembly(source)
     if (is_text or isinstance(source, os.PathLike)) and module._sought:
         return Reloader(manager, source, options, module)
-    if watch:
+    if to_flag(watch, "watch"):
         raise InvalidArgumentError(
             f"watch=True needs a shader in a file: {module.name} is "
             f"{'text that includes no file' if is_text else f'a {type(source).__name__}'}. Give its path"

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, shown
 from .types import is_small_float
 from .units import binary_size
 
@@ -34,7 +34,6 @@ _MOST_DIMENSIONS = 32
 _MOST_BYTES = 2**63 - 1
 # So that the data, and in it each tensor, begins where its elements are aligned.
 _ALIGNMENT = 8
-_SHOWN_NAME = 100
 
 # Bits of an element, of every dtype that the format has.
 _BITS = {
@@ -122,11 +121,6 @@ class Header(NamedTuple):
     entries: dict[str, TensorFileEntry]
     """By name, in the order of their bytes in the file."""
     metadata: dict[str, str]
-
-
-def shown(name: str) -> str:
-    """A name from a file for a message: quoted, and not longer than a line."""
-    return repr(name if len(name) <= _SHOWN_NAME else f"{name[:_SHOWN_NAME]}...")
 
 
 def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
@@ -314,7 +308,7 @@ def _integers(value: Any, what: str) -> tuple[int, ...]:
         raise InvalidArgumentError(f"{what} is {_kind(value)}, not an array")
     for number in value:
         if type(number) is not int or not 0 <= number <= _MOST_BYTES:  # a boolean is an int for isinstance
-            given = str(number)[:_SHOWN_NAME] if type(number) in (int, float) else _kind(number)
+            given = shown(number) if type(number) in (int, float) else _kind(number)
             raise InvalidArgumentError(f"{what} has {given}, which counts nothing in a file")
     return tuple(value)
 
@@ -333,7 +327,9 @@ def build_header(
     entries = []
     for name, dtype, shape in tensors:
         if type(name) is not str:
-            raise ArgumentTypeError(f"The name of a tensor is a str, not {type(name).__name__}: {name!r}")
+            raise ArgumentTypeError(
+                f"The name of a tensor is a str, not {type(name).__name__}: {shown(name)}"
+            )
         if name == METADATA:
             raise InvalidArgumentError(
                 f"{METADATA!r} is the file's own key: give the tensor another name, or pass metadata="
@@ -354,7 +350,7 @@ def build_header(
         for key, value in metadata.items():
             if type(key) is not str or type(value) is not str:
                 raise ArgumentTypeError(
-                    f"The metadata's keys and values are str; it has {key!r}: {value!r} (use json.dumps for others)"
+                    f"The metadata's keys and values are str; it has {shown(key)}: {shown(value)} (use json.dumps for others)"
                 )
         content[METADATA] = _metadata(dict(metadata))
     position = 0

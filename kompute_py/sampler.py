@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arrays import as_text, require_manager, shown, to_flag
-from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
+from .arrays import as_text, require_manager, to_flag
+from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable, shown
 
 if TYPE_CHECKING:
     from .image import Image
@@ -67,15 +67,18 @@ class Sampler(Bindable):
             raise ArgumentTypeError(f"address is {shown(address)}; give one mode, or one for each axis")
         modes = [address] * 3 if isinstance(address, str) else list(address)
         if not 1 <= len(modes) <= 3 or not all(isinstance(mode, str) for mode in modes):
-            raise InvalidArgumentError(f"address is {address!r}; give one mode, or one for each axis")
+            raise InvalidArgumentError(f"address is {shown(address)}; give one mode, or one for each axis")
         modes += modes[-1:] * (3 - len(modes))
         for name, value in (("filter", filter), ("border", border), *(("address", mode) for mode in modes)):
             as_text(value, name)
+        unnormalized = to_flag(unnormalized, "unnormalized")
         self._manager = manager
         self._native = manager._native.sampler(
-            filter, modes, border, to_flag(integer, "integer"), to_flag(unnormalized, "unnormalized")
+            filter, modes, border, to_flag(integer, "integer"), unnormalized
         )
-        self._text = f"filter={filter!r} address={address!r}{' unnormalized' if unnormalized else ''}"
+        self._text = (
+            f"filter={shown(filter)} address={shown(address)}{' unnormalized' if unnormalized else ''}"
+        )
 
     @property
     def manager(self) -> Manager:

@@ -151,7 +151,7 @@ def _listed(given: Any) -> list[Any]:
         return [given]
     try:
         return list(given)
-    except TypeError:
+    except (TypeError, MemoryError):
         return [given]
 
 

@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_name, require_manager, to_flag
+from .arrays import as_index, as_list, as_name, require_manager, to_flag
 from .diagnostics import warn, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
@@ -588,12 +588,7 @@ def _roots(given: Any, manager: Manager) -> list[_native.Memory]:
     """The native memory behind tensors, views and images, for `disjoint`."""
     if isinstance(given, Memory):
         given = (given,)
-    try:
-        memories = list(given)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"disjoint is a {type(given).__name__}; give a list of Tensors and Images"
-        ) from None
+    memories = as_list(given, "disjoint", "a list of Tensors and Images")
     roots: list[Any] = []
     for memory in memories:
         if not isinstance(memory, Memory):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from .arrays import shown, to_flag
+from .arrays import to_flag
 from .compile_limits import read_file, time_limit, too_long
 from .errors import (
     ArgumentTypeError,
@@ -20,6 +20,7 @@ from .errors import (
     InvalidArgumentError,
     KomputeWarning,
     ShaderCompileError,
+    shown,
 )
 from .shader_cache import CachedShader, compiler_key, digest, marks, pack, shader_cache
 from .shader_languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
@@ -187,7 +188,7 @@ def _compile(
     """`compile`, which also says which files took part. `title` is what messages call source text."""
     if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
-            f"{language!r} is not a shading language; choose one of {', '.join(LANGUAGES)}"
+            f"{shown(language)} is not a shading language; choose one of {', '.join(LANGUAGES)}"
         )
     if not isinstance(entry, str) or not isinstance(target, str):
         raise ArgumentTypeError("entry and target must each be a str")
@@ -338,7 +339,7 @@ def _optimization(value: bool | str) -> str:
     if isinstance(value, str):
         if value not in _OPTIMIZATIONS:
             raise InvalidArgumentError(
-                f"optimize is {value!r}; choose True, False or one of {', '.join(_OPTIMIZATIONS)}"
+                f"optimize is {shown(value)}; choose True, False or one of {', '.join(_OPTIMIZATIONS)}"
             )
         return value
     return "performance" if to_flag(value, "optimize") else "none"
@@ -375,13 +376,13 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
     for letter, base in bases.items():
         if letter not in ("t", "u", "b", "s"):
             raise InvalidArgumentError(
-                f"register_bases has {letter!r}; HLSL's registers have the letters t, u, b and s"
+                f"register_bases has {shown(letter)}; HLSL's registers have the letters t, u, b and s"
             )
         if isinstance(base, bool) or not isinstance(base, int):
-            raise ArgumentTypeError(f"register_bases[{letter!r}] is {base!r}; give an int")
+            raise ArgumentTypeError(f"register_bases[{shown(letter)}] is {shown(base)}; give an int")
         if not 0 <= base <= _MAX_REGISTER_BASE:
             raise InvalidArgumentError(
-                f"register_bases[{letter!r}] is {base}; give 0 to {_MAX_REGISTER_BASE}"
+                f"register_bases[{shown(letter)}] is {base}; give 0 to {_MAX_REGISTER_BASE}"
             )
     return dict(bases)
 
@@ -451,7 +452,7 @@ def check_target(spirv: bytes, target: str, what: str) -> None:
 
 def _minor(target: str) -> int:
     if target not in TARGETS:
-        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(TARGETS)}")
+        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
     return TARGETS.index(target)
 
 
@@ -515,5 +516,11 @@ class Shader:
         """
         if not isinstance(source, str):
             raise ArgumentTypeError(f"The source must be a str, not {type(source).__name__}")
+        try:
+            defines = dict(definitions)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"definitions are {shown(definitions)}; give pairs of a macro's name and value: {error}"
+            ) from None
         # A line end more keeps what looks like the name of a file from being opened.
-        return _compile(source + "\n", entry=entryPoint, defines=dict(definitions), stacklevel=3).spirv
+        return _compile(source + "\n", entry=entryPoint, defines=defines, stacklevel=3).spirv

@@ -13,7 +13,7 @@ from .arrays import as_text
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .devices import list_devices, selection, visible_list
-from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
+from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .shader import COMPILE_OPTIONS, _compile
 from .shader_module import is_assembly
 
@@ -70,6 +70,8 @@ def check(
             run-time length, or a length is not a whole number from 1 to 2**32 - 1.
         ArgumentTypeError: An argument is of the wrong type.
     """
+    entry = as_text(entry, "entry")
+    lengths = _lengths(array_lengths)
     info = _info_of(device)
     vulkan = _version(info)
     spirv = _spirv_of(shader, min(vulkan[1], 3) if vulkan[0] == 1 else 3, entry, options)
@@ -104,7 +106,7 @@ def check(
         entry,
         special.data,
         special.entries,
-        _lengths(array_lengths),
+        lengths,
     )
     return [Finding(*finding) for finding in found]
 
@@ -121,7 +123,9 @@ def _lengths(given: Any) -> list[tuple[str, int]]:
 
 def _length(name: str, length: Any) -> int:
     if not isinstance(length, int) or not 0 < length < 2**32:
-        raise InvalidArgumentError(f"The length of the array {name!r} must be 1 to 2**32 - 1, not {length!r}")
+        raise InvalidArgumentError(
+            f"The length of the array {name!r} must be 1 to 2**32 - 1, not {shown(length)}"
+        )
     return length
 
 
@@ -131,16 +135,12 @@ def _is_count(value: Any) -> bool:
 
 def _text(value: Any, what: str) -> str:
     """A name in a device's description."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            pass
-        else:
-            return value
-    raise InvalidArgumentError(
-        f"The description of the device has in {what} {value!r:.100}, which is no text"
-    )
+    try:
+        return as_text(value, what)
+    except ArgumentTypeError:
+        raise InvalidArgumentError(
+            f"The description of the device has in {what} {shown(value):.100}, which is no text"
+        ) from None
 
 
 def _info_of(device: Any) -> Mapping[str, Any]:
@@ -186,7 +186,7 @@ def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -
     for option in options:
         if option not in COMPILE_OPTIONS:
             raise InvalidArgumentError(
-                f"check has no option {option!r}; for source it takes {', '.join(COMPILE_OPTIONS)}"
+                f"check has no option {shown(option)}; for source it takes {', '.join(COMPILE_OPTIONS)}"
             )
     if callable(getattr(shader, "to_spirv", None)):
         return to_spirv(shader.to_spirv())

@@ -23,6 +23,7 @@ from .errors import (
     ShaderCompileError,
     UnavailableError,
     UnimplementedError,
+    shown,
 )
 from .shader_cache import CachedShader, marks
 from .slang_library import INSTALL, LIBRARY_VARIABLE, find_slang
@@ -69,11 +70,13 @@ def choose_compiler(language: str, asked: str | None) -> Compiler:
     and its library is not found.
     """
     if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
-        raise InvalidArgumentError(f"compiler is {asked!r}; choose one of {', '.join(COMPILERS)}, or None")
+        raise InvalidArgumentError(
+            f"compiler is {shown(asked)}; choose one of {', '.join(COMPILERS)}, or None"
+        )
     only = {"glsl": "glslang", "slang": "slang"}.get(language)
     if only is not None and asked not in (None, only):
         raise InvalidArgumentError(
-            f"compiler is {asked!r}, but {_SPOKEN[language]} is compiled by {only} alone; leave compiler out"
+            f"compiler is {shown(asked)}, but {_SPOKEN[language]} is compiled by {only} alone; leave compiler out"
         )
     if only == "glslang":
         return _GLSLANG
@@ -273,7 +276,7 @@ def _check(request: Mapping[str, Any]) -> None:
         )
     if target not in _NEWEST:
         raise InvalidArgumentError(
-            f"{target!r} is not a target; choose one of vulkan1.0, {', '.join(_NEWEST)}"
+            f"{shown(target)} is not a target; choose one of vulkan1.0, {', '.join(_NEWEST)}"
         )
     if not re.fullmatch(_NAME, entry):
         raise InvalidArgumentError(
@@ -299,7 +302,7 @@ def _check(request: Mapping[str, Any]) -> None:
     known = _VERSIONS[: _VERSIONS.index(_NEWEST[target]) + 1]
     if version and version not in known:
         raise InvalidArgumentError(
-            f"{version!r} is not a version of SPIR-V that Slang writes for {target}; choose one of {', '.join(known)}"
+            f"{shown(version)} is not a version of SPIR-V that Slang writes for {target}; choose one of {', '.join(known)}"
         )
     source = request["source"]
     if not source.strip():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .arrays import as_text
-from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
+from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable, shown
 from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, text_name
 from .signature import Signature
 
@@ -69,7 +69,7 @@ class ShaderModule:
                 from .signature import nearest
 
                 raise ArgumentTypeError(
-                    f"A shader has no option {option!r}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
+                    f"A shader has no option {shown(option)}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
                 )
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(
@@ -102,7 +102,7 @@ class ShaderModule:
             self._sought = compiled.sought
             self.language, self.compiler = compiled.language, compiled.compiler
         else:
-            if language is not None or defines or includes or tuple(include_dirs):
+            if language is not None or _is_given(defines) or _is_given(includes) or _is_given(include_dirs):
                 raise InvalidArgumentError(
                     "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
                 )
@@ -209,6 +209,10 @@ def naming(name: str) -> Iterator[None]:
 def is_assembly(text: str) -> bool:
     """Whether the text is SPIR-V assembly and no source: it begins with a comment or instruction of it."""
     return _ASSEMBLY.match(text) is not None
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not (isinstance(value, (tuple, list, Mapping)) and len(value) == 0)
 
 
 def _binary(source: Any, name: str | None) -> bytes:

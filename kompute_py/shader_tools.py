@@ -6,8 +6,8 @@ from typing import Any
 
 from . import _native
 from .algorithm import to_spirv
-from .arrays import as_text
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .arrays import as_text, to_flag
+from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .shader import TARGETS
 
 
@@ -19,8 +19,8 @@ def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"SPIR-V assembly is a str, not {type(text).__name__}")
-    if target not in TARGETS:
-        raise InvalidArgumentError(f"{target!r} is not a target; choose one of {', '.join(TARGETS)}")
+    if not isinstance(target, str) or target not in TARGETS:
+        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
     minor = TARGETS.index(target)
     spirv = _native.assemble_spirv(as_text(text, "SPIR-V assembly"), minor)
     if problem := _native.validate_spirv(spirv, minor, scalar_block_layout=True):
@@ -33,7 +33,7 @@ def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
 
     `friendly_names` shows the names that the module has for its ids; without them they are numbers. Raises InvalidArgumentError for bytes that are not SPIR-V, ArgumentTypeError for objects of other types.
     """
-    return _native.disassemble_spirv(_bytes_of(spirv), bool(friendly_names))
+    return _native.disassemble_spirv(_bytes_of(spirv), to_flag(friendly_names, "friendly_names"))
 
 
 def decompile(spirv: Any, language: str = "glsl", *, entry: str | None = None) -> str:

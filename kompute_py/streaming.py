@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_index
+from .arrays import as_index, as_list
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -555,12 +555,7 @@ def _require_apart(inputs: list[Memory]) -> None:
 def _streamed(given: Any, what: str, sequence: Sequence) -> list[Memory]:
     if isinstance(given, Memory):
         given = (given,)
-    try:
-        memories = list(given)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{what} is a {type(given).__name__}; give a list of Tensors and Images"
-        ) from None
+    memories = as_list(given, what, "a list of Tensors and Images")
     if not memories:
         raise InvalidArgumentError(f"{what} is empty: a stream has at least one")
     for memory in memories:
@@ -579,7 +574,7 @@ def _memories(given: Any, sequence: Sequence) -> set[int]:
     if isinstance(given, Memory):
         given = (given,)
     kept = set()
-    for memory in given:
+    for memory in as_list(given, "shared", "a list of Tensors and Images"):
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(f"shared takes Tensors and Images, not {type(memory).__name__}")
         if memory._manager is not sequence._manager:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import as_index
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .signature import type_text
 from .types import is_small_float
 
@@ -364,6 +364,10 @@ def struct_dtype(
 
     module = ShaderModule(shader)
     buffers = [p for p in module.signature.parameters if p.kind in BUFFERS]
+    if not isinstance(binding, (int, str)) and not (
+        isinstance(binding, tuple) and len(binding) == 2 and all(isinstance(n, int) for n in binding)
+    ):
+        raise ArgumentTypeError(f"binding is {shown(binding)}; give a name, a number, or (set, number)")
     place = (0, binding) if isinstance(binding, int) else binding
     for p in buffers:
         if place in ((p.set, p.binding), p.name) or (
@@ -376,4 +380,4 @@ def struct_dtype(
             where = f"{p.set}.{p.binding}" if p.set else p.binding
             return block_dtype(p.layout, length, f"The {p.kind} {p.name!r} at binding {where}")
     known = ", ".join(f"{(p.set, p.binding) if p.set else p.binding} ({p.name!r})" for p in buffers) or "none"
-    raise NotFoundError(f"{module.name} has no buffer at binding {binding!r}; it has {known}")
+    raise NotFoundError(f"{module.name} has no buffer at binding {shown(binding)}; it has {known}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError
+from .errors import ArgumentTypeError, InvalidArgumentError, shown
 
 __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_type_of", "memory_type"]
 
@@ -137,25 +137,25 @@ def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryType
             return found
         if (code := dtype_code(value)) is not None:
             raise _is_a_dtype(value, code, instead)
-        raise InvalidArgumentError(f"There is no memory type {value!r}; known: {_KNOWN_MEMORY_TYPES}")
+        raise InvalidArgumentError(f"There is no memory type {shown(value)}; known: {_KNOWN_MEMORY_TYPES}")
     # An int by nature, but not by meaning: memory_type(True), memory_type(DataTypes.float).
     if not isinstance(value, (bool, Enum)):
         try:
             number = operator.index(value)
-        except TypeError:
+        except Exception:  # of the object's own __index__
             pass
         else:
             try:
                 return MemoryTypes(number)
             except ValueError:
                 raise InvalidArgumentError(
-                    f"There is no memory type {number}; known: {_KNOWN_MEMORY_TYPES}"
+                    f"There is no memory type {shown(number)}; known: {_KNOWN_MEMORY_TYPES}"
                 ) from None
     if (code := dtype_code(value)) is not None:
         raise _is_a_dtype(value, code, instead)
-    shown = str(value) if isinstance(value, Enum) else f"a {type(value).__name__}"
+    what = str(value) if isinstance(value, Enum) else f"a {type(value).__name__}"
     raise ArgumentTypeError(
-        f"The memory type is {shown}; use a member of kp.MemoryTypes ({_KNOWN_MEMORY_TYPES}) or its name"
+        f"The memory type is {what}; use a member of kp.MemoryTypes ({_KNOWN_MEMORY_TYPES}) or its name"
     )
 
 

@@ -328,7 +328,8 @@ def test_variables_that_nothing_reads_are_said(monkeypatch):
     assert len(caught) == 1 and caught[0].filename == __file__
     monkeypatch.setenv("KOMPUTE_PY_COLOUR", "1")
     with pytest.warns(
-        kp.KomputeWarning, match="KOMPUTE_PY_COLOUR .*there are: KOMPUTE_PY_DEBUG_LAYERS, KOMPUTE_PY_DEVICE"
+        kp.KomputeWarning,
+        match="KOMPUTE_PY_COLOUR .*there are: KOMPUTE_PY_COMPILE_TIMEOUT, KOMPUTE_PY_DEBUG_LAYERS",
     ):
         kp.list_devices()
     for name in (
