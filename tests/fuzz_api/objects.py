@@ -109,11 +109,30 @@ class Objects:
         keep("OpMult", lambda: kp.OpMult([tensor, mgr.zeros(8), mgr.zeros(8)]))
         keep("OpSyncDevice", lambda: kp.OpSyncDevice([tensor, typed]))
         keep("OpSyncLocal", lambda: kp.OpSyncLocal([tensor]))
+        for name, cls in classes().items():
+            if name not in held and cls is not kp.Manager:
+                found = _attribute_of_class(held, cls)
+                if found is not None:
+                    held[name] = found
         return {"Manager": mgr, **held}
 
     def get(self, name: str) -> Any:
         """The object of that name."""
         return self.fresh()[name]
+
+
+def _attribute_of_class(held: dict[str, Any], cls: type) -> Any:
+    """An object of the class that is an attribute of one of the others."""
+    for one in list(held.values()):
+        for name in dir(type(one)):
+            if not name.startswith("_") and isinstance(getattr(type(one), name), property):
+                try:
+                    value = getattr(one, name)
+                except kp.KomputeError:
+                    continue
+                if type(value) is cls:
+                    return value
+    return None
 
 
 def _stream(mgr: kp.Manager, kernel: Any) -> Any:
