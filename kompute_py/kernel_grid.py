@@ -2,7 +2,7 @@
 
 The rule. Reflection tells which components of its number the code of an invocation uses (`InvocationUse` in
 native/core/spirv_invocation.hpp), and how far apart the elements of a binding are. The grid follows the first binding that is
-written; counters (blocks without an array, memory that only atomics change) are passed over if there is another one.
+written; counters (blocks without an array, memory on which atomic operations act) are passed over if there is another one.
 
 - One component: one invocation for each element, whatever the shape.
 - x and y, or x, y and z: the reversed shape, in elements, if it has as many axes.

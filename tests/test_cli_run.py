@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from PIL import Image
 import kompute_py as kp
 from kompute_py.cli import main
 from kompute_py.cli.running import RUN_HELP
+from tests.drivers import environment
 
 MULTIPLY = """#version 450
 layout(local_size_x = 64) in;
@@ -543,3 +546,50 @@ def test_wrong_usage(capsys):
     ):
         assert main(wrong) == 2
         assert "Usage" in capsys.readouterr().err
+
+
+# -- Ctrl-C --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_waits_for_the_device_and_again_does_not(tmp_path, presses):
+    """On the null driver, whose submissions take the time that they are told to."""
+    (tmp_path / "fill.comp").write_text(
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() { a[0] = 1; }"
+    )
+    took = 1 if presses == 1 else 60
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, "run", "fill.comp", "--in", "a=zeros:4"],
+        env=os.environ | environment("null", config=f"gpu_us={took * 1_000_000}"),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None and child.stderr is not None
+        assert child.stdout.readline() == "evaluating\n"
+        time.sleep(0.2)  # into the wait
+        child.send_signal(signal.SIGINT)
+        said = child.stderr.readline()
+        assert "interrupted; waiting for the device (press Ctrl-C again to stop at once)" in said
+        if presses == 2:
+            child.send_signal(signal.SIGINT)
+        assert child.wait(30) == 130
+    finally:
+        child.kill()
+        child.communicate()
+
+
+INTERRUPTED = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from kompute_py.cli import main, running
+timed = running.timed_runs
+def told(*arguments):
+    print("evaluating", flush=True)
+    return timed(*arguments)
+running.timed_runs = told
+sys.exit(main())
+"""

@@ -610,3 +610,27 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 1.0;
         kernel(np.zeros(shape, np.float32))
     if np.prod(shape) >= 4:
         assert kernel(np.zeros(shape, np.float32), grid=(8,)).reshape(-1)[:4].all()
+
+
+def test_of_a_block_the_array_of_run_time_length_or_the_longest_counts_and_counters_never(mgr, needs):
+    needs(mgr, "dispatch")
+    head = "#version 450\nlayout(local_size_x = 4) in;\n"
+    tail = mgr.kernel(
+        head + "layout(binding = 0) buffer A { uint head[3]; uint a[]; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] = 1u; }"
+    )
+    np.testing.assert_array_equal(tail(np.zeros(13, np.uint32)), [0] * 3 + [1] * 10)
+    assert tail.bind(mgr.zeros(13, np.uint32)).groups == (3, 1, 1)
+    fixed = mgr.kernel(
+        head + "layout(binding = 0) buffer A { uint few[8]; uint many[20]; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; many[i] = few[i % 8u] + i; }"
+    )
+    assert fixed.bind(mgr.zeros(28, np.uint32)).groups == (5, 1, 1)
+    both = mgr.kernel(
+        head + "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i == 0u) a[1] = 5u; atomicAdd(a[0], 1u); b[i] = i; }"
+    )
+    a, b = np.zeros(2, np.uint32), np.zeros(12, np.uint32)
+    both(a, b)
+    np.testing.assert_array_equal(a, [12, 5])
+    np.testing.assert_array_equal(b, np.arange(12))

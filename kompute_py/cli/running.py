@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import statistics
 import sys
 import time
@@ -198,7 +199,19 @@ def opened(device: str | None) -> Iterator[Manager]:
     from ..manager import Manager
 
     with Manager(device_of(device)) as manager:
-        yield manager
+        try:
+            yield manager
+        except KeyboardInterrupt:
+            # Submitted work cannot be broken off: a driver for the CPU would go on in memory that is gone.
+            print(
+                "kompute-py: interrupted; waiting for the device (press Ctrl-C again to stop at once)",
+                file=sys.stderr,
+            )
+            try:
+                manager.synchronize()
+            except KeyboardInterrupt:
+                os._exit(130)  # not through the exit hooks, which wait as well
+            raise
 
 
 def timed_runs(manager: Manager, prepared: Prepared, count: int) -> tuple[list[float], str]:
