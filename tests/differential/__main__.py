@@ -9,6 +9,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,15 @@ NULL = tuple(f"memory={each}" for each in MEMORIES) + tuple(f"profile={each}" fo
 DEVICES = ("lavapipe", "swiftshader", *NULL)
 STEPS = 60  # of a program
 PROGRAMS_A_MANAGER = 25
+SECONDS = 2  # that a program may take; then it hangs
+
+
+class HangError(Exception):
+    """A program waited for what never comes."""
+
+
+def _hangs(*_: object) -> None:
+    raise HangError(f"no end after {SECONDS} s")
 
 
 def explore(
@@ -60,6 +70,7 @@ def explore(
         trace.clear()
         program = Program(mgr, (seed, number), dispatch=not null, loop=loop, trace=trace)
         count += 1
+        signal.alarm(SECONDS)
         try:
             program.run(STEPS)
         except Exception as error:
@@ -70,6 +81,8 @@ def explore(
 
                 found["traceback"] = traceback.format_exc()
             break
+        finally:
+            signal.alarm(0)
         done += program.operations
         del program
     seconds = time.monotonic() - began
@@ -184,6 +197,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.child:
         faulthandler.enable()
+        signal.signal(signal.SIGALRM, _hangs)  # every wait hears signals
         print("result:" + json.dumps(explore(**json.loads(arguments.child))))
         return 0
     chosen = [
