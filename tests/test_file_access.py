@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import stat
 import threading
 import time
@@ -18,6 +17,7 @@ from kompute_py import parameters
 from kompute_py.file_access import create_temporary, delete_abandoned, is_temporary
 from kompute_py.shader_cache import CachedShader, ShaderCache, pack
 from tests.child import run_child
+from tests.hostile.files import make_hostile
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes as POSIX has them")
 
@@ -56,44 +56,6 @@ def hanging():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-def make_hostile(path: Path, kind: str, content: bytes) -> None:
-    """Puts something at `path` that no cache wrote there."""
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "link":
-        other = path.parent.parent / f"elsewhere-{path.name}"
-        other.write_bytes(content)
-        path.symlink_to(other)
-    elif kind == "dangling":
-        path.symlink_to(path.parent.parent / "nothing")
-    elif kind == "endless":
-        path.symlink_to("/dev/zero")
-    elif kind == "socket":
-        # Bound by a relative name: a socket's address is short.
-        here = os.getcwd()
-        os.chdir(path.parent)
-        try:
-            with socket.socket(socket.AF_UNIX) as made:
-                made.bind(path.name)
-        finally:
-            os.chdir(here)
-    elif kind == "huge":
-        path.touch(0o600)
-        os.truncate(path, 1 << 42)
-    elif kind == "unreadable":
-        path.write_bytes(content)
-        path.chmod(0)
-    elif kind == "writable":
-        path.write_bytes(content)
-        path.chmod(0o666)
-    elif kind == "foreign":
-        path.write_bytes(content)
-        path.chmod(0o644)
-        os.chown(path, 12345, 12345)
 
 
 KINDS = [
