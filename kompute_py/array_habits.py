@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .diagnostics import warn
-from .errors import ArgumentTypeError, shown
+from .errors import ArgumentTypeError, ErrorCode, KomputeError, shown
 
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"
@@ -48,6 +48,16 @@ def _unary(code: str, doing: str) -> Callable[[Any], Any]:
         raise _refuse(self, doing, code)
 
     return operate
+
+
+class ArrayAttributeError(KomputeError, AttributeError):
+    """A tensor or image lacks an attribute that arrays have."""
+
+    code = ErrorCode.NOT_FOUND
+
+    def __init__(self, message: str, name: str = "", obj: object = None) -> None:
+        super().__init__(message)
+        self.name, self.obj = name, obj
 
 
 class ArrayHabits:
@@ -118,4 +128,5 @@ class ArrayHabits:
         if not name.startswith("_") and hasattr(np.ndarray, name):
             call = "(...)" if callable(getattr(np.ndarray, name)) else ""
             text += f": its contents are on the device. A copy on the host has it: t.read().{name}{call}"
+            raise ArrayAttributeError(text, name, self)
         raise AttributeError(text, name=name, obj=self)

@@ -122,6 +122,8 @@ def check_tracebacks():
             # The error keeps its frames, for debuggers; they are shown on request.
             files = [frame.filename for frame in traceback.extract_tb(result.error_in_exec.__traceback__)]
             assert any("sequence.py" in file for file in files), files
+        _, text = run(shell, "mgr.tensor([1]).sum()")
+        assert "t.read().sum(...)" in text and "array_habits" not in text, text
         shell.InteractiveTB.skip_hidden = False
         _, text = run(shell, "outer()")
         assert "sequence.py" in text, text
