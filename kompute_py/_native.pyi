@@ -197,6 +197,13 @@ class Memory:
     """Imported as immutable: recordings and transfers that write it are refused."""
     on_device: bool
     """Whether anything was written to the device's memory of it since it was made."""
+    has_host_copy: bool
+    """Whether there is a host copy beside device memory, or will be once something needs it."""
+    freshness: str
+    """How the host copy relates to device memory: "unsent", "matches", "behind" (older) or "unknown". No wait, no transfer."""
+    def note_match(self) -> None:
+        """Says that the caller has made the host copy and device memory the same."""
+
     vk_memory: int
     vk_memory_offset: int
 
@@ -232,6 +239,9 @@ class BufferView:
     shareable: bool
     read_only: bool
     on_device: bool
+    has_host_copy: bool
+    freshness: str
+    def note_match(self) -> None: ...
     vk_memory: int
     vk_memory_offset: int
     vk_buffer: int

@@ -37,6 +37,13 @@ DEVICE = MemoryTypes.device
 _Kind = TypeVar("_Kind", bound="Memory")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
+# What `repr` adds to the host copy that it shows.
+_FRESHNESS = {
+    "matches": "",
+    "unsent": "; not on the device yet",
+    "behind": "; the device's contents are newer",
+    "unknown": "; the device's contents may be newer",
+}
 
 
 def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTypes:
@@ -61,6 +68,9 @@ class Memory(ArrayHabits):
     """Base of Tensor and Image: memory on the device, and (but for `storage`) a copy of it that the host sees.
 
     Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for (see `array_habits`).
+
+    `repr` and notebook cards show the host copy and say whether the device's contents are newer, as far as that is known without
+    a transfer or a wait. docs/data.md says what each other way of looking shows.
     """
 
     __slots__ = (
@@ -115,7 +125,10 @@ class Memory(ArrayHabits):
     def data(self) -> np.ndarray[Any, Any]:
         """The host copy as a flat, writable array of `size()` elements of `dtype`; its ``.base`` is this object.
 
-        No wait and no transfer: sequences move the data by OpSyncDevice and OpSyncLocal; `read` and `write` do it at once.
+        This method does not wait and transfers nothing. The host copy may be older than the device's contents; `repr` says whether
+        it is. OpSyncLocal brings the device's contents here; `read` returns them in a new array. The first use of the device
+        memory uploads the host copy, once. Later edits reach the device only by OpSyncDevice. `host` and `deviceAndHost` memory
+        is used by the device in place, so the array shows the device's contents.
         What work writes here is visible once you have learned, in any way, that the work is done; until then leave the bytes
         that it uses alone.
 
@@ -144,7 +157,7 @@ class Memory(ArrayHabits):
         return view
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The same view as `data()` in this object's shape. Raises what `data()` raises."""
+        """The same view of the host copy as `data()`, in this object's shape: no wait, no transfer. Raises what `data()` raises."""
         return self.data().reshape(self._shape)
 
     # -- the device's contents ----------------------------------------------------------------------------------------
@@ -197,6 +210,7 @@ class Memory(ArrayHabits):
         if self._memory_type in SINGLE and not self._native.host_visible:
             # An image that was to have one memory, on a device that pads its rows: both sides hold the data all the same.
             np.copyto(self.data(), array.reshape(-1))
+            self._native.note_match()
         self._report()
 
     def _region(self, region: Any) -> Memory:
@@ -251,9 +265,13 @@ class Memory(ArrayHabits):
         made = self._like(manager, where)
         PeerCopies([self, made]).run().wait()
         if on_host and where is DEVICE:
+            same = native.freshness == "matches"
             np.copyto(made.data(), self.data())
+            if same:
+                made._native.note_match()
         elif where in SINGLE and not made._is_single():
             np.copyto(made.data(), made.read().reshape(-1))
+            made._native.note_match()
         self._report()
         made._report()
         return made
@@ -382,7 +400,9 @@ class Memory(ArrayHabits):
         first = np.array2string(self.data()[:_SHOWN], separator=", ", threshold=_SHOWN)
         if self._count > _SHOWN:
             first = f"{first[:-1]}, ...]"
-        return f"{text} {first}>"
+        if not self._native.has_host_copy:
+            return f"{text} {first}>"
+        return f"{text}, host copy {first}{_FRESHNESS[self._native.freshness]}>"
 
     def show(self, **options: Any) -> Any:
         """Draws the contents with matplotlib, as ``kp.plot(t, **options)``, and returns the Axes.

@@ -51,6 +51,18 @@ def manager_card(manager: Manager) -> str:
     return card(title, rows)
 
 
+# What a card says of the numbers that it shows.
+_SHOWN = "Of the host copy, which data() gives"
+_TO_SEE = "read() gives them, OpSyncLocal brings them to the host copy."
+_NOTES = {
+    "shared": "Of the memory that host and device share.",
+    "unsent": f"{_SHOWN}. It is not on the device yet: the first use uploads it.",
+    "matches": f"{_SHOWN}. Later edits of it are not tracked: OpSyncDevice or write() brings them to the device.",
+    "behind": f"{_SHOWN}. The device's contents are newer: {_TO_SEE}",
+    "unknown": f"{_SHOWN}. The device's contents may be newer: {_TO_SEE}",
+}
+
+
 def memory_card(memory: Memory) -> str:
     """A tensor or an image."""
     native = memory._native
@@ -73,11 +85,7 @@ def memory_card(memory: Memory) -> str:
         values = memory.numpy()
     except KomputeError:  # destroyed by another thread meanwhile
         return card(title, rows, "destroyed")
-    note = (
-        "Of the memory that host and device share."
-        if memory._is_single()
-        else "Of the host copy, which data() gives; the device's contents may differ until OpSyncLocal."
-    )
+    note = _NOTES[native.freshness if native.has_host_copy else "shared"]
     drawing = ""
     stats = pictures.statistics(values)
     if stats is not None:

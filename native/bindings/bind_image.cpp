@@ -151,8 +151,8 @@ void bind_image(py::module_& m) {
         .def_property_readonly("storable", &Image::storable)
         .def_property_readonly("sampleable", &Image::sampleable)
         .def_property_readonly("filterable", &Image::filterable)
-        .def_property_readonly("vk_image", [](Image& i) { return handle_value(exported(i).handle()); })
-        .def_property_readonly("vk_image_view", [](Image& i) { return handle_value(exported(i).view()); })
+        .def_property_readonly("vk_image", [](Image& i) { return handle_value(shared_out(i).handle()); })
+        .def_property_readonly("vk_image_view", [](Image& i) { return handle_value(shared_out(i).view()); })
         .def_property_readonly("vk_format", [](const Image& i) { return static_cast<int>(i.format()); });
     py::class_<Sampler, std::shared_ptr<Sampler>>(m, "Sampler")
         .def_property_readonly("vk_sampler", [](const Sampler& s) { return handle_value(s.handle()); });

@@ -95,6 +95,16 @@ void wait(Resource& resource) {
     resource.wait_pending();
 }
 
+const char* named(Freshness freshness) {
+    switch (freshness) {
+    case Freshness::unsent: return "unsent";
+    case Freshness::matches: return "matches";
+    case Freshness::behind: return "behind";
+    case Freshness::unknown: break;
+    }
+    return "unknown";
+}
+
 py::object keep_host(const Resource& resource) {
     auto kept = resource.keep_host();
     if (!kept) return py::none();
@@ -159,17 +169,20 @@ void bind_memory(py::module_& m) {
         .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("slow_to_read", &Resource::slow_to_read)
+        .def_property_readonly("has_host_copy", &Resource::has_host_copy)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)
         .def_property_readonly("shareable", &Resource::shareable)
         .def_property_readonly("read_only", &Resource::read_only)
         .def_property_readonly("on_device", &Resource::on_device)
-        .def_property_readonly("vk_memory",
-                               [](Resource& r) { return handle_value(exported(r).device_memory().memory()); })
+        .def_property_readonly("freshness", [](Resource& r) { return named(r.freshness(0, r.nbytes())); })
+        .def("note_match", [](Resource& r) { r.note_match(0, r.nbytes()); })
+        .def_property_readonly(
+            "vk_memory", [](Resource& r) { return handle_value(shared_out(r).device_memory().memory()); })
         .def_property_readonly("vk_memory_offset",
                                [](const Resource& r) { return r.device_memory().offset(); });
 
     py::class_<Buffer, Resource, std::shared_ptr<Buffer>>(m, "Buffer")
-        .def_property_readonly("vk_buffer", [](Buffer& b) { return handle_value(exported(b).handle()); })
+        .def_property_readonly("vk_buffer", [](Buffer& b) { return handle_value(shared_out(b).handle()); })
         .def_property_readonly("vk_offset", [](const Buffer&) { return 0; })
         .def_property_readonly("vk_size", &Buffer::nbytes)
         .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); });
@@ -204,19 +217,25 @@ void bind_memory(py::module_& m) {
              })
         .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
         .def_property_readonly("slow_to_read", [](const BufferView& v) { return v.buffer().slow_to_read(); })
+        .def_property_readonly("has_host_copy",
+                               [](const BufferView& v) { return v.buffer().has_host_copy(); })
         .def_property_readonly("host_copy_made",
                                [](const BufferView& v) { return v.buffer().host_copy_made(); })
         .def_property_readonly("shareable", [](const BufferView& v) { return v.buffer().shareable(); })
         .def_property_readonly("read_only", [](const BufferView& v) { return v.buffer().read_only(); })
         .def_property_readonly("on_device", [](const BufferView& v) { return v.buffer().on_device(); })
         .def_property_readonly(
+            "freshness",
+            [](const BufferView& v) { return named(v.buffer().freshness(v.offset(), v.size())); })
+        .def("note_match", [](BufferView& v) { v.buffer().note_match(v.offset(), v.size()); })
+        .def_property_readonly(
             "vk_memory",
-            [](const BufferView& v) { return handle_value(exported(v.buffer()).device_memory().memory()); })
+            [](const BufferView& v) { return handle_value(shared_out(v.buffer()).device_memory().memory()); })
         .def_property_readonly(
             "vk_memory_offset",
             [](const BufferView& v) { return v.buffer().device_memory().offset() + v.offset(); })
         .def_property_readonly(
-            "vk_buffer", [](const BufferView& v) { return handle_value(exported(v.buffer()).handle()); })
+            "vk_buffer", [](const BufferView& v) { return handle_value(shared_out(v.buffer()).handle()); })
         .def_property_readonly("vk_offset", &BufferView::offset)
         .def_property_readonly("vk_size", &BufferView::size)
         .def_property_readonly("vk_device_address", [](const BufferView& v) -> uint64_t {

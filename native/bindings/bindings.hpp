@@ -111,6 +111,12 @@ T& exported(T& resource) {
     if (resource.on_device() || !Stream::covered_by_caller(resource)) bring(resource);
     return resource;
 }
+// The same, for a handle with which others may write the memory at any time. Operations that are recording say what they write.
+template <typename T>
+T& shared_out(T& resource) {
+    if (!Stream::is_recording_here()) resource.note_exported();
+    return exported(resource);
+}
 // Before a transfer through the staging ring: waits for what was submitted before it.
 void await_staging(Device& device);
 

@@ -52,7 +52,10 @@ uint64_t Gate::submit(const Submission& submission) {
     const uint64_t value = submission.queue->submit(prepared);
     if (submission.undeclared) submission.queue->note_undeclared(value);
     for (const Point& signal : submission.order.signals) signal.timeline->promise(signal.value);
-    for (const Point& end : submission.ends) end.timeline->promise(end.value);
+    for (const Point& end : submission.ends) {
+        end.timeline->note_place(end.value, {submission.queue, value});
+        end.timeline->promise(end.value);
+    }
     return value;
 }
 

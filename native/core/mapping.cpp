@@ -56,7 +56,10 @@ void Mapping::close() {
     };
     const std::shared_ptr<void> kept = std::move(kept_);  // goes last, with no lock held
     const Unblock unblock{resource, range_, writes_};
-    if (data_ && writes_ && resource.is_init()) resource.flush_range(range_.offset, range_.size);
+    if (data_ && writes_ && resource.is_init()) {
+        resource.flush_range(range_.offset, range_.size);
+        resource.note_host_write(range_.offset, range_.size);
+    }
     data_ = nullptr;
 }
 

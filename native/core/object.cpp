@@ -104,6 +104,10 @@ void Object::settle_covers(bool outdate) noexcept {
     }
 }
 
+void Object::add_last_runs(uint64_t begin, uint64_t end, FreshnessRecord& record) const {
+    for (const auto& user : users_) user.stream->add_last_run(user.slot, begin, end, record);
+}
+
 void Object::outdate_recordings() noexcept {
     for (const auto& user : users_) (void)user.stream->make_stale();
 }

@@ -7,6 +7,7 @@
 // addresses) counts as a user of every object, both ways out.
 #pragma once
 
+#include "freshness.hpp"
 #include "queue.hpp"
 
 #include <atomic>
@@ -71,6 +72,8 @@ protected:
     // Recordings that cover the object (see Stream::settle_covers) and were submitted say so to it. `outdate`: the others are built
     // anew before they can be. Under the graph mutex.
     void settle_covers(bool outdate) noexcept;
+    // Adds what the last runs of the recordings that use these bytes did to them. Under the graph mutex.
+    void add_last_runs(uint64_t begin, uint64_t end, FreshnessRecord& record) const;
     // Gives every GPU handle to the retire list (or frees it, when `points` is empty). Called once.
     virtual void release(std::vector<Point> points) = 0;
     // Work that uses the object was submitted apart from any stream.

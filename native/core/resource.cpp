@@ -10,6 +10,8 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <vector>
 
 namespace kp {
@@ -55,6 +57,7 @@ void Resource::make_host_copy() {
 }
 
 void Resource::defer_host_copy(std::optional<FillPattern> initial) {
+    begins_undefined_ = !initial;
     initial_ = std::move(initial);
     has_host_copy_ = true;
 }
@@ -131,6 +134,7 @@ Resource::Shared Resource::share() {
     kept->device = shared_device();
     kept->memory = device_side_;
     bring_now();
+    note_exported();
     return {direct_, std::move(kept)};
 }
 
@@ -305,14 +309,34 @@ void Resource::check_range(uint64_t offset, uint64_t size, const char* action) c
                                                  ", which has " + std::to_string(nbytes_) + " bytes");
 }
 
+// While the host writes device memory. What is broken off may have written a part.
+class Resource::HostWriting {
+public:
+    HostWriting(Resource& resource, uint64_t offset, uint64_t size)
+        : resource_(resource), offset_(offset), size_(size) {}
+    HostWriting(const HostWriting&) = delete;
+    HostWriting& operator=(const HostWriting&) = delete;
+    ~HostWriting() { resource_.note_host(offset_, size_, left_); }
+    void end() noexcept { left_ = Freshness::behind; }
+
+private:
+    Resource& resource_;
+    const uint64_t offset_;
+    const uint64_t size_;
+    Freshness left_ = Freshness::unknown;
+};
+
 void Resource::transfer(const char* action, bool writes, bool whole, const std::function<void()>& body) {
     const std::shared_lock lock(transfers_);
     require_init(action);
     const auto run = [&] {
         wait_for_work(!writes);
         if (direct_) settle();
+        std::optional<HostWriting> writing;
+        if (writes) writing.emplace(*this, 0, nbytes_);
         body();
         if (direct_ && writes) flush(device_memory());
+        if (writing) writing->end();
     };
     if (writes && whole && !on_device() && bring_by(run)) return;
     bring_now();
@@ -364,7 +388,9 @@ void Resource::bring_now() {
         return;
     bring_by([this] {
         // Without a host copy it has what it was made with, or is undefined.
-        if (host_copy_made()) begin_with(host_copy_->memory.mapped());
+        const bool made = host_copy_made();
+        if (made) begin_with(host_copy_->memory.mapped());
+        note_first_contents(made);
     });
 }
 
@@ -470,8 +496,10 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
     const auto run = [&] {
         wait_for_work();
         settle();
+        HostWriting writing(*this, offset, size);
         source.read_now(direct_ + offset, source_offset, size);
         flush(device_memory());
+        writing.end();
     };
     if (size == nbytes_ && !on_device()) {
         source.bring_now();  // not while this one is being brought: copies may cross
@@ -491,6 +519,7 @@ void Resource::write_now(const void* data, uint64_t offset, uint64_t size) {
 
 void Resource::store(const void* data, uint64_t offset, uint64_t size) {
     wait_for_work();
+    HostWriting writing(*this, offset, size);
     if (direct_) {
         invalidate_ends(offset, size);
         // Pieces of a page are right for fresh pages only: on others one large memcpy spares the memory bus.
@@ -505,6 +534,7 @@ void Resource::store(const void* data, uint64_t offset, uint64_t size) {
     } else {
         upload(data, offset, size);
     }
+    writing.end();
 }
 
 }  // namespace kp

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fill_pattern.hpp"
+#include "freshness.hpp"
 #include "memory.hpp"
 #include "object.hpp"
 
@@ -96,6 +97,18 @@ public:
     [[nodiscard]] bool must_be_brought(bool overwritten);
     // A recording that overwrites all of the memory was submitted. Under the graph mutex.
     void note_brought() noexcept;
+    // How the host copy of these bytes stands to the device's memory, from what is known without a wait.
+    [[nodiscard]] Freshness freshness(uint64_t offset, uint64_t size);
+    // Both sides of these bytes are the same now, by other means than a sync operation.
+    void note_match(uint64_t offset, uint64_t size) noexcept;
+    // Somebody outside has got hold of device memory and may write it at any time.
+    void note_exported();
+    // A recording that forgets the resource did this last. Under the graph mutex.
+    void note_run(const Effect& effect, const FreshnessRecord::Run& run) noexcept {
+        freshness_.note_run(effect, run);
+    }
+    // The host has written these bytes of device memory and not of the host copy.
+    void note_host_write(uint64_t offset, uint64_t size) noexcept;
     // Where the work that the object began with ends, on the first queue; no timeline: there was none.
     [[nodiscard]] Point initial_point() const noexcept;
     // The same, of all such work: what is collected is handed over.
@@ -186,6 +199,7 @@ protected:
     bool slow_to_read_ = false;
     bool viewed_ = false;
     bool has_host_copy_ = false;
+    bool begins_undefined_ = false;  // unless a host copy is made before the first use
     std::atomic<bool> host_copy_made_{false};
     bool read_only_ = false;
     uint64_t nbytes_;
@@ -210,6 +224,10 @@ private:
     // (a cache writes back only lines it changed), then what the device wrote comes in.
     void settle() const;
     void check_range(uint64_t offset, uint64_t size, const char* action) const;
+    void note_host(uint64_t offset, uint64_t size, Freshness left) noexcept;
+    // All of the contents are on the device from now on: the host copy's, or what the resource was made with.
+    void note_first_contents(bool of_host_copy) noexcept;
+    class HostWriting;
     friend class Mapping;
     friend class Stream;
     friend class StreamPlan;
@@ -234,6 +252,7 @@ private:
     std::atomic<Brought> brought_{Brought::yes};  // changes under the graph mutex
     std::mutex bringing_;                         // held by the one who brings; comes before the graph mutex
     std::shared_ptr<InitialMarks> initial_marks_;
+    FreshnessRecord freshness_;  // under the graph mutex
     // write() has been up to here; memory behind it may be fresh. Only a guess, so that writers need not agree on it.
     std::atomic<uint64_t> touched_{0};
 };

@@ -105,6 +105,8 @@ public:
     [[nodiscard]] BarrierPlan barriers() const;
     // Whether this thread is in an operation's code that records for a stream which overwrites all of the resource before that.
     [[nodiscard]] static bool covered_by_caller(Resource& resource);
+    // Whether this thread is in an operation's code that records.
+    [[nodiscard]] static bool is_recording_here() noexcept;
     // What was built runs after this point from now on, if it does not say what it uses. Under the graph mutex.
     void come_after(Point point);
 
@@ -123,6 +125,10 @@ private:
     // overwriting them. It brings them by being submitted, and nothing notes that at the time: who wants to know asks the
     // recordings of the object whether they were. Only what goes to its queue at once covers: what is held may be cancelled.
     [[nodiscard]] bool covers(uint32_t slot) noexcept { return plan_.objects()[slot].covered; }
+    // Tells the objects that it uses what its last run did to them, before it forgets them or the run. Under the graph mutex.
+    void note_effects() noexcept;
+    // Adds what the last run of what is built did to these bytes of the object in `slot`. Under the graph mutex.
+    void add_last_run(uint32_t slot, uint64_t begin, uint64_t end, FreshnessRecord& record) const noexcept;
     // Tells the objects that it covers, if it was submitted since it was built. Under the graph mutex.
     void settle_covers() noexcept;
     // Whether some of these streams, which are about to be held, cover something: those are built anew, and no longer do.
@@ -230,6 +236,7 @@ private:
     bool may_cover_ = true;
     bool covers_ = false;       // some of the plan's objects; under the graph mutex
     uint64_t built_after_ = 0;  // last_ when it was built
+    uint32_t rank_ = 0;         // its place in its last submission that was of several
     std::atomic<bool> stale_{
         false};  // an object of the built recording was destroyed, or an operation changed
     std::atomic<uint32_t> held_back_{0};  // mappings of what the built recording uses

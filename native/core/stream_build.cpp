@@ -19,6 +19,8 @@ HazardPlanner& planner() {
     return instance;
 }
 
+thread_local uint32_t calls_out = 0;  // how deep this thread is in code that is not ours
+
 void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
 
 }  // namespace
@@ -48,12 +50,14 @@ public:
     CallingOut(const Stream& stream, std::unique_lock<std::mutex>& graph)
         : streams_(stream.together_), graph_(graph) {
         mark(std::this_thread::get_id());
+        ++calls_out;
         graph_.unlock();
     }
     CallingOut(const CallingOut&) = delete;
     CallingOut& operator=(const CallingOut&) = delete;
     ~CallingOut() {
         graph_.lock();
+        --calls_out;
         mark({});
     }
 
@@ -148,6 +152,27 @@ void Stream::settle_covers() noexcept {
         if (std::exchange(planned.covered, false)) static_cast<Resource&>(*planned.object).note_brought();
 }
 
+void Stream::add_last_run(uint32_t slot, uint64_t begin, uint64_t end,
+                          FreshnessRecord& record) const noexcept {
+    const uint64_t last = last_.load(std::memory_order_acquire);
+    if (last == 0 || last == built_after_) return;
+    const Point point = point_of(last);
+    const FreshnessRecord::Run run{point.timeline->place(point.value), rank_};
+    plan_.each_effect([&](uint32_t of, const Effect& effect) {
+        if (of == slot && effect.begin < end && begin < effect.end) record.note_run(effect, run);
+    });
+}
+
+void Stream::note_effects() noexcept {
+    const uint64_t last = last_.load(std::memory_order_acquire);
+    if (!registered_ || last == 0 || last == built_after_) return;
+    const Point point = point_of(last);
+    const FreshnessRecord::Run run{point.timeline->place(point.value), rank_};
+    plan_.each_effect([&](uint32_t slot, const Effect& effect) {
+        static_cast<Resource&>(*plan_.objects()[slot].object).note_run(effect, run);
+    });
+}
+
 bool Stream::uncover(Device& device, const std::vector<Stream*>& streams) {
     const std::lock_guard lock(device.graph_mutex());
     bool any = false;
@@ -160,6 +185,8 @@ bool Stream::uncover(Device& device, const std::vector<Stream*>& streams) {
     }
     return any;
 }
+
+bool Stream::is_recording_here() noexcept { return calls_out != 0; }
 
 bool Stream::covered_by_caller(Resource& resource) {
     if (resource.on_device()) return false;
@@ -257,7 +284,9 @@ void Stream::register_users() {
 }
 
 void Stream::unregister_users() noexcept {
-    if (!std::exchange(registered_, false)) return;
+    if (!registered_) return;
+    note_effects();
+    registered_ = false;
     settle_covers();
     covers_ = false;
     remove(device().built_streams(), this);

@@ -10,8 +10,10 @@ void StreamPlan::begin(uint64_t epoch, uint64_t atom) {
     commands_.clear();
     uses_.clear();
     host_visible_.clear();
+    device_slots_.clear();
     device_numbers_.clear();
     brought_.clear();
+    synced_.clear();
     flushes_.clear();
     invalidates_.clear();
     downloaded_.clear();
@@ -63,6 +65,7 @@ void StreamPlan::use(const ResourceRange& range, UseKind kind) {
     if (range.size == 0) return;  // mentioned, and not used
     if (device_numbers_[slot] == 0) {
         host_visible_.push_back(resource.device_memory().mapped() != nullptr ? 1 : 0);
+        device_slots_.push_back(resource.has_host_copy() ? slot : no_slot);
         device_numbers_[slot] = static_cast<uint32_t>(host_visible_.size());
     }
     const bool written = writes(kind);
@@ -90,6 +93,7 @@ void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
         resource.host_epoch_ = epoch_;
         resource.host_slot_ = static_cast<uint32_t>(host_visible_.size());
         host_visible_.push_back(1);
+        device_slots_.push_back(no_slot);
     }
     if (writes(kind)) {
         objects_[slot].written = true;
@@ -167,6 +171,14 @@ void StreamPlan::bring_to_device(const ResourceRange& range) {
     if (range.size == 0) return;
     brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
     add_range(flushes_, range.resource->device_memory(), range);
+}
+
+void StreamPlan::note_sync(const ResourceRange& range, SyncDirection direction) {
+    if (range.size == 0) return;
+    const auto kind = direction == SyncDirection::to_device ? Effect::Kind::upload : Effect::Kind::download;
+    synced_.push_back({object_slot(*range.resource),
+                       static_cast<uint32_t>(commands_.size() - 1),
+                       {range.offset, range.end(), kind}});
 }
 
 bool StreamPlan::touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept {

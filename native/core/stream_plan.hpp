@@ -2,6 +2,7 @@
 // append commands to.
 #pragma once
 
+#include "freshness.hpp"
 #include "hazard.hpp"
 #include "host_edges.hpp"
 #include "object.hpp"
@@ -44,6 +45,11 @@ public:
     // Not for begin() to drop: that runs under a lock, and before the stream has left the lists of these objects.
     [[nodiscard]] Kept take_kept() noexcept { return std::exchange(kept_, {}); }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
+    // A sync operation moves the range, so that both sides are the same after this command.
+    void note_sync(const ResourceRange& range, SyncDirection direction);
+    // Calls each(slot, effect) with what a run does to device memory and host copies of the objects that have both, in order.
+    template <typename Each>
+    void each_effect(const Each& each) const;
     // Whether the object in `slot` has its device memory used, or only written, from byte `begin` to `end`.
     [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
     void full_barrier();
@@ -85,7 +91,9 @@ private:
     Kept kept_;
     std::vector<CommandUses> commands_;
     std::vector<Use> uses_;
-    std::vector<uint8_t> host_visible_;     // by resource number
+    std::vector<uint8_t> host_visible_;   // by resource number
+    std::vector<uint32_t> device_slots_;  // by resource number: the object's slot; none for a host copy
+    static constexpr uint32_t no_slot = UINT32_MAX;
     std::vector<uint32_t> device_numbers_;  // object slot -> resource number of the device's side + 1
     // Bytes of the one memory that flushes and invalidations move, with no use of the device's: slot, begin, end.
     struct Brought {
@@ -94,6 +102,12 @@ private:
         uint64_t end = 0;
     };
     std::vector<Brought> brought_;
+    struct Synced {
+        uint32_t slot = 0;
+        uint32_t command = 0;
+        Effect effect;
+    };
+    std::vector<Synced> synced_;  // in the order of the commands
     std::vector<VkMappedMemoryRange> flushes_;
     std::vector<VkMappedMemoryRange> invalidates_;
     struct HostCopyNumber {
@@ -105,6 +119,25 @@ private:
     std::vector<VkMappedMemoryRange> edge_atoms_;
     std::vector<Landing> landings_;
 };
+
+template <typename Each>
+void StreamPlan::each_effect(const Each& each) const {
+    auto synced = synced_.begin();
+    for (uint32_t i = 0; i < commands_.size(); ++i) {
+        if (synced != synced_.end() && synced->command == i) {
+            // A sync operation moves all that it uses.
+            for (; synced != synced_.end() && synced->command == i; ++synced)
+                each(synced->slot, synced->effect);
+            continue;
+        }
+        const CommandUses& command = commands_[i];
+        for (uint32_t u = command.first; u < command.first + command.count; ++u) {
+            const Use& use = uses_[u];
+            if (!writes(use.kind) || device_slots_[use.resource] == no_slot) continue;
+            each(device_slots_[use.resource], Effect{use.begin, use.end, Effect::Kind::write});
+        }
+    }
+}
 
 // The open command buffer and what is bound in it.
 class Recorder {

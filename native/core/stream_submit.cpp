@@ -291,6 +291,9 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             if (uncover(device, ready)) continue;
             for (Stream* stream : ready)
                 if (!stream->own_.timeline) stream->own_ = device.take_timeline();
+            // A run that is cancelled is forgotten, and must not take the memory of the one before along.
+            const std::lock_guard graph(device.graph_mutex());
+            for (Stream* stream : ready) stream->note_effects();
         }
         const auto hold = [&](Submission& held) {
             held.label = label_of(ready);
@@ -311,6 +314,7 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
                 } catch (const Error& error) {
                     rethrow_unsubmitted(ready, error);
                 }
+                for (uint32_t i = 0; i < ready.size(); ++i) ready[i]->rank_ = i;
                 for (Stream* stream : ready)
                     stream->note_submitted(value ? value : stream->own_.value | own_bit);
             }

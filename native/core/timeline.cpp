@@ -189,6 +189,21 @@ void Timeline::fail(uint64_t first, uint64_t last, const Error& error) {
     has_failures_.store(true, std::memory_order_release);
 }
 
+void Timeline::note_place(uint64_t value, Point place) {
+    const std::lock_guard lock(mutex_);
+    placed_ = value;
+    place_ = place;
+    has_places_.store(true, std::memory_order_release);
+}
+
+Point Timeline::place(uint64_t value) {
+    if (has_places()) [[unlikely]] {
+        const std::lock_guard lock(mutex_);
+        if (placed_ == value) return place_;
+    }
+    return {this, value};
+}
+
 void Timeline::end(const Error& error) {
     raise_to(completed_, promised());
     fail(promised() + 1, UINT64_MAX, error);

@@ -66,6 +66,12 @@ public:
     // Throws what made `value` fail, if something did.
     void require_sound(uint64_t value) const;
 
+    // Of a timeline that tells the ends of held work: the queue's point that a submission raises beside `value`. place() gives it,
+    // for the last value that it was noted for, and the point of this timeline for others.
+    void note_place(uint64_t value, Point place);
+    [[nodiscard]] Point place(uint64_t value);
+    [[nodiscard]] bool has_places() const noexcept { return has_places_.load(std::memory_order_acquire); }
+
     // What is promised has come, and nothing else will: whoever asks for more gets `error`.
     void end(const Error& error);
     // Gives the semaphore of one that was ended away, to be destroyed when the device no longer uses it; what is known of it
@@ -96,8 +102,11 @@ private:
     std::atomic<uint64_t> promised_{0};
     std::atomic<uint64_t> completed_{0};  // what is known; the semaphore may be further
     std::atomic<bool> has_failures_{false};
+    std::atomic<bool> has_places_{false};
     mutable std::mutex mutex_;
     std::vector<Failure> failures_;
+    uint64_t placed_ = 0;  // under the mutex, with:
+    Point place_;
 };
 
 }  // namespace kp

@@ -61,6 +61,7 @@ public:
             if (resource.has_host_copy()) {
                 plan.use_host(range, UseKind::transfer_read);
                 plan.overwrite(range);
+                plan.note_sync(range, SyncDirection::to_device);
             } else {
                 plan.mention(*range.resource);
                 if (resource.memory_type() != MemoryType::storage) plan.bring_to_device(range);
@@ -99,6 +100,7 @@ public:
             if (resource.has_host_copy()) {
                 plan.use(range, UseKind::transfer_read);
                 plan.use_host(range, UseKind::transfer_write);
+                plan.note_sync(range, SyncDirection::to_host);
             } else {
                 // The one memory: whatever writes it brings it to the host at its own end.
                 plan.mention(*range.resource);

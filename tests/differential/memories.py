@@ -44,6 +44,8 @@ class Item:
         # The first use of the device's side uploads the host copy, with all edits until then.
         self.fresh = self.has_copy
         self.work: list[Work] = []  # unlearned, that uses it
+        # Bytes of the device's side that were written since a sync operation, or the first upload, moved them.
+        self.newer = np.zeros(data.size, bool)
         self.parts: kp.Tensor | None = None if self.is_image else thing.view(np.uint8)
 
     @property
@@ -94,7 +96,8 @@ class Recorded:
     def __init__(self, what: str, op: kp.OpBase, effect: Callable[[], None]) -> None:
         self.what = what
         self.op = op
-        self.effect = effect
+        self._effect = effect
+        self._newer: list[tuple[Item, Span, bool]] = []
         self.one_shot: Callable[[], kp.Fence] | None = None  # the same without a sequence
         self.uses: dict[Item, bool] = {}  # whether it writes
         self.touches: set[Item] = set()  # those with bytes that it reads or writes
@@ -110,7 +113,19 @@ class Recorded:
         self.uses[item] = self.uses.get(item, False) or writes
         if item.in_place:
             (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
+        if writes:
+            self._newer.append((item, (begin, end), True))
         return self
+
+    def synced(self, item: Item, begin: int, end: int) -> None:
+        """It leaves both sides of these bytes the same."""
+        self._newer.append((item, (begin, end), False))
+
+    def effect(self) -> None:
+        """Does it to the model."""
+        self._effect()
+        for item, (begin, end), newer in self._newer:
+            item.newer[begin:end] = newer
 
     def on_host(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
         """It touches these bytes of the host copy."""

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -68,6 +69,7 @@ class Program:
         self.loop = loop
         self.trace = trace
         self.operations = 0
+        self.said: Counter[str] = Counter()  # of host copies
         limits = mgr.get_device_properties()["limits"]
         self.atom = max(1, int(limits["nonCoherentAtomSize"]))
         self.alignment = max(4, int(limits["minStorageBufferOffsetAlignment"]))
@@ -98,6 +100,7 @@ class Program:
         self.mgr.synchronize()
         self._learned(list(self.unlearned), "synchronize")
         for item in self.items:
+            self.compare_freshness(item)
             self.compare_device(item)
         for slot in self.slots:
             slot.sequence.destroy()
@@ -220,6 +223,7 @@ class Program:
         for item, begin, end in chosen:
             if item.has_copy:
                 made.on_host(item, begin, end, down).on_device(item, begin, end, not down)
+                made.synced(item, begin, end)
             else:
                 made.mention(item)
         return made
@@ -561,6 +565,22 @@ class Program:
                 f"{seen[wrong][:8].tolist()}, not {wanted[wrong][:8].tolist()}"
             )
 
+    def compare_freshness(self, item: Item) -> None:
+        """What is said of the host copy: that it matches never where the device was written since, nor the other way round."""
+        if not item.has_copy or isinstance(item.thing, _Gone):
+            return
+        begin, end = self.span(item)
+        parts = [(item.thing, item.newer)]
+        if not item.is_image and end > begin:
+            parts.append((item.part(begin, end), item.newer[begin:end]))
+        for part, newer in parts:
+            said = part._native.freshness
+            self.said[said] += 1
+            wrong = newer.any() if said in ("matches", "unsent") else said == "behind" and not newer.any()
+            # What is on its way may be told as it is before.
+            if wrong and not (said == "behind" and item.work):
+                raise MismatchError(f"{item} {begin}:{end}: {said}, with {newer.sum()} newer bytes")
+
     def compare_device(self, item: Item) -> None:
         seen = item.thing.read().reshape(-1).view(np.uint8)
         self._require(seen, item.device, np.arange(item.nbytes), f"the device's side of {item}")
@@ -604,6 +624,7 @@ class Program:
         item = self.random.choice(self.items)
         self.note(f"look at {item}")
         self.compare_host(item, "nothing new")
+        self.compare_freshness(item)
 
     def write(self) -> None:
         """Replaces the device's contents, or a part of them; waits for all work on it."""
@@ -620,6 +641,7 @@ class Program:
             item.part(begin, end).write(data)
         works = [work for work in item.work if item in work.touches]
         item.device[begin:end] = data
+        item.newer[begin:end] = not item.one_memory
         if item.one_memory and item.host is not None:
             item.host[begin:end] = data
         self._learned(works, "write")
@@ -652,6 +674,8 @@ class Program:
             elif "discard" in how:
                 array[:] = data = self.bytes(end - begin)
                 item.device[begin:end] = data
+            if how != {"read": True}:
+                item.newer[begin:end] = True
         self._learned(waited, "a mapping")
 
 
