@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -33,7 +31,6 @@ from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
-    KomputeError,
     OutOfMemoryError,
     not_copyable,
 )
@@ -52,6 +49,7 @@ from .options import (
     string_tuple,
     to_prefix,
 )
+from .program_end import watch_over
 from .sampler import Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence, submit_together
@@ -71,9 +69,6 @@ if TYPE_CHECKING:
 _ndarray = np.ndarray
 # Beyond that, sizes do not fit the core's 64 bits, nor an array's.
 _MOST_BYTES = 2**63 - 1
-_exit_hook_set = False
-# Those that are alive: at interpreter exit, global variables go only after the exit hooks.
-_managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 
 
 def _modes(address: Any) -> Any:
@@ -153,8 +148,7 @@ class Manager(OpenDevice):
         warn_of(native.repeated_devices)
         self._native = native
         self._families = weakref.WeakSet()
-        _managers.add(self)
-        _set_exit_hook()
+        watch_over(self)
         self._buffer = native.buffer
         wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
         self._config = ConfigReport((wanted, *report))
@@ -564,38 +558,6 @@ class Manager(OpenDevice):
         state = "" if self._native.is_init() else " destroyed"
         # The address tells Managers of one device apart.
         return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
-
-
-def _set_exit_hook() -> None:
-    global _exit_hook_set
-    if not _exit_hook_set:
-        _exit_hook_set = True
-        atexit.register(_at_exit)
-
-
-def _at_exit() -> None:
-    """Cancels what is held, which nobody will signal any more, and lets all other work end before the interpreter, and with it
-    the driver, is torn down: threads of a driver for the CPU would go on in memory that is gone.
-    """
-    import signal
-
-    # Waiting here answers no signal of Python's: whoever presses Ctrl-C now wants the process to end.
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:
-        before = None  # not the main thread
-    told: list[str] = []
-    for manager in list(_managers):
-        if manager._native.is_init():
-            told += manager._native.cancel_held()
-            with suppress(KomputeError):  # a lost device works on nothing
-                manager._native.wait_submitted()
-    Sequence._ended = True
-    _native.shutdown()
-    _native.release_arrays()
-    if before is not None:
-        signal.signal(signal.SIGINT, before)
-    warn_of_cancelled(told)
 
 
 @overload

@@ -22,3 +22,14 @@ void main() {
     if (i < grid.cells.length()) grid.cells[i] = uint(first.header + first.table[i % 16]);
 }
 """
+
+SPECIAL = """
+#version 450
+layout(local_size_x = 16, local_size_x_id = 0) in;
+layout(constant_id = 0) const uint TILE = 16;
+layout(constant_id = 1) const float BIAS = 0.5;
+layout(set = 0, binding = 0) buffer Out { float result[]; };
+void main() {
+    if (gl_GlobalInvocationID.x < result.length()) result[gl_GlobalInvocationID.x] = float(gl_WorkGroupSize.x) + BIAS;
+}
+"""
