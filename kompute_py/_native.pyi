@@ -268,6 +268,8 @@ class Fence:
     def done(self) -> bool: ...
     def wait(self, timeout: float) -> bool:
         """Seconds; negative: no limit. False on time-out."""
+    def why_held(self) -> str:
+        """Which semaphores must be signalled first, as a sentence; empty if all work is with its queue."""
     @staticmethod
     def join(fences: Sequence[Fence]) -> Fence: ...
     @staticmethod
@@ -279,6 +281,8 @@ class Semaphore:
 
     def __init__(self, context: Context, initial: int) -> None: ...
     def query(self) -> int: ...
+    def why_held(self, value: int) -> str:
+        """Fence.why_held() of this value."""
     def signal(self, value: int) -> None: ...
     def wait(self, value: int, timeout: float) -> bool:
         """Seconds; negative: no limit. False on time-out."""
@@ -316,6 +320,8 @@ class PeerCopy:
         """Raises InvalidArgumentError where the sizes, or the shapes of images, differ."""
     def check(self) -> None:
         """Raises FailedPreconditionError where one of the two was destroyed."""
+    def why_held(self) -> str:
+        """Fence.why_held() of the work that a copy comes after now."""
     def submit(self) -> None:
         """Copies after pending work on both. Returns when the source was read; what is left runs on the destination's device."""
     def poll(self) -> bool: ...
@@ -324,6 +330,9 @@ class PeerCopy:
         """The end of what runs, on both devices."""
     route: str
     """"undecided" before the first submit, "same device", "direct", "shared", "bounced"."""
+
+def warn_of_waits_after(seconds: float) -> float:
+    """How long waits for held work last before they warn; returns what it was."""
 
 def submit_once(operation: Operation) -> Fence:
     """Records one operation, submits it on the first queue and returns."""
@@ -485,6 +494,8 @@ class Stream:
         """Seconds; negative: no limit. False on time-out (still running). True when done or nothing was running."""
     def clear(self) -> None: ...
     def rerecord(self) -> None: ...
+    def cancel_held(self) -> list[str]:
+        """Cancels the last submission if it is held. Returns sentences about what did not run."""
     def destroy(self) -> list[str]:
         """Waits for what runs, cancels what is held. Returns sentences about what did not run."""
     def is_recording(self) -> bool: ...

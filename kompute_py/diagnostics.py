@@ -59,6 +59,15 @@ def warn_of_cancelled(told: list[str]) -> None:
         warn(". ".join(told) + ". Signal what held work waits for, or fail the semaphore", again=True)
 
 
+def warn_of_wait(why: str, seconds: float) -> None:
+    """Says what a wait that has lasted so long waits for, in a sentence of the core's."""
+    warn(
+        f"Waiting for {seconds:.0f} s. {why}. No submitted work signals that. Signal the semaphore from another thread, or fail it; "
+        "Ctrl-C ends this wait",
+        again=True,
+    )
+
+
 class ValidationError(InternalError):
     """The validation layer reported errors (only raised by ``Manager(validation=True, strict=True)``).
 

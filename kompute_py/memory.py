@@ -263,7 +263,7 @@ class Memory(ArrayHabits):
         native = self._native
         on_host = native.host_copy_made and self._memory_type is not MemoryTypes.storage
         made = self._like(manager, where)
-        PeerCopies([self, made]).run().wait()
+        PeerCopies([self, made]).run(may_wait=True).wait()
         if on_host and where is DEVICE:
             same = native.freshness == "matches"
             np.copyto(made.data(), self.data())

@@ -45,9 +45,15 @@ class PeerCopies:
         """New copies: one is for one thread at a time."""
         return [_native.PeerCopy(source, target) for source, target in self.pairs]
 
-    def run(self) -> Fence:
-        """Copies now. The fence is of what still runs then, on the destinations' devices."""
+    def run(self, may_wait: bool = False) -> Fence:
+        """Copies now. The fence is of what still runs then, on the destinations' devices.
+
+        Raises FailedPreconditionError behind held work, unless the caller waits anyway (`may_wait`).
+        """
         copies = self.make()
+        if not may_wait:
+            for copy in copies:
+                _refuse_held("The copy between Managers", copy.why_held())
         try:
             for copy in copies:
                 copy.submit()
@@ -63,6 +69,15 @@ def _report(managers: Seq[Manager], can_raise: bool = True) -> None:
     for manager in managers:
         if manager._watch is not None:
             manager._watch(can_raise)
+
+
+def _refuse_held(what: str, why: str) -> None:
+    """The host copies: it would have to wait for the signal that its own thread may be about to give."""
+    if why:
+        raise FailedPreconditionError(
+            f"{what} cannot be submitted behind held work, because the host does a part of the copy. {why}. Signal the "
+            "semaphore first, or use eval() or to(), which wait, while another thread signals"
+        )
 
 
 class SplitStream:
@@ -153,25 +168,37 @@ class SplitStream:
     # -- evaluating ----------------------------------------------------------------------------------------------------
 
     def eval(self) -> None:
-        """Submits and waits."""
-        self.submit()
+        """Submits and waits, for held work too."""
+        with self._drive("evaluated"):
+            self._submit(may_wait=True)
         self.wait(-1.0)
 
     def submit(self) -> None:
-        """Returns when the last copy has left its source's device; what comes after that is submitted then."""
+        """Returns when the last copy has left its source's device; what comes after that is submitted then.
+
+        Raises FailedPreconditionError, and submits nothing, if a copy would come after held work.
+        """
         with self._drive("evaluated"):
             self._submit()
 
-    def _submit(self) -> None:
+    def _submit(self, may_wait: bool = False) -> None:
         if not self.whole.is_init():
             self.whole.submit()  # raises
         for part in self._parts:
             if isinstance(part, _native.PeerCopy):
                 part.check()  # before anything was submitted
+        if not may_wait:
+            self.refuse_held([], [])
         self._recording = False
         try:
-            for part in self._parts:
+            for number, part in enumerate(self._parts):
                 part.submit()
+                if may_wait or isinstance(part, _native.PeerCopy) or number + 1 == len(self._parts):
+                    continue
+                # It is held by memory that no copy uses; the copies after it would wait.
+                if why := _native.Fence.of([part]).why_held():
+                    part.cancel_held()
+                    _refuse_held(f"The sequence{self._quoted_name()}", why)
             self._due = True
         except BaseException as error:
             if isinstance(error, Exception):
@@ -206,9 +233,18 @@ class SplitStream:
             return False
         return part.poll() if isinstance(part, _native.PeerCopy) else True
 
+    def refuse_held(self, fences: list[_native.Fence], waits: list[Any]) -> None:
+        """Raises FailedPreconditionError if these, or what a copy comes after, wait for a signal that nobody has given."""
+        reasons = [fence.why_held() for fence in fences]
+        reasons += [semaphore.why_held(value) for semaphore, value in waits]
+        reasons += [part.why_held() for part in self._parts if isinstance(part, _native.PeerCopy)]
+        for why in reasons:
+            _refuse_held(f"The sequence{self._quoted_name()}", why)
+
     def submit_ordered(self, fences: list[_native.Fence], waits: list[Any], signals: list[Any]) -> None:
         """After `waits`, and before `signals`: the host sees to both, since no submission spans the copies."""
         context = self._manager._native
+        self.refuse_held(fences, waits)
         _native.submit(context, [], fences, waits, []).wait(-1.0)
         self.submit()
         if signals:
@@ -317,6 +353,9 @@ def submit_streams(
             raise InvalidArgumentError("A sequence is given twice: one submission runs it once")
         if isinstance(stream, SplitStream) and stream._manager is not manager:
             raise InvalidArgumentError("A sequence belongs to another Manager than the one that submits it")
+    for stream in streams:
+        if isinstance(stream, SplitStream):
+            stream.refuse_held(fences, waits)
     first = fences
     for number, stream in enumerate(streams):
         last = signals if number + 1 == len(streams) else []

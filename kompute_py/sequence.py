@@ -235,7 +235,8 @@ class Sequence:
         values. Nothing goes through the host, and what signals may be submitted after what waits; work on the same memory is
         ordered without being asked. Where a semaphore fails, the work is not done, and waiting for it raises AbortedError.
 
-        Raises what `eval` raises; FailedPreconditionError where the sequence is still running; InvalidArgumentError for a value
+        Raises what `eval` raises; FailedPreconditionError if the sequence is still running, or holds a copy between Managers that
+        would come after held work (the host does a part of such a copy); InvalidArgumentError for a value
         that its semaphore cannot take any more, for work that waits for itself, and for another Manager's fences.
         """
         if op is not None:

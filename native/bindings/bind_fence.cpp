@@ -7,9 +7,12 @@
 namespace kp {
 namespace {
 
+std::atomic<double> warning_after{5.0};
+
 bool wait(Fence& fence, double seconds) {
     return wait_for(
-        seconds, [&] { return fence.done(); }, [&](uint64_t slice) { return fence.wait(slice); });
+        seconds, [&] { return fence.done(); }, [&](uint64_t slice) { return fence.wait(slice); },
+        [&] { return fence.points(); });
 }
 
 bool wait_semaphore(Semaphore& semaphore, uint64_t value, double seconds) {
@@ -17,7 +20,10 @@ bool wait_semaphore(Semaphore& semaphore, uint64_t value, double seconds) {
     Timeline& timeline = semaphore.timeline();
     return wait_for(
         seconds, [&] { return timeline.reached(value); },
-        [&](uint64_t slice) { return timeline.wait(value, slice); });
+        [&](uint64_t slice) { return timeline.wait(value, slice); },
+        [&] {
+            return std::vector<Point>{{&timeline, value}};
+        });
 }
 
 using Signal = std::pair<std::shared_ptr<Semaphore>, uint64_t>;
@@ -106,11 +112,37 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
 
 }  // namespace
 
+double seconds_before_warning() noexcept { return warning_after.load(std::memory_order_relaxed); }
+
+std::string why_held(const std::vector<Point>& points) {
+    std::string text;
+    std::vector<Device*> devices;
+    for (const Point& point : points) {
+        Device& device = point.timeline->device();
+        if (std::find(devices.begin(), devices.end(), &device) != devices.end()) continue;
+        devices.push_back(&device);
+        std::vector<Point> own;
+        std::copy_if(points.begin(), points.end(), std::back_inserter(own),
+                     [&](const Point& each) { return &each.timeline->device() == &device; });
+        const std::string why = device.gate().why_held(std::move(own));
+        if (!why.empty()) text += (text.empty() ? "" : ". ") + why;
+    }
+    return text;
+}
+
+bool warn_if_held(const std::vector<Point>& points, double seconds) {
+    const std::string why = why_held(points);
+    if (why.empty()) return false;
+    py::module_::import("kompute_py.diagnostics").attr("warn_of_wait")(why, seconds);
+    return true;
+}
+
 void bind_fence(py::module_& m) {
     py::class_<Fence, std::shared_ptr<Fence>>(m, "Fence")
         .def(
             "done", [](Fence& f) { return f.done(); }, py::call_guard<Unlocked>())
         .def("wait", &wait, py::arg("timeout"))
+        .def("why_held", [](const Fence& f) { return why_held(f.points()); })
         .def_static("join", &Fence::join)
         .def_static("of", &Fence::of);
     m.def("submit_once", [](const std::shared_ptr<Operation>& operation) { return submit_once(operation); });
@@ -122,6 +154,12 @@ void bind_fence(py::module_& m) {
              }),
              py::arg("context"), py::arg("initial"))
         .def("query", &Semaphore::query)
+        .def(
+            "why_held",
+            [](Semaphore& s, uint64_t value) {
+                return why_held({{&s.timeline(), value}});
+            },
+            py::arg("value"))
         .def("signal", &Semaphore::signal, py::arg("value"))
         .def("wait", &wait_semaphore, py::arg("value"), py::arg("timeout"))
         .def("fail", &Semaphore::fail, py::arg("message"))
@@ -139,6 +177,9 @@ void bind_fence(py::module_& m) {
             "name", [](const Semaphore& s) { return s.name(); },
             [](Semaphore& s, const std::string& n) { s.set_name(n); })
         .def_property_readonly("vk_semaphore", [](const Semaphore& s) { return handle_value(s.handle()); });
+    m.def(
+        "warn_of_waits_after", [](double seconds) { return warning_after.exchange(seconds); },
+        py::arg("seconds"));
     m.def("submit", &submit, py::arg("context"), py::arg("streams"), py::arg("fences"), py::arg("waits"),
           py::arg("signals"));
 }

@@ -15,7 +15,8 @@ void await_points(const std::vector<Point>& points) {
     for (const Point& point : points)
         wait_for(
             -1, [&] { return point.timeline->reached(point.value); },
-            [&](uint64_t slice) { return point.timeline->wait(point.value, slice); });
+            [&](uint64_t slice) { return point.timeline->wait(point.value, slice); },
+            [&] { return std::vector<Point>{point}; });
 }
 
 // Before a transfer through the staging ring, which runs on the first queue behind all that was submitted there: the core

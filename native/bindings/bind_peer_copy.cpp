@@ -34,6 +34,7 @@ void bind_peer_copy(py::module_& m) {
         .def(py::init<ResourceRange, ResourceRange>(), py::arg("source"), py::arg("target"))
         .def("check", &PeerCopy::check)
         .def("submit", &submit)
+        .def("why_held", [](const PeerCopy& copy) { return why_held(copy.comes_after()); })
         .def("poll", &PeerCopy::poll)
         .def("is_running", &PeerCopy::is_running)
         .def("fence", &PeerCopy::fence)

@@ -9,7 +9,11 @@ bool wait(Stream& stream, double seconds) {
     if (stream.device().lost() && !stream.is_running())
         stream.device().throw_lost("waiting", "the " + stream.label());
     return wait_for(
-        seconds, [&] { return stream.poll(); }, [&](uint64_t slice) { return stream.wait(slice); });
+        seconds, [&] { return stream.poll(); }, [&](uint64_t slice) { return stream.wait(slice); },
+        [&] {
+            const Point last = stream.last_point();
+            return last.timeline ? std::vector<Point>{last} : std::vector<Point>{};
+        });
 }
 
 py::list barriers(const Stream& stream) {
@@ -52,6 +56,7 @@ void bind_stream(py::module_& m) {
                  s.destroy();
                  return told;
              })
+        .def("cancel_held", &Stream::cancel_held)
         .def("is_recording", &Stream::is_recording)
         .def("is_running", &Stream::is_working)
         .def("is_due", &Stream::is_running)

@@ -44,13 +44,24 @@ void bind_substitution(py::module_& m);
 
 // How long one wait in the driver may take before we look whether Ctrl-C was pressed.
 inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;
+// For waits that end without the user's help.
+struct NeverHeld {
+    std::vector<Point> operator()() const { return {}; }
+};
+// Which semaphores must be signalled before these points can come (Gate::why_held); empty if none.
+[[nodiscard]] std::string why_held(const std::vector<Point>& points);
+// Warns of a wait that has lasted for `seconds` if it is for held work. Whether it did.
+bool warn_if_held(const std::vector<Point>& points, double seconds);
+[[nodiscard]] double seconds_before_warning() noexcept;
 // Until `done()`, or `wait(nanoseconds)`, called with the interpreter lock released, says so; false on time-out. Seconds; negative: no
-// limit. Hears Ctrl-C between slices.
-template <typename Done, typename Wait>
-bool wait_for(double seconds, const Done& done, const Wait& wait) {
+// limit. Hears Ctrl-C between slices. After some seconds a warning, once, says what the `points` that are waited for wait for
+// themselves, if that is a semaphore which nothing is going to signal yet.
+template <typename Done, typename Wait, typename Points = NeverHeld>
+bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& points = {}) {
     using Clock = std::chrono::steady_clock;
     if (done()) return true;
     const auto start = Clock::now();
+    bool warned = false;
     while (true) {
         uint64_t slice = wait_slice_nanoseconds;
         if (seconds >= 0) {
@@ -65,6 +76,9 @@ bool wait_for(double seconds, const Done& done, const Wait& wait) {
         }
         if (finished) return true;
         check_signals();
+        if (warned) continue;
+        const double lasted = std::chrono::duration<double>(Clock::now() - start).count();
+        if (lasted >= seconds_before_warning()) warned = warn_if_held(points(), lasted);
     }
 }
 // Calls `work` on a thread of its own, without the interpreter lock, and returns what it returns. This thread hears Ctrl-C meanwhile:

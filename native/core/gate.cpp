@@ -193,6 +193,34 @@ std::string Gate::what_did_not_run(const Submission& submission, const char* why
     return "The " + submission.label + " did not run: it waited for " + missing(submission) + " " + why;
 }
 
+std::string Gate::why_held(std::vector<Point> points) {
+    const std::lock_guard lock(mutex_);
+    std::vector<const Submission*> seen;
+    std::vector<Point> semaphores;
+    while (!points.empty()) {
+        const Point point = points.back();
+        points.pop_back();
+        if (point.timeline->promised() >= point.value || point.timeline->failed(point.value)) continue;
+        // Held work may raise it; then that work's own waits are what is missing.
+        bool raised = false;
+        for (const Submission& held : held_) {
+            if (!covered(held.ends, point) && !covered(held.order.signals, point)) continue;
+            raised = true;
+            if (std::find(seen.begin(), seen.end(), &held) != seen.end()) continue;
+            seen.push_back(&held);
+            points.insert(points.end(), held.order.waits.begin(), held.order.waits.end());
+        }
+        if (!raised && point.timeline->owner()) merge_point(semaphores, point);
+    }
+    std::string text;
+    for (const Point& point : semaphores)
+        text += (text.empty() ? "" : " and for ") + ("the " + point.timeline->owner()->label()) +
+                " to reach " + std::to_string(point.value) + " (it is at " +
+                std::to_string(point.timeline->promised()) + ")";
+    if (text.empty()) return text;
+    return (seen.empty() ? std::string("This") : "The " + seen.front()->label) + " waits for " + text;
+}
+
 std::vector<std::string> Gate::cancel(const char* why) noexcept {
     std::vector<std::string> told;
     if (!holds()) return told;

@@ -67,6 +67,10 @@ public:
     // So, of the submission that one of the points is an end of, and of what waits for it; nothing if it is not held.
     [[nodiscard]] std::vector<std::string> cancel(const Point& end, const char* why);
 
+    // Which semaphores must be signalled before these points can come: "The sequence 'a' (OpFill) waits for the semaphore 's' to reach 3
+    // (it is at 1)". Empty if all points are promised.
+    [[nodiscard]] std::string why_held(std::vector<Point> points);
+
     // The ends of what is held, or only of what does not say what it uses.
     [[nodiscard]] std::vector<Point> ends(bool undeclared_only = false);
     // Atoms of host copies in which what is held will land, but for what `later` would release.

@@ -43,6 +43,12 @@ void PeerCopy::check() const {
     target_.resource->require_init("copy to");
 }
 
+std::vector<Point> PeerCopy::comes_after() const {
+    std::vector<Point> points = source_.resource->pending(true);
+    for (const Point& point : target_.resource->pending()) merge_point(points, point);
+    return points;
+}
+
 std::string PeerCopy::what() const {
     return "Copying the " + with_device(source_) + " to the " + with_device(target_);
 }

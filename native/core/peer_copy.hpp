@@ -37,6 +37,8 @@ public:
 
     // Throws when one of the two was destroyed.
     void check() const;
+    // The ends of the work that a copy comes after, on both devices.
+    [[nodiscard]] std::vector<Point> comes_after() const;
     // Copies, after what is pending on both; `await` waits for points, and may throw to break off. When it returns the source's
     // contents were read, and the copy to the destination may still run there: see fence().
     using Await = std::function<void(const std::vector<Point>&)>;

@@ -16,6 +16,7 @@
 namespace kp {
 
 class Device;
+class Object;
 class Timeline;
 
 // "When `timeline` has reached `value`."
@@ -36,6 +37,9 @@ public:
     ~Timeline();
 
     [[nodiscard]] Device& device() const noexcept { return device_; }
+    // The user's semaphore that it is the counter of; null for a queue's and a sequence's.
+    [[nodiscard]] const Object* owner() const noexcept { return owner_; }
+    void set_owner(const Object& owner) noexcept { owner_ = &owner; }
     [[nodiscard]] VkSemaphore semaphore() const noexcept { return semaphore_; }
 
     // Whether `value` is reached. One call into the driver at most. Throws on a lost device, and what made the value fail.
@@ -97,6 +101,7 @@ private:
 
     Device& device_;
     const bool mortal_;
+    const Object* owner_ = nullptr;
     std::shared_mutex life_;
     VkSemaphore semaphore_ = VK_NULL_HANDLE;
     std::atomic<uint64_t> promised_{0};
