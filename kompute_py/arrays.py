@@ -77,21 +77,32 @@ def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
         raise ArgumentTypeError(
             f"The data ({type(data).__name__}) is no array: {type(error).__name__}: {error}"
         ) from error
-    if made.dtype.kind == "O" and isinstance(data, (list, tuple)):
-        for each in data:
-            refuse_mask(each, "The data")
     return made
 
 
 def refuse_mask(value: Any, what: str) -> None:
-    """Raises ArgumentTypeError for a masked array: devices do not know masks, and its numbers would count where they should not."""
+    """Raises ArgumentTypeError for a masked array, and for lists with one in them: devices do not know masks, and its numbers would
+    count where they should not."""
     masks = sys.modules.get(
         "numpy.ma"
     )  # importing it takes long, and a fork meanwhile would leave its lock taken
-    if masks is not None and isinstance(value, masks.MaskedArray):
+    if masks is not None and _has_mask(value, masks.MaskedArray):
         raise ArgumentTypeError(
             f"{what} is a masked array, and shaders do not see the mask: give its numbers, as with filled(0) or .data"
         )
+
+
+def _has_mask(value: Any, masked: type, depth: int = 0) -> bool:
+    if isinstance(value, masked):
+        return True
+    if not isinstance(value, (list, tuple)) or depth > _MOST_AXES:
+        return False
+    kinds = set(map(type, value))  # of a list of a million numbers: one
+    if any(issubclass(kind, masked) for kind in kinds):
+        return True
+    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(
+        _has_mask(each, masked, depth + 1) for each in value
+    )
 
 
 def as_float32(data: ArrayLike) -> np.ndarray[Any, Any]:
@@ -221,6 +232,7 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def _records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+    refuse_mask(data, what)
     try:
         return np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
@@ -307,6 +319,7 @@ def check_out(
             f"out is {f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
             f"{what()} reads into an ndarray of {dtype}"
         )
+    refuse_mask(out, "out")
     if out.shape != shape:
         fix = (
             f"; give out.reshape({shape})" if out.size == math.prod(shape) and out.flags.c_contiguous else ""
@@ -321,6 +334,7 @@ def check_out(
 
 def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
     """The bytes of one `value` as an element of `dtype`; raises where it does not fit."""
+    refuse_mask(value, f"The value for {what}")
     if dtype.kind == "V":
         try:
             element = np.array(value, dtype=dtype)

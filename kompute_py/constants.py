@@ -23,6 +23,7 @@ from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
 # Beyond what any shader has: how many numbers are taken as constants, and how deep in lists.
 _MOST_VALUES = 1 << 20
 _DEEPEST = 64
+_BYTES = ("B", "b", "c")  # formats of memoryviews of raw bytes
 
 
 class Scalar(NamedTuple):
@@ -88,6 +89,7 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
 
 
 def _packed(value: Any, scalar: Scalar, what: str) -> bytes:
+    refuse_mask(value, what)
     if isinstance(value, (str, bytes, complex)) or not (
         hasattr(value, "__float__") or hasattr(value, "__index__")
     ):
@@ -177,10 +179,25 @@ def _flat_values(values: Any, depth: int = 0) -> Iterator[Any]:
 
 def _listed(values: Any, what: str) -> list[Any]:
     """The numbers in `values`, which may be lists in lists."""
+    refuse_mask(values, what)
     made = list(islice(_flat_values(values), _MOST_VALUES + 1))
     if len(made) > _MOST_VALUES:
         raise InvalidArgumentError(f"{what} have more than {_MOST_VALUES} values; no shader takes so many")
     return made
+
+
+def _typed(values: Any) -> Any:
+    """A memoryview of typed elements as a NumPy array, an array of ctypes as a list of its numbers; anything else as it is."""
+    if isinstance(values, (list, tuple, np.ndarray, bytes)):
+        return values
+    if isinstance(values, memoryview):
+        try:
+            return values if values.format in _BYTES else np.asarray(values)
+        except ValueError as error:  # it was released
+            raise ArgumentTypeError(f"The constants are a memoryview without memory: {error}") from None
+    if hasattr(values, "_type_") and hasattr(values, "_length_"):
+        return np.asarray(values).ravel().tolist()
+    return values
 
 
 def is_given(values: Any) -> bool:
@@ -242,7 +259,9 @@ class PushBlock:
         that the shader declares: out of range, or a fraction for an integer, raises InvalidArgumentError, as does another
         count of values; what is no number raises ArgumentTypeError.
         """
+        values = _typed(values)
         if isinstance(values, (list, tuple)):
+            refuse_mask(values, "push_consts")
             if not self._has_bool:
                 try:
                     return self._struct.pack(*values)
@@ -381,6 +400,7 @@ class SpecConstants:
             if len({identity for identity, _ in items}) < len(items):
                 self.labelled(values)  # raises, and names it
             return self._pack_items(items, 0)
+        values = _typed(values)
         if isinstance(values, (int, float, np.generic)):
             values = [values]
         elif isinstance(values, (bytes, bytearray, memoryview, str)) or not hasattr(values, "__iter__"):
@@ -393,7 +413,9 @@ class SpecConstants:
                 raise ArgumentTypeError(f"spec_consts have dtype {values.dtype}; give numbers")
             if values.size > _MOST_VALUES:
                 raise InvalidArgumentError(f"spec_consts have {values.size} values; no shader takes so many")
-            flat: list[Any] = list(values.ravel().astype(values.dtype.newbyteorder("="), copy=False))
+            flat: list[Any] = list(
+                np.asarray(values).ravel().astype(values.dtype.newbyteorder("="), copy=False)
+            )
             bitwise = values.dtype.itemsize
         else:
             flat, bitwise = _listed(values, "spec_consts"), 0

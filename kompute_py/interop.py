@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import require_manager, to_flag
+from .arrays import refuse_mask, require_manager, to_flag
 from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, KomputeError, shown
 
 if TYPE_CHECKING:
@@ -185,6 +185,7 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
             f"{type(obj).__name__} has no __dlpack__ and __dlpack_device__: it does not speak DLPack. "
             "mgr.tensor_t(data) takes arrays and lists"
         )
+    refuse_mask(obj, "The data")
     copy = copy if copy is None else to_flag(copy, "copy")
     device = obj.__dlpack_device__()
     try:

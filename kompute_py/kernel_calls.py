@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .algorithm import made_by
-from .arrays import keeps_finite
+from .arrays import keeps_finite, refuse_mask
 from .dtype_rules import conversion
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .memory import Memory
@@ -139,6 +139,7 @@ def _shape_like(parameter: Parameter, other: Parameter, given: Any) -> tuple[int
 
 def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any]:
     """A list, a number, or what converts itself to an array, as one. Numbers of Python take the binding's dtype; they must fit."""
+    refuse_mask(value, what)
     try:
         array = np.array(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:  # RuntimeError: torch's

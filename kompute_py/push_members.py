@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import refuse_mask
 from .constants import SCALARS, pack_scalar
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .memory import Memory
@@ -76,7 +77,11 @@ class PushMembers:
             )
         if self._fast is not None:
             try:
-                return self._fast.pack(*[values[name] for name in self.names])
+                given = [values[name] for name in self.names]
+                for each in given:
+                    if type(each) is not float and type(each) is not int:
+                        refuse_mask(each, "A push constant")
+                return self._fast.pack(*given)
             except (struct.error, OverflowError, TypeError):
                 pass  # to complain about by name below, or a NumPy array of one number
         packed = bytearray(self.size)
@@ -184,6 +189,14 @@ def pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: 
 
 
 def _sequence(value: Any, length: int, what: str, kind: str) -> Sequence[Any]:
+    refuse_mask(value, what)
+    if isinstance(value, memoryview) or (
+        hasattr(value, "_type_") and hasattr(value, "_length_")
+    ):  # or of ctypes
+        try:
+            value = np.asarray(value)
+        except ValueError as error:  # it was released
+            raise ArgumentTypeError(f"{what} is a memoryview without memory: {error}") from None
     if (
         isinstance(value, (str, bytes, Mapping))
         or not hasattr(value, "__len__")

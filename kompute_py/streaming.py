@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_index, as_list
+from .arrays import as_index, as_list, refuse_mask
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -508,6 +508,7 @@ def _like(tensor: Memory, memory_type: str) -> Tensor:
 
 def _array(part: Any, tensor: Memory, what: str) -> np.ndarray[Any, Any]:
     dtype, shape = tensor._dtype, tensor._shape
+    refuse_mask(part, what)
     typed = hasattr(part, "dtype") or hasattr(part, "__array__") or hasattr(part, "__array_interface__")
     try:
         array = np.asarray(part) if typed else np.asarray(part, dtype)
