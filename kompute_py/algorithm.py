@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native as core
-from .arrays import as_indices, as_list, as_name, require_manager
+from .arrays import as_indices, as_name, require_manager
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, Specialization, is_given
 from .diagnostics import warn
@@ -23,6 +23,7 @@ from .errors import (
     shown,
 )
 from .memory import Memory
+from .plain_arguments import as_list
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
 from .sampler import Bindable, Sampler
 from .struct_layout import check as check_layout

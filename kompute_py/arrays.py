@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, shown
+from .plain_arguments import as_text
 from .types import data_type_of, is_small_float
 
 if TYPE_CHECKING:
@@ -148,20 +149,6 @@ def as_name(value: Any) -> str:
     return as_text(value, "A name")
 
 
-def as_text(value: Any, what: str) -> str:
-    """`value`, a str, as it is. Raises ArgumentTypeError, naming `what`, for anything else, InvalidArgumentError for a str that no
-    encoding has: one half of a surrogate pair, as ``os.fsdecode`` makes of bytes that are no text."""
-    if not isinstance(value, str):
-        raise ArgumentTypeError(f"{what} is {shown(value)} of type {type(value).__name__}; give a str")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(
-            f"{what} is {shown(value):.100}, which is no text: character {error.start} is half of a surrogate pair"
-        ) from None
-    return value
-
-
 def to_flag(value: Any, what: str) -> bool:
     """`value` as a bool. Raises ArgumentTypeError, naming `what`, for what has no truth of its own, such as an array."""
     if value is True or value is False:
@@ -183,19 +170,6 @@ def as_index(value: Any, what: str) -> int:
     if not -_HUGE < number < _HUGE:
         raise OutOfRangeError(f"{what} is an int of {number.bit_length()} bits; nothing has so many")
     return number
-
-
-def as_list(values: Any, what: str, takes: str) -> list[Any]:
-    """`values` as a list. Raises ArgumentTypeError, naming `what` and what it `takes`, if they are none, OutOfMemoryError if they
-    are more than memory holds. An error of their own iteration is passed on."""
-    try:
-        return list(values)
-    except TypeError:
-        raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
-    except MemoryError:
-        raise OutOfMemoryError(
-            f"{what} takes {takes}; {shown(values)} has more elements than memory holds"
-        ) from None
 
 
 def as_indices(values: Any, what: str) -> tuple[int, ...]:

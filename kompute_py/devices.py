@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from .arrays import as_indices, as_list, as_text
+from .arrays import as_indices
 from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError, shown
 from .options import PREFIX, preferred_devices, settings
+from .plain_arguments import as_list, as_text
 
 
 class DeviceInfo(dict[str, Any]):

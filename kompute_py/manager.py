@@ -17,7 +17,6 @@ from .arrays import (
     FLOAT32,
     as_float32,
     as_index,
-    as_list,
     as_shape,
     as_typed,
     fill_bytes,
@@ -49,6 +48,7 @@ from .options import (
     string_tuple,
     to_prefix,
 )
+from .plain_arguments import as_list
 from .program_end import watch_over
 from .sampler import Sampler
 from .semaphore import Semaphore

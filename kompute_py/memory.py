@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _native
 from .array_habits import ArrayHabits
-from .arrays import as_list, as_name, check_out, matching, to_flag
+from .arrays import as_name, check_out, matching, to_flag
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -23,6 +23,7 @@ from .errors import (
 from .fence import Fence
 from .misplaced import KEPT_BY_TO
 from .peer import PeerCopies
+from .plain_arguments import as_list
 from .types import DataTypes, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
 

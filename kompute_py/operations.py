@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import _native
 from ._library import library_shader
 from .algorithm import Algorithm, pack_push
-from .arrays import FLOAT32, as_index, as_list, element_bytes
+from .arrays import FLOAT32, as_index, element_bytes
 from .constants import is_given
 from .errors import (
     ArgumentTypeError,
@@ -24,6 +24,7 @@ from .errors import (
 from .kernel_grid import counts_of
 from .memory import Memory, natives, operate
 from .peer import PeerCopies
+from .plain_arguments import as_list
 from .tensor import Tensor
 
 if TYPE_CHECKING:

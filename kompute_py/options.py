@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from .arrays import as_list, as_text
 from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
+from .plain_arguments import as_list, as_text
 
 PREFIX = "KOMPUTE_PY_"
 _TRUE = frozenset({"1", "true", "yes", "on"})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arrays import as_text, require_manager, to_flag
+from .arrays import require_manager, to_flag
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable, shown
+from .plain_arguments import as_text
 
 if TYPE_CHECKING:
     from .image import Image

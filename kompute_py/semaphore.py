@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_name, as_text, require_manager
+from .arrays import as_index, as_name, require_manager
 from .errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, OutOfRangeError, not_copyable
 from .fence import Fence, to_seconds
+from .plain_arguments import as_text
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_index, as_list, as_name, require_manager, to_flag
+from .arrays import as_index, as_name, require_manager, to_flag
 from .diagnostics import warn, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
@@ -26,6 +26,7 @@ from .fence import Fence, to_seconds
 from .memory import Memory
 from .operations import OpBase
 from .peer import PeerCopies, SplitStream, fence_of_streams, managers_of, submit_streams
+from .plain_arguments import as_list
 from .semaphore import to_signals, to_waits
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .algorithm import to_spirv
-from .arrays import as_text
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .devices import list_devices, selection, visible_list
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
+from .plain_arguments import as_text
 from .shader import COMPILE_OPTIONS, _compile
 from .shader_module import is_assembly
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .arrays import as_text
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable, shown
+from .plain_arguments import as_text
 from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, text_name
 from .signature import Signature
 

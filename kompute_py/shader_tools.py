@@ -6,8 +6,9 @@ from typing import Any
 
 from . import _native
 from .algorithm import to_spirv
-from .arrays import as_text, to_flag
+from .arrays import to_flag
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
+from .plain_arguments import as_text
 from .shader import TARGETS
 
 

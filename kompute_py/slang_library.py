@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -73,5 +74,7 @@ def _library(place: str) -> SlangLibrary | None:
             place = os.path.join(place, best)
         status = os.stat(place)
     except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode):  # to load a pipe would wait for ever
         return None
     return SlangLibrary(place, f"{os.path.realpath(place)} {status.st_size} {status.st_mtime_ns}")

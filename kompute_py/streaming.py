@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_index, as_list, refuse_mask
+from .arrays import as_index, refuse_mask
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -50,6 +50,7 @@ from .errors import (
 )
 from .fence import Fence
 from .memory import SINGLE, Memory
+from .plain_arguments import as_list
 from .tensor import Tensor
 
 if TYPE_CHECKING:

@@ -406,3 +406,41 @@ def test_an_include_that_is_a_pipe_is_no_file(tmp_path, hanging, monkeypatch):
     os.mkfifo(tmp_path / "value.glsl")
     with pytest.raises(kp.ShaderCompileError, match=r"value\.glsl"):
         kp.compile(source, include_dirs=[tmp_path])
+
+
+@pytest.mark.parametrize("compiler", ["glslang", "slang"])
+@pytest.mark.parametrize("kind", ["nothing", "pipe"])
+def test_an_include_of_hlsl_that_is_no_file_is_an_error_of_the_source(tmp_path, hanging, compiler, kind):
+    from kompute_py.slang_library import find_slang
+
+    if compiler == "slang" and find_slang() is None:
+        pytest.skip("Slang is not installed")
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "value.h")
+    source = '#include "value.h"\n[numthreads(1, 1, 1)] void main() {}'
+    with pytest.raises(kp.ShaderCompileError, match=r"value\.h"):
+        kp.compile(source, language="hlsl", compiler=compiler, include_dirs=[tmp_path])
+
+
+def test_a_library_of_slang_that_is_a_pipe_is_none(tmp_path, hanging, monkeypatch):
+    from kompute_py.slang_library import find_slang
+
+    os.mkfifo(tmp_path / "libslang.so")
+    monkeypatch.setenv("KOMPUTE_PY_SLANG_LIBRARY", str(tmp_path / "libslang.so"))
+    assert find_slang() is None
+
+
+def opens_a_manager() -> str:
+    try:
+        kp.Manager()
+    except kp.UnavailableError as error:
+        return str(error)
+    return ""
+
+
+def test_a_vulkan_library_that_is_a_pipe_is_none(tmp_path):
+    os.mkfifo(tmp_path / "libvulkan.so")
+    said = run_child(
+        opens_a_manager, env={"KOMPUTE_PY_VULKAN_LIBRARY": str(tmp_path / "libvulkan.so")}, timeout=60
+    )
+    assert "not a regular file" in said

@@ -10,6 +10,7 @@
 #include <windows.h>
 #else
 #include <dlfcn.h>
+#include <sys/stat.h>
 #endif
 
 namespace kp {
@@ -38,6 +39,12 @@ constexpr const char* library_names[] = {"libvulkan.so.1", "libvulkan.so"};
 #endif
 
 PFN_vkGetInstanceProcAddr open_library(const std::string& path, std::string& error) {
+    // To open a pipe waits for a writer. A bare name is sought by the system, and is no file here.
+    struct stat status {};
+    if (path.find('/') != std::string::npos && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        error = path + ": it is not a regular file";
+        return nullptr;
+    }
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char* why = dlerror();
