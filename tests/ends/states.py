@@ -224,7 +224,7 @@ print(b.read())
         before="u = mgr.tensor_t(np.ones(4, np.uint32))",
     ),
     "thread in a shader's tools": _thread(
-        "kp.disassemble(code); kp.validate(code)", before="code = kp.compile(LONG)"
+        "kp.disassemble(code); kp.check(code)", before="code = kp.compile(LONG)"
     ),
     "thread in Managers": _thread("kp.Manager().destroy()"),
     "thread in list_devices": _thread("kp.list_devices()"),
