@@ -570,6 +570,10 @@ def check_shader(
     spec_constants: bytes,
     spec_map: Sequence[tuple[int, int, int]],
     array_lengths: Sequence[tuple[str, int]] = (),
+    extensions: Sequence[str] = (),
+    float_controls: Sequence[str] = (),
+    denorm_independence: str = "none",
+    rounding_independence: str = "none",
 ) -> list[tuple[str, str, int | str | None, int | str | None, str]]:
     """What the device that the arguments describe would refuse, as (kind, what, needed, has, sentence)."""
 

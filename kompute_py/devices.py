@@ -23,7 +23,8 @@ class DeviceInfo(dict[str, Any]):
     ``vendor_name``, ``uuid`` (hex), ``driver_name``, ``driver_info``, ``driver_version``, ``api_version``, ``type``
     ("discrete", "integrated", "virtual", "cpu", "other"), ``vulkan_index`` (its place among all devices of the machine;
     ``index`` is the one among those that are visible), ``timestamp_period`` (nanoseconds a tick),
-    ``subgroup_size``, ``limits`` (dict), ``features`` (dict of bool), ``extensions``, ``queue_families``,
+    ``subgroup_size``, ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
+    ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties), ``queue_families``,
     ``memory_heaps``, ``memory_types`` (lists of dicts), ``device_local_bytes``.
     """
 

@@ -25,10 +25,10 @@ class Finding(NamedTuple):
     """One thing that a device refuses about a shader. As text it is a sentence."""
 
     kind: str
-    """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V), "capability", "feature" or
-    "limit"."""
+    """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V, or no compute shader's),
+    "capability", "extension" (of SPIR-V), "mode" (an execution mode), "feature" or "limit"."""
     what: str
-    """The limit, capability or feature, under Vulkan's or SPIR-V's name."""
+    """The limit, capability, extension, mode or feature, under Vulkan's or SPIR-V's name."""
     needed: int | str | None
     """How much the shader needs, or what the device would have to have."""
     has: int | str | None
@@ -95,6 +95,13 @@ def check(
         raise InvalidArgumentError(
             "The description of the device has subgroup_operations that are no list of names"
         )
+    # Descriptions made by older versions have none: nothing is known to be there then.
+    controls = info.get("float_controls", {})
+    extensions = info.get("extensions", ())
+    if not isinstance(controls, Mapping) or not isinstance(extensions, list | tuple):
+        raise InvalidArgumentError(
+            "The description of the device has float_controls that are no dict, or extensions that are no list"
+        )
     found = _native.check_shader(
         spirv,
         _text(info.get("device_name", "the device"), "device_name"),
@@ -107,6 +114,9 @@ def check(
         special.data,
         special.entries,
         lengths,
+        [_text(name, "extensions") for name in extensions],
+        [_text(name, "float_controls") for name, has in controls.items() if has is True],
+        *(str(controls.get(f"{what}Independence", "none")) for what in ("denormBehavior", "roundingMode")),
     )
     return [Finding(*finding) for finding in found]
 

@@ -185,6 +185,7 @@ def test_scalar_layout_of_shared_blocks_is_a_feature_by_name(mgr):
         mgr.kernel(source)
         return
     with pytest.raises(
-        kp.UnimplementedError, match=r"workgroupMemoryExplicitLayoutScalarBlockLayout.*WorkgroupMemory"
+        kp.UnimplementedError,
+        match=r"WorkgroupMemoryExplicitLayoutKHR needs.*workgroupMemoryExplicitLayoutScalarBlockLayout",
     ):
         mgr.kernel(source)

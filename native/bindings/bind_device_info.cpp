@@ -101,6 +101,16 @@ py::dict device_info(const PhysicalDevice& device) {
     result["type"] = type_name(properties.deviceType);
     result["subgroup_size"] = device.v11.subgroupSize;
     result["subgroup_operations"] = subgroup_operations(device);
+    py::dict controls;
+#define X(name) controls[#name] = device.v12.name == VK_TRUE;
+    KP_FLOAT_CONTROLS(X)
+#undef X
+    const auto independence = [](VkShaderFloatControlsIndependence value) {
+        return float_independence_names[std::min(static_cast<uint32_t>(value), 2u)];
+    };
+    controls["denormBehaviorIndependence"] = independence(device.v12.denormBehaviorIndependence);
+    controls["roundingModeIndependence"] = independence(device.v12.roundingModeIndependence);
+    result["float_controls"] = controls;
     py::dict all_limits = limits_of(limits);
     all_limits["maxPerSetDescriptors"] = device.v11.maxPerSetDescriptors;
     all_limits["maxMemoryAllocationSize"] = device.max_allocation;

@@ -2,6 +2,7 @@
 #include "bindings.hpp"
 #include "core/shader_check.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace kp {
@@ -19,8 +20,20 @@ uint32_t limit_named(const std::map<std::string, uint32_t>& limits, const char* 
 ShaderHost host_of(std::string name, std::pair<uint32_t, uint32_t> vulkan, std::vector<std::string> features,
                    const std::vector<std::string>& subgroup_operations,
                    const std::map<std::string, uint32_t>& limits,
-                   const std::array<uint32_t, 3>& work_group_size) {
+                   const std::array<uint32_t, 3>& work_group_size, std::vector<std::string> extensions,
+                   std::vector<std::string> float_controls, const std::string& denorms,
+                   const std::string& rounding) {
+    const auto independence = [](const std::string& name) {
+        const auto found = std::find(float_independence_names.begin(), float_independence_names.end(), name);
+        return found == float_independence_names.end()
+                   ? 2u
+                   : static_cast<uint32_t>(found - float_independence_names.begin());
+    };
     ShaderHost host;
+    host.extensions = std::move(extensions);
+    host.float_controls = std::move(float_controls);
+    host.denorm_independence = independence(denorms);
+    host.rounding_independence = independence(rounding);
     host.name = std::move(name);
     host.vulkan = VK_MAKE_API_VERSION(0, vulkan.first, vulkan.second, 0);
     host.features = std::move(features);
@@ -50,10 +63,13 @@ void bind_shader_check(py::module_& m) {
            std::vector<std::string> features, const std::vector<std::string>& subgroup_operations,
            const std::map<std::string, uint32_t>& limits, const std::array<uint32_t, 3>& work_group_size,
            const std::string& entry, const py::bytes& spec_constants, const SpecializationMap& spec_map,
-           const std::vector<ArrayLength>& array_lengths) {
+           const std::vector<ArrayLength>& array_lengths, std::vector<std::string> extensions,
+           std::vector<std::string> float_controls, const std::string& denorm_independence,
+           const std::string& rounding_independence) {
             const std::vector<uint32_t> words = spirv_words(spirv);
-            const ShaderHost host = host_of(std::move(name), vulkan, std::move(features), subgroup_operations,
-                                            limits, work_group_size);
+            const ShaderHost host = host_of(
+                std::move(name), vulkan, std::move(features), subgroup_operations, limits, work_group_size,
+                std::move(extensions), std::move(float_controls), denorm_independence, rounding_independence);
             const std::vector<SpecValue> values = specialization_of(spec_constants, spec_map).values();
             std::vector<Finding> found;
             {
@@ -68,7 +84,9 @@ void bind_shader_check(py::module_& m) {
         },
         "spirv"_a, "name"_a, "vulkan"_a, "features"_a, "subgroup_operations"_a, "limits"_a,
         "work_group_size"_a, "entry"_a, "spec_constants"_a, "spec_map"_a,
-        "array_lengths"_a = std::vector<ArrayLength>());
+        "array_lengths"_a = std::vector<ArrayLength>(), "extensions"_a = std::vector<std::string>(),
+        "float_controls"_a = std::vector<std::string>(), "denorm_independence"_a = "none",
+        "rounding_independence"_a = "none");
 }
 
 }  // namespace kp

@@ -3,6 +3,7 @@
 #include "error.hpp"
 #include "host_import.hpp"
 #include "instance.hpp"
+#include "shader_needs.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -49,6 +50,9 @@ namespace {
     X(shaderSharedFloat32AtomicMinMax) X(shaderSharedFloat64AtomicMinMax) X(shaderImageFloat32AtomicMinMax)
 #define KP_SHADER_CLOCK_FEATURES(X) \
     X(shaderSubgroupClock) X(shaderDeviceClock)
+#define KP_WORKGROUP_LAYOUT_FEATURES(X) \
+    X(workgroupMemoryExplicitLayout) X(workgroupMemoryExplicitLayoutScalarBlockLayout) \
+    X(workgroupMemoryExplicitLayout8BitAccess) X(workgroupMemoryExplicitLayout16BitAccess)
 // clang-format on
 
 template <typename Chain, typename Visit>
@@ -75,6 +79,11 @@ void each_feature(Chain& chain, Visit&& visit) {
 #define X(name) visit(#name, chain.shader_clock.name);
     KP_SHADER_CLOCK_FEATURES(X)
 #undef X
+#define X(name) visit(#name, chain.workgroup_layout.name);
+    KP_WORKGROUP_LAYOUT_FEATURES(X)
+#undef X
+    visit("shaderSubgroupUniformControlFlow", chain.uniform_control_flow.shaderSubgroupUniformControlFlow);
+    visit("shaderImageInt64Atomics", chain.image_int64.shaderImageInt64Atomics);
 }
 
 bool contains(const std::vector<std::string>& names, const char* name) {
@@ -108,6 +117,11 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
     if (contains(available, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME))
         link_extension(atomic_float2, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME);
     link_extension(shader_clock, VK_KHR_SHADER_CLOCK_EXTENSION_NAME);
+    link_extension(workgroup_layout, VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME);
+    link_extension(uniform_control_flow, VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
+    link_extension(image_int64, VK_EXT_SHADER_IMAGE_ATOMIC_INT64_EXTENSION_NAME);
+    for (const char* name : shader_extensions)
+        if (contains(available, name)) extensions_.push_back(name);
 }
 
 void FeatureChain::query(VkPhysicalDevice device) {
@@ -295,6 +309,14 @@ ShaderHost shader_host(const PhysicalDevice& device, std::vector<std::string> fe
 #define X(name) host.limits.name = limits.name;
     KP_SHADER_LIMITS(X)
 #undef X
+    const auto& controls = device.v12;
+#define X(property)                                                                                          \
+    if (controls.property) host.float_controls.emplace_back(#property);
+    KP_FLOAT_CONTROLS(X)
+#undef X
+    host.denorm_independence = static_cast<uint32_t>(controls.denormBehaviorIndependence);
+    host.rounding_independence = static_cast<uint32_t>(controls.roundingModeIndependence);
+    host.extensions = device.extensions;
     std::copy(std::begin(limits.maxComputeWorkGroupSize), std::end(limits.maxComputeWorkGroupSize),
               host.limits.maxComputeWorkGroupSize.begin());
     return host;

@@ -268,6 +268,8 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
     if (const auto found = check_limits(info, device_.shader_host(), counts); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
+    if (const auto found = check_private_memory(shader->words(), values); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
     made->shader = shader;

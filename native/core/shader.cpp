@@ -51,8 +51,12 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
       number_(next_number()) {
     std::string missing;
     for (const Finding& finding : check_module(words_, info_, device.shader_host())) {
-        const bool lacking = finding.kind == FindingKind::capability || finding.kind == FindingKind::feature;
-        if (!lacking) throw Error(ErrorKind::invalid_argument, finding.message);
+        const bool lacking = finding.kind == FindingKind::capability ||
+                             finding.kind == FindingKind::feature || finding.kind == FindingKind::extension ||
+                             finding.kind == FindingKind::mode;
+        // What the device lacks says more than the validator, which may not know it.
+        if (!lacking && missing.empty()) throw Error(ErrorKind::invalid_argument, finding.message);
+        if (!lacking) continue;
         missing += (missing.empty() ? "" : "; ") + finding.message;
     }
     if (!missing.empty())

@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "shader_compile.hpp"
+#include "shader_needs.hpp"
 #include "spirv_interface.hpp"
 #include "vulkan.hpp"
 
@@ -11,148 +12,6 @@
 
 namespace kp {
 namespace {
-
-// A capability that needs any one of these features. Which one, where they are about atomics, is for what the code does to
-// say: see spirv_atomics.
-struct CapabilityNeed {
-    uint32_t capability;
-    const char* feature;
-};
-
-constexpr CapabilityNeed feature_needs[] = {
-    {spv::CapabilityFloat64, "shaderFloat64"},
-    {spv::CapabilityInt64, "shaderInt64"},
-    {spv::CapabilityInt16, "shaderInt16"},
-    {spv::CapabilityInt8, "shaderInt8"},
-    {spv::CapabilityFloat16, "shaderFloat16"},
-    {spv::CapabilityInt64Atomics, "shaderBufferInt64Atomics"},
-    {spv::CapabilityInt64Atomics, "shaderSharedInt64Atomics"},
-    {spv::CapabilityStorageBuffer16BitAccess, "storageBuffer16BitAccess"},
-    {spv::CapabilityUniformAndStorageBuffer16BitAccess, "uniformAndStorageBuffer16BitAccess"},
-    {spv::CapabilityStoragePushConstant16, "storagePushConstant16"},
-    {spv::CapabilityStorageBuffer8BitAccess, "storageBuffer8BitAccess"},
-    {spv::CapabilityUniformAndStorageBuffer8BitAccess, "uniformAndStorageBuffer8BitAccess"},
-    {spv::CapabilityStoragePushConstant8, "storagePushConstant8"},
-    {spv::CapabilityVariablePointersStorageBuffer, "variablePointersStorageBuffer"},
-    {spv::CapabilityVariablePointers, "variablePointers"},
-    {spv::CapabilityStorageImageExtendedFormats, "shaderStorageImageExtendedFormats"},
-    {spv::CapabilityStorageImageReadWithoutFormat, "shaderStorageImageReadWithoutFormat"},
-    {spv::CapabilityStorageImageWriteWithoutFormat, "shaderStorageImageWriteWithoutFormat"},
-    {spv::CapabilityUniformBufferArrayDynamicIndexing, "shaderUniformBufferArrayDynamicIndexing"},
-    {spv::CapabilitySampledImageArrayDynamicIndexing, "shaderSampledImageArrayDynamicIndexing"},
-    {spv::CapabilityStorageBufferArrayDynamicIndexing, "shaderStorageBufferArrayDynamicIndexing"},
-    {spv::CapabilityStorageImageArrayDynamicIndexing, "shaderStorageImageArrayDynamicIndexing"},
-    {spv::CapabilityImageGatherExtended, "shaderImageGatherExtended"},
-    {spv::CapabilityMinLod, "shaderResourceMinLod"},
-    {spv::CapabilityShaderNonUniform, "descriptorIndexing"},
-    {spv::CapabilityRuntimeDescriptorArray, "runtimeDescriptorArray"},
-    {spv::CapabilityUniformTexelBufferArrayDynamicIndexing, "shaderUniformTexelBufferArrayDynamicIndexing"},
-    {spv::CapabilityStorageTexelBufferArrayDynamicIndexing, "shaderStorageTexelBufferArrayDynamicIndexing"},
-    {spv::CapabilityUniformBufferArrayNonUniformIndexing, "shaderUniformBufferArrayNonUniformIndexing"},
-    {spv::CapabilitySampledImageArrayNonUniformIndexing, "shaderSampledImageArrayNonUniformIndexing"},
-    {spv::CapabilityStorageBufferArrayNonUniformIndexing, "shaderStorageBufferArrayNonUniformIndexing"},
-    {spv::CapabilityStorageImageArrayNonUniformIndexing, "shaderStorageImageArrayNonUniformIndexing"},
-    {spv::CapabilityVulkanMemoryModel, "vulkanMemoryModel"},
-    {spv::CapabilityVulkanMemoryModelDeviceScope, "vulkanMemoryModelDeviceScope"},
-    {spv::CapabilityPhysicalStorageBufferAddresses, "bufferDeviceAddress"},
-    {spv::CapabilityDemoteToHelperInvocation, "shaderDemoteToHelperInvocation"},
-    {spv::CapabilityDotProduct, "shaderIntegerDotProduct"},
-    {spv::CapabilityDotProductInputAll, "shaderIntegerDotProduct"},
-    {spv::CapabilityDotProductInput4x8Bit, "shaderIntegerDotProduct"},
-    {spv::CapabilityDotProductInput4x8BitPacked, "shaderIntegerDotProduct"},
-    {spv::CapabilityAtomicFloat32AddEXT, "shaderBufferFloat32AtomicAdd"},
-    {spv::CapabilityAtomicFloat32AddEXT, "shaderSharedFloat32AtomicAdd"},
-    {spv::CapabilityAtomicFloat32AddEXT, "shaderImageFloat32AtomicAdd"},
-    {spv::CapabilityAtomicFloat64AddEXT, "shaderBufferFloat64AtomicAdd"},
-    {spv::CapabilityAtomicFloat64AddEXT, "shaderSharedFloat64AtomicAdd"},
-    {spv::CapabilityAtomicFloat16AddEXT, "shaderBufferFloat16AtomicAdd"},
-    {spv::CapabilityAtomicFloat16AddEXT, "shaderSharedFloat16AtomicAdd"},
-    {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderBufferFloat16AtomicMinMax"},
-    {spv::CapabilityAtomicFloat16MinMaxEXT, "shaderSharedFloat16AtomicMinMax"},
-    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderBufferFloat32AtomicMinMax"},
-    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderSharedFloat32AtomicMinMax"},
-    {spv::CapabilityAtomicFloat32MinMaxEXT, "shaderImageFloat32AtomicMinMax"},
-    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderBufferFloat64AtomicMinMax"},
-    {spv::CapabilityAtomicFloat64MinMaxEXT, "shaderSharedFloat64AtomicMinMax"},
-    {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
-    {spv::CapabilityShaderClockKHR, "shaderDeviceClock"},
-};
-
-struct SubgroupNeed {
-    uint32_t capability;
-    VkSubgroupFeatureFlags bit;
-    const char* name;
-};
-
-constexpr SubgroupNeed subgroup_needs[] = {
-    {spv::CapabilityGroupNonUniform, VK_SUBGROUP_FEATURE_BASIC_BIT, "basic"},
-    {spv::CapabilityGroupNonUniformVote, VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
-    {spv::CapabilityGroupNonUniformArithmetic, VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"},
-    {spv::CapabilityGroupNonUniformBallot, VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
-    {spv::CapabilityGroupNonUniformShuffle, VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},
-    {spv::CapabilityGroupNonUniformShuffleRelative, VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT,
-     "shuffle relative"},
-    {spv::CapabilityGroupNonUniformClustered, VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
-    {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
-};
-
-// What Vulkan 1.2 gives every compute shader.
-constexpr uint32_t always_there[] = {
-    spv::CapabilityMatrix,      spv::CapabilityShader,     spv::CapabilityInputAttachment,
-    spv::CapabilitySampled1D,   spv::CapabilityImage1D,    spv::CapabilitySampledBuffer,
-    spv::CapabilityImageBuffer, spv::CapabilityImageQuery, spv::CapabilityDerivativeControl,
-    spv::CapabilityDeviceGroup,
-};
-
-// Where what is missing comes with an extension: the word to look for in a driver's list.
-struct CapabilityExtension {
-    uint32_t capability;
-    const char* extension;
-};
-
-constexpr CapabilityExtension extensions_of[] = {
-    {spv::CapabilityAtomicFloat32AddEXT, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME},
-    {spv::CapabilityAtomicFloat64AddEXT, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME},
-    {spv::CapabilityAtomicFloat16AddEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
-    {spv::CapabilityAtomicFloat16MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
-    {spv::CapabilityAtomicFloat32MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
-    {spv::CapabilityAtomicFloat64MinMaxEXT, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME},
-    {spv::CapabilityShaderClockKHR, VK_KHR_SHADER_CLOCK_EXTENSION_NAME},
-};
-
-// " of the extension ...", where the feature comes with one.
-std::string extension_of_atomics(const std::string& feature) {
-    if (feature.find("Float") == std::string::npos) return "";
-    const bool second = feature.find("Float16") != std::string::npos || feature.ends_with("MinMax");
-    return std::string(" of the extension ") +
-           (second ? VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME : VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
-}
-
-// "" when the host runs shaders that declare the capability, else what is missing.
-std::string missing_for(uint32_t capability, const ShaderHost& host) {
-    if (std::find(std::begin(always_there), std::end(always_there), capability) != std::end(always_there))
-        return "";
-    std::string missing;
-    bool known = false;
-    for (const auto& need : feature_needs) {
-        if (need.capability != capability) continue;
-        known = true;
-        if (host.has(need.feature)) return "";
-        missing += std::string(missing.empty() ? "the device feature '" : " or '") + need.feature + "'";
-    }
-    if (known) {
-        for (const auto& entry : extensions_of)
-            if (entry.capability == capability)
-                missing += std::string(" of the extension ") + entry.extension;
-        return missing;
-    }
-    for (const auto& need : subgroup_needs) {
-        if (need.capability != capability) continue;
-        if (host.subgroup_operations & need.bit) return "";
-        return std::string("subgroup operations of the kind '") + need.name + "' in compute shaders";
-    }
-    return "support for it in kompute_py's list of compute features";
-}
 
 std::string dotted(uint32_t major, uint32_t minor) {
     return std::to_string(major) + "." + std::to_string(minor);
@@ -237,7 +96,8 @@ bool ShaderHost::has(const std::string& feature) const {
 
 std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderInfo& info,
                                   const ShaderHost& host) {
-    std::vector<Finding> found;
+    // First: SPIRV-Tools may be older than what the module uses, and then only says that a number is invalid.
+    std::vector<Finding> found = unmet_needs(words, info, host);
     static constexpr std::array<uint32_t, 4> newest_minor{0, 3, 5, 6};  // of SPIR-V 1.x, by Vulkan's
     uint32_t rules = rules_of(host);
     const uint32_t minor = info.version >> 8 & 0xFF;
@@ -255,6 +115,7 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
     options.vulkan_minor = rules;
     options.scalar_block_layout = host.has("scalarBlockLayout");
     options.uniform_buffer_standard_layout = host.has("uniformBufferStandardLayout");
+    options.workgroup_scalar_block_layout = host.has("workgroupMemoryExplicitLayoutScalarBlockLayout");
     if (const std::string problem = validate_spirv(words, options); !problem.empty()) {
         ValidationOptions scalar = options;
         scalar.scalar_block_layout = true;
@@ -283,20 +144,6 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
     }
     if (const std::string problem = interface_problem(words, info.entry); !problem.empty())
         found.push_back({FindingKind::validation, "SPIR-V", {}, {}, problem});
-    for (const uint32_t capability : info.capabilities) {
-        const std::string need = missing_for(capability, host);
-        if (need.empty()) continue;
-        const std::string name = capability_name(capability);
-        found.push_back({FindingKind::capability, name, need, {}, name + " needs " + need});
-    }
-    for (const std::string& feature : info.atomic_features) {
-        const bool known = std::any_of(found.begin(), found.end(), [&](const Finding& finding) {
-            return finding.message.find("'" + feature + "'") != std::string::npos;
-        });
-        if (known || host.has(feature)) continue;
-        const std::string need = "the device feature '" + feature + "'" + extension_of_atomics(feature);
-        found.push_back({FindingKind::feature, feature, need, {}, "The shader's atomics need " + need});
-    }
     return found;
 }
 
@@ -311,6 +158,17 @@ std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHo
              "The shader's push constants " + (name.empty() ? "" : name + " ") + "have " +
                  std::to_string(needed) + " bytes, but '" + host.name + "' allows " +
                  std::to_string(allowed) + " (maxPushConstantsSize): put them into a tensor"}};
+}
+
+std::vector<Finding> check_private_memory(std::span<const uint32_t> words,
+                                          std::span<const SpecValue> specialization) {
+    constexpr uint64_t allowed = 512 << 10;
+    const uint64_t needed = private_bytes(words, specialization);
+    if (needed <= allowed) return {};
+    return {{FindingKind::limit, "private memory", needed, allowed,
+             "The shader's local variables take " + std::to_string(needed) +
+                 " bytes for each invocation; compilers are given up to " + std::to_string(allowed) +
+                 ": put large arrays into a tensor"}};
 }
 
 std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host,
@@ -414,6 +272,7 @@ std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderH
         return found;
     }
     for (Finding& finding : check_module(words, info, host)) found.push_back(std::move(finding));
+    for (Finding& finding : check_private_memory(words, specialization)) found.push_back(std::move(finding));
     for (Finding& finding : check_limits(info, host, counts_of(info, lengths)))
         found.push_back(std::move(finding));
     return found;
@@ -426,6 +285,8 @@ const char* to_string(FindingKind kind) noexcept {
     case FindingKind::validation: return "validation";
     case FindingKind::capability: return "capability";
     case FindingKind::feature: return "feature";
+    case FindingKind::extension: return "extension";
+    case FindingKind::mode: return "mode";
     case FindingKind::limit: return "limit";
     }
     return "limit";

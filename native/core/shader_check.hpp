@@ -50,10 +50,28 @@ struct ShaderHost {
     uint32_t vulkan = 0;                // as VK_MAKE_API_VERSION
     std::vector<std::string> features;  // under Vulkan's names
     uint32_t subgroup_operations = 0;   // VkSubgroupFeatureFlags, of compute shaders
+    // Of VkPhysicalDeviceFloatControlsProperties: the names of those that are true, and which widths must agree (as Vulkan counts).
+    std::vector<std::string> float_controls;
+    uint32_t denorm_independence = 2;  // VkShaderFloatControlsIndependence
+    uint32_t rounding_independence = 2;
+    std::vector<std::string> extensions;  // of the device
     ShaderLimits limits;
 
     [[nodiscard]] bool has(const std::string& feature) const;
 };
+
+// The properties of VkPhysicalDeviceFloatControlsProperties that a shader may need.
+// clang-format off
+#define KP_FLOAT_CONTROLS(X) \
+    X(shaderSignedZeroInfNanPreserveFloat16) X(shaderSignedZeroInfNanPreserveFloat32) X(shaderSignedZeroInfNanPreserveFloat64) \
+    X(shaderDenormPreserveFloat16) X(shaderDenormPreserveFloat32) X(shaderDenormPreserveFloat64) \
+    X(shaderDenormFlushToZeroFloat16) X(shaderDenormFlushToZeroFloat32) X(shaderDenormFlushToZeroFloat64) \
+    X(shaderRoundingModeRTEFloat16) X(shaderRoundingModeRTEFloat32) X(shaderRoundingModeRTEFloat64) \
+    X(shaderRoundingModeRTZFloat16) X(shaderRoundingModeRTZFloat32) X(shaderRoundingModeRTZFloat64)
+// clang-format on
+
+// VkShaderFloatControlsIndependence by name.
+inline constexpr std::array<const char*, 3> float_independence_names{"32 bits only", "all", "none"};
 
 // How many descriptors the arrays of run-time length have.
 struct DescriptorCounts {
@@ -71,7 +89,7 @@ struct DescriptorCounts {
     }
 };
 
-enum class FindingKind : uint8_t { device, version, validation, capability, feature, limit };
+enum class FindingKind : uint8_t { device, version, validation, capability, feature, extension, mode, limit };
 
 // Numbers for limits, words for the rest; nothing where there is nothing to say.
 using FindingValue = std::variant<std::monostate, uint64_t, std::string>;
@@ -89,6 +107,9 @@ struct Finding {
                                                 const ShaderHost& host);
 // The size of the push constants, which no specialization changes; part of check_limits.
 [[nodiscard]] std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHost& host);
+// What each invocation has by itself: no compiler is given more than the largest that any device takes.
+[[nodiscard]] std::vector<Finding> check_private_memory(std::span<const uint32_t> words,
+                                                        std::span<const SpecValue> specialization);
 // Sizes and counts; `info` has the specialization applied. Arrays of run-time length count as `counts` says: by itself such
 // an array needs one descriptor. A binding that the code does not use has no place in the layout and counts nothing.
 [[nodiscard]] std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host,

@@ -1,8 +1,10 @@
 #include "spirv_interface.hpp"
 
+#include "spirv_constants.hpp"
 #include "spirv_module.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace kp {
 namespace {
@@ -100,7 +102,64 @@ std::string problem_of(const Module& module, Instruction variable) {
     return "";
 }
 
+// Sizes of types, each found once: a struct may hold another twice, and that a third.
+class Sizes {
+public:
+    Sizes(const Module& module, std::span<const SpecValue> specialization)
+        : module_(module), constants_(module, specialization) {}
+
+    uint64_t of(uint32_t type, uint32_t depth = 0) {
+        if (const auto known = sizes_.find(type); known != sizes_.end()) return known->second;
+        const uint64_t size = depth > 64 ? 0 : found(module_.find(type), depth + 1);
+        sizes_.emplace(type, size);
+        return size;
+    }
+
+private:
+    static constexpr uint64_t most = uint64_t{1} << 40;
+
+    uint64_t found(Instruction type, uint32_t depth) {
+        switch (type.op()) {
+        case spv::OpTypeInt:
+        case spv::OpTypeFloat: return std::max(type[2] / 8, 1u);
+        case spv::OpTypeVector:
+        case spv::OpTypeMatrix: return times(of(type[2], depth), type[3]);
+        case spv::OpTypeArray: return times(of(type[2], depth), constants_.integer(type[3]).value_or(1));
+        case spv::OpTypeStruct: {
+            uint64_t size = 0;
+            for (uint32_t i = 2; i < type.size(); ++i) size = std::min(size + of(type[i], depth), most);
+            return size;
+        }
+        default: return 4;
+        }
+    }
+
+    static uint64_t times(uint64_t size, uint64_t count) {
+        return size != 0 && count > most / size ? most : std::min(size * count, most);
+    }
+
+    const Module& module_;
+    spirv::Constants constants_;
+    std::unordered_map<uint32_t, uint64_t> sizes_;
+};
+
 }  // namespace
+
+uint64_t private_bytes(std::span<const uint32_t> words, std::span<const SpecValue> specialization) {
+    const Module module(words);
+    Sizes sizes(module, specialization);
+    uint64_t total = 0;
+    const auto count = [&](Instruction variable) {
+        if (variable.op() != spv::OpVariable) return;
+        if (variable[3] != spv::StorageClassPrivate && variable[3] != spv::StorageClassFunction) return;
+        const Instruction pointer = module.find(variable[1]);
+        if (pointer.op() == spv::OpTypePointer) total += sizes.of(pointer[3]);
+    };
+    for (const Instruction global : module.globals) count(global);
+    for (const auto& function : module.functions())
+        for (const Instruction instruction : function.body) count(instruction);
+    return total;
+}
 
 std::string interface_problem(std::span<const uint32_t> words, const std::string& entry) {
     const Module module(words);
