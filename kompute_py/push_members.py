@@ -138,7 +138,9 @@ def _pack(
     lengths = layout["array"]
     if axis < len(lengths):
         stride = layout["array_strides"][axis]
-        for i, each in enumerate(_sequence(value, lengths[axis], what, "an array")):
+        for i, each in enumerate(
+            _sequence(value, lengths[axis], what, f"an array of {lengths[axis]}", "elements")
+        ):
             _pack(into, layout, offset + i * stride, each, f"{what}[{i}]", axis + 1)
         return
     if layout["kind"] == "struct":
@@ -150,14 +152,16 @@ def _pack(
     rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
     if columns > 1:
         stride = layout["matrix_stride"]
-        for r, row in enumerate(_sequence(value, rows, what, f"a matrix of {rows} rows")):
-            for c, each in enumerate(_sequence(row, columns, f"{what}[{r}]", f"a row of {columns} columns")):
+        for r, row in enumerate(
+            _sequence(value, rows, what, f"a matrix of {rows} rows and {columns} columns", "rows")
+        ):
+            for c, each in enumerate(_sequence(row, columns, f"{what}[{r}]", f"a row of {columns} numbers")):
                 step = r * stride + c * scalar.size if layout["row_major"] else c * stride + r * scalar.size
                 into[offset + step : offset + step + scalar.size] = pack_scalar(
                     each, scalar, f"{what}[{r}][{c}]"
                 )
     elif rows > 1:
-        for r, each in enumerate(_sequence(value, rows, what, "a vector")):
+        for r, each in enumerate(_sequence(value, rows, what, f"a vector of {rows}", "numbers")):
             at = offset + r * scalar.size
             into[at : at + scalar.size] = pack_scalar(each, scalar, f"{what}[{r}]")
     else:
@@ -169,6 +173,8 @@ def _pack(
 def pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: Any, what: str) -> None:
     """Packs a struct's members, by name or in order, into the bytes from `offset` on. `what` names it in errors."""
     members = [_named(member, i) for i, member in enumerate(layout["members"])]
+    if isinstance(value, np.ndarray) and value.dtype.names and value.size == 1:
+        value = value.reshape(())[()]
     if isinstance(value, np.void) and value.dtype.names:
         value = {name: value[name] for name in value.dtype.names}
     if isinstance(value, Mapping):
@@ -183,12 +189,16 @@ def pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: 
             raise InvalidArgumentError(f"{what} is a struct of {known}; {wrong[0]!r}{is_what}")
         each = [value[member["name"]] for member in members]
     else:
-        each = list(_sequence(value, len(members), what, "a struct"))
+        each = list(
+            _sequence(
+                value, len(members), what, f"a struct of {', '.join(m['name'] for m in members)}", "values"
+            )
+        )
     for member, item in zip(members, each, strict=True):
         _pack(into, member, offset + member["offset"], item, f"{what}.{member['name']}")
 
 
-def _sequence(value: Any, length: int, what: str, kind: str) -> Sequence[Any]:
+def _sequence(value: Any, length: int, what: str, kind: str, parts: str = "numbers") -> Sequence[Any]:
     refuse_mask(value, what)
     if isinstance(value, memoryview) or (
         hasattr(value, "_type_") and hasattr(value, "_length_")
@@ -201,10 +211,14 @@ def _sequence(value: Any, length: int, what: str, kind: str) -> Sequence[Any]:
         isinstance(value, (str, bytes, Mapping))
         or not hasattr(value, "__len__")
         or not hasattr(value, "__iter__")
+        or (isinstance(value, np.ndarray) and not value.ndim)
     ):
         raise ArgumentTypeError(
-            f"{what} is {kind}: give {length} values, not {shown(value)} ({type(value).__name__})"
+            f"{what} is {kind}: give {length} {parts}, not {shown(value)} ({type(value).__name__})"
         )
     if len(value) != length:
-        raise InvalidArgumentError(f"{what} is {kind} of {length}; {len(value)} values were given")
+        given = (
+            f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else f"{len(value)} {parts}"
+        )
+        raise InvalidArgumentError(f"{what} is {kind}: give {length} {parts}, not {given}")
     return value

@@ -432,7 +432,7 @@ def _path_of(source: object) -> Path | None:
 
 def _module(path: Path, content: bytes, target: str) -> bytes:
     """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
-    minor = _minor(target)
+    minor = minor_of(target)
     if path.suffix.lower() == ".spvasm":
         content = _native.assemble_spirv(content, minor, os.fsencode(path))
     elif content[:4] != _SPIRV_MAGIC or len(content) % 4:
@@ -446,11 +446,12 @@ def _module(path: Path, content: bytes, target: str) -> bytes:
 def check_target(spirv: bytes, target: str, what: str) -> None:
     """Raises InvalidArgumentError where `what`, a module, is not valid for the target: it may be newer."""
     # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
-    if problem := _native.validate_spirv(spirv, _minor(target), scalar_block_layout=True):
+    if problem := _native.validate_spirv(spirv, minor_of(target), scalar_block_layout=True):
         raise InvalidArgumentError(f"{what} is not valid SPIR-V for {target}: {problem}")
 
 
-def _minor(target: str) -> int:
+def minor_of(target: str) -> int:
+    """The Vulkan 1.x that a target names. InvalidArgumentError for what is no target."""
     if target not in TARGETS:
         raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
     return TARGETS.index(target)

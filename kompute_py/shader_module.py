@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable, shown
 from .plain_arguments import as_text
-from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, text_name
+from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, minor_of, text_name
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ShaderModule:
                 raise InvalidArgumentError(
                     "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
                 )
-            spirv = _binary(source, name)
+            spirv = _binary(source, name, options.get("target"))
             if "target" in options:
                 check_target(spirv, options["target"], name or "the module")
             # A Kernel has a module, too.
@@ -215,9 +215,10 @@ def _is_given(value: Any) -> bool:
     return value is not None and not (isinstance(value, (tuple, list, Mapping)) and len(value) == 0)
 
 
-def _binary(source: Any, name: str | None) -> bytes:
+def _binary(source: Any, name: str | None, target: str | None = None) -> bytes:
     if isinstance(source, str):
-        return _native.assemble_spirv(source, name=text_name(name))
+        # Of the version that the target has.
+        return _native.assemble_spirv(source, 2 if target is None else minor_of(target), text_name(name))
     if not isinstance(source, bytes | bytearray | memoryview):
         convert = getattr(source, "to_spirv", None)
         if not callable(convert):

@@ -91,6 +91,12 @@ shaderc_spirv_version spirv_version(const CompileRequest& request, const Target&
             target.name + "; choose one of " + choices);
 }
 
+// Those with compute shaders.
+bool is_glsl_version(int number) {
+    static constexpr std::array<int, 7> numbers{310, 320, 420, 430, 440, 450, 460};
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
 // "460", "450core", "310 es".
 GlslVersion glsl_version(const CompileRequest& request) {
     GlslVersion out;
@@ -101,9 +107,8 @@ GlslVersion glsl_version(const CompileRequest& request) {
     while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
     std::string profile = text.substr(digits);
     profile.erase(0, profile.find_first_not_of(' '));
-    static constexpr std::array<int, 7> numbers{310, 320, 420, 430, 440, 450, 460};
     out.number = digits > 0 && digits < 5 ? std::stoi(text.substr(0, digits)) : -1;
-    if (std::find(numbers.begin(), numbers.end(), out.number) == numbers.end())
+    if (!is_glsl_version(out.number))
         invalid("'" + text +
                 "' is not a version of GLSL with compute shaders; choose one of 310 es, 320 es, 420, 430, "
                 "440, 450, 460");
@@ -171,11 +176,34 @@ void check_text(const SourceFile& source, SourceLanguage language, bool version_
     if (facts.blank) fail(source, {}, "the source is empty");
     if (language != SourceLanguage::glsl || !facts.has_version || version_is_forced) return;
     if (facts.version < 0) fail(source, facts.version_at, "#version needs a number, as in '#version 450'");
-    const bool embedded =
-        facts.version == 310 || facts.version == 320;  // glslang asks for "es" where it lacks
+    const std::string number = std::to_string(facts.version);
+    const bool embedded = facts.version == 310 || facts.version == 320;
     if (facts.version < 420 && !embedded)
         fail(source, facts.version_at,
              "compute shaders need version 430 or later (or 310 es) of GLSL; '#version 450' is usual");
+    if (!is_glsl_version(static_cast<int>(std::min<int64_t>(facts.version, 9999))))
+        fail(source, facts.version_at, "there is no GLSL " + number + "; '#version 450' is usual");
+    if (!facts.version_is_clean)
+        fail(source, facts.version_at,
+             "#version takes a number and a profile, as in '#version 450 core', and nothing else");
+    const std::string& profile = facts.profile;
+    if (embedded && profile != "es")
+        fail(source, facts.version_at,
+             "GLSL " + number + " has the profile es: '#version " + number + " es'");
+    if (!embedded && !profile.empty() && profile != "core" && profile != "compatibility")
+        fail(source, facts.version_at,
+             "'" + to_valid_utf8(profile) + "' is not a profile of GLSL " + number +
+                 "; choose core or compatibility");
+}
+
+// What a source's #version says, which check_text has found to be good. glslang gets it as forced, and so never a version of its
+// own reading: it would parse its declarations for that one, and print them where this fails.
+GlslVersion stated_version(const ShaderTextFacts& facts) {
+    const shaderc_profile profile = facts.profile == "es"              ? shaderc_profile_es
+                                    : facts.profile == "core"          ? shaderc_profile_core
+                                    : facts.profile == "compatibility" ? shaderc_profile_compatibility
+                                                                       : shaderc_profile_none;
+    return {static_cast<int>(facts.version), profile};
 }
 
 class Includer : public shaderc::CompileOptions::IncluderInterface {
@@ -381,6 +409,9 @@ private:
             options.SetForcedVersionProfile(glsl_.number, glsl_.profile);
         else if (!hlsl_ && !main.facts.has_version)
             options.SetForcedVersionProfile(assumed_version, shaderc_profile_core);
+        else if (!hlsl_)
+            options.SetForcedVersionProfile(stated_version(main.facts).number,
+                                            stated_version(main.facts).profile);
         for (const auto& [name, value] : request_.defines) options.AddMacroDefinition(name, value);
         options.SetIncluder(std::make_unique<Includer>(sources_, split, for_debugging));
 
@@ -465,6 +496,8 @@ private:
             return d.message.find("Entry point not found") != std::string::npos;
         });
         if (no_entry) fail(sources_.main(), {}, missing_entry());
+        for (Diagnostic& diagnostic : diagnostics)
+            explain_invalid_code(diagnostic, sources_.main().name, sources_.main().text, request_.entry);
         if (diagnostics.empty()) fail(sources_.main(), {}, "the compiler failed without saying why");
         fail(std::move(diagnostics));
     }

@@ -299,6 +299,86 @@ void drop_aftermath(std::vector<Diagnostic>& diagnostics) {
     if (others) std::erase_if(diagnostics, is_aftermath);
 }
 
+namespace {
+
+constexpr std::string_view invalid_code = "compilation succeeded but failed to optimize: ";
+
+// The lines on which `word` stands, followed by `next` where that is not 0.
+std::vector<uint32_t> lines_with(std::string_view text, std::string_view word, char next) {
+    std::vector<uint32_t> found;
+    const auto count = static_cast<uint32_t>(std::count(text.begin(), text.end(), '\n') + 1);
+    for (uint32_t number = 1; number <= count; ++number) {
+        const std::string_view line = line_of_text(text, number);
+        if (column_of_word(line, word) == 0) continue;
+        const std::string_view rest = line.substr(line.find(word) + word.size());
+        if (next == 0 || trimmed(rest).starts_with(next)) found.push_back(number);
+    }
+    return found;
+}
+
+// The names in an instruction of a disassembly, as they are and without the number that makes them unique.
+std::vector<std::string> names_in(std::string_view code) {
+    std::vector<std::string> names;
+    const auto in_name = [](char c) {
+        return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    };
+    for (size_t at = code.find('%'); at != std::string_view::npos; at = code.find('%', at + 1)) {
+        size_t end = at + 1;
+        while (end < code.size() && in_name(code[end])) ++end;
+        std::string name(code.substr(at + 1, end - at - 1));
+        if (name.empty() || is_digit(name.front()) || name == "float" || name == "uint" || name == "int" ||
+            name == "bool" || name == "void")
+            continue;
+        names.push_back(name);
+        while (!name.empty() && is_digit(name.back())) name.pop_back();
+        if (name.size() > 1 && name.back() == '_') names.push_back(name.substr(0, name.size() - 1));
+    }
+    return names;
+}
+
+}  // namespace
+
+void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::string_view text,
+                          const std::string& entry) {
+    std::string_view rest = diagnostic.message;
+    if (!strip_prefix(rest, invalid_code)) return;
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view cause = trimmed(rest.substr(0, end));
+    const std::string code(trimmed(rest.substr(end)));
+    std::vector<std::string> names;
+    char next = 0;
+    std::string message;
+    if (cause.find("decoding OpExecutionMode") != std::string_view::npos) {
+        message = "the entry point '" + entry + "' has no [numthreads(x, y, z)] with numbers";
+        names = {entry};
+        next = '(';
+    } else {
+        if (cause.starts_with('['))  // the rule's name in Vulkan's specification
+            cause = trimmed(cause.substr(std::min(cause.find(']'), cause.size() - 1) + 1));
+        const bool index = cause.find("Indexes passed to") != std::string_view::npos;
+        message = index ? "an index is no integer" : "this is no valid SPIR-V: " + std::string(cause);
+        if (!code.empty()) message += " (" + code.substr(0, code.find('\n')) + ")";
+        names = names_in(code);
+        if (index) next = '[';
+    }
+    for (const std::string& name : names) {
+        const std::vector<uint32_t> lines = lines_with(text, name, next);
+        if (lines.empty()) continue;
+        diagnostic.file = to_valid_utf8(file);
+        diagnostic.line = lines.front();
+        diagnostic.source_line = to_valid_utf8(line_of_text(text, lines.front()));
+        diagnostic.column = column_of_word(line_of_text(text, lines.front()), name);
+        if (lines.size() > 1) {
+            message += "; '" + name + "' stands on the lines ";
+            for (size_t i = 0; i < std::min<size_t>(lines.size(), 8); ++i)
+                message += (i ? ", " : "") + std::to_string(lines[i]);
+        }
+        break;
+    }
+    if (diagnostic.file.empty()) diagnostic.file = to_valid_utf8(file);
+    diagnostic.message = to_valid_utf8(message);
+}
+
 std::string_view quoted_token(std::string_view message) {
     if (!strip_prefix(message, "'")) return {};
     const size_t end = message.find("' :");

@@ -18,6 +18,11 @@ void drop_aftermath(std::vector<Diagnostic>& diagnostics);
 // The token that a message is about: `foo` of "'foo' : undeclared identifier"; "" when it names none.
 [[nodiscard]] std::string_view quoted_token(std::string_view message);
 
+// Of HLSL, what glslang takes may be no valid SPIR-V, which shows only in "failed to optimize", with no place and an instruction of the
+// SPIR-V. Says what is wrong in terms of the source instead, and puts it where `text` names what the instruction is about.
+void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::string_view text,
+                          const std::string& entry);
+
 // Each diagnostic as
 //   blur.comp:12:9: error: 'foo' : undeclared identifier
 //      12 |     x = foo;

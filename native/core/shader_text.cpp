@@ -198,10 +198,28 @@ void read_version(ShaderTextFacts& facts, const Token& token) {
     if (take_word(rest) != "version") return;
     facts.has_version = true;
     facts.version_at = token.at;
-    const std::string_view number = take_word(rest);
-    if (!number.empty() && number.size() < 10 && std::all_of(number.begin(), number.end(), is_digit))
-        facts.version = std::stoll(std::string(number));
-    facts.profile = take_word(rest);
+    // White space alone separates its parts. glslang reads a number behind anything else as none, and then fails to parse its own
+    // declarations, which it prints on the standard output.
+    const auto skip_blanks = [&] {
+        const size_t begin = std::min(rest.find_first_not_of(" \t\v\f"), rest.size());
+        rest.remove_prefix(begin);
+        return begin != 0;
+    };
+    const auto take = [&](auto accepts) {
+        size_t length = 0;
+        while (length < rest.size() && accepts(rest[length])) ++length;
+        const std::string_view part = rest.substr(0, length);
+        rest.remove_prefix(length);
+        return part;
+    };
+    const bool apart = skip_blanks();
+    const std::string_view number = take(is_digit);
+    if (apart && !number.empty() && number.size() < 10) facts.version = std::stoll(std::string(number));
+    const bool named = skip_blanks();
+    facts.profile = take(is_word);
+    if (!facts.profile.empty() && !named) facts.version = -1;  // "450core"
+    skip_blanks();
+    facts.version_is_clean = rest.empty();
 }
 
 bool is_line_directive(const Token& token) {

@@ -24,6 +24,7 @@ struct ShaderTextFacts {
     bool has_version = false;
     int64_t version = -1;  // -1: not a number
     std::string profile;
+    bool version_is_clean = true;  // nothing else stands on its line
     TextPosition version_at;
     bool has_line_directive = false;
     // What no compiler may be given: it would read past it, or exhaust its stack. "" when there is none.

@@ -3,6 +3,7 @@
 #include "shader_compile.hpp"
 #include "shader_diagnostics.hpp"
 #include "shader_text.hpp"
+#include "spirv_reflect.hpp"
 
 #include <spirv-tools/libspirv.hpp>
 #include <spirv_cross/spirv_hlsl.hpp>
@@ -94,6 +95,21 @@ uint32_t version_in_comments(std::string_view text) {
     return 0;
 }
 
+// "Invalid capability operand: 5394" of a validator that is older than the capability, with its name.
+std::string with_capability_names(std::string text) {
+    constexpr std::string_view label = "capability operand: ";
+    for (size_t at = text.find(label); at != std::string::npos; at = text.find(label, at)) {
+        at += label.size();
+        size_t end = at;
+        while (end < text.size() && end < at + 9 && text[end] >= '0' && text[end] <= '9') ++end;
+        if (end == at) continue;
+        const std::string name =
+            capability_name(static_cast<uint32_t>(std::stoul(text.substr(at, end - at))));
+        if (!name.starts_with("capability ")) text.insert(end, " (" + name + ")");
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options) {
@@ -113,7 +129,7 @@ std::string validate_spirv(std::span<const uint32_t> words, const ValidationOpti
     validator.SetRelaxBlockLayout(options.relax_block_layout);
     validator.SetWorkgroupScalarBlockLayout(options.workgroup_scalar_block_layout);
     if (tools.Validate(words.data(), words.size(), validator)) return "";
-    const std::string text = to_valid_utf8(trimmed(messages));
+    const std::string text = with_capability_names(to_valid_utf8(trimmed(messages)));
     return text.empty() ? "the validator rejects the module without saying why" : text;
 }
 
