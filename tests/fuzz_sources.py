@@ -1,7 +1,9 @@
-"""Mutated GLSL, HLSL and Slang sources: ``python -m tests.fuzz_sources [COUNT] [--seed N] [--only WORD]``, or ``./dev fuzz``.
+"""Mutated GLSL, HLSL and Slang sources, and SPIR-V modules: ``python -m tests.fuzz_sources [COUNT] [--seed N] [--only WORD]``, or
+``./dev fuzz``. There are COUNT sources and twice as many modules (see `tests.fuzz_modules`).
 
-Each mutant goes through `kp.ShaderModule`, its signature and `kp.check`; what compiles becomes a kernel on every `_KERNELS`-th turn. It
-holds if no process ends, nothing takes longer than ten seconds, and every refusal is a KomputeError.
+Each source goes through `kp.ShaderModule`, its signature and `kp.check`; what compiles becomes a kernel on every `_KERNELS`-th turn. It
+holds if no process ends, nothing takes longer than ten seconds, every refusal is a KomputeError, and the compilers write nothing to the
+standard output.
 
 The work is done by a child process in batches, so that a crash ends the batch alone and is reported with the mutant's number;
 ``--only LANGUAGE:NUMBER`` runs that one, and shows it.
@@ -10,20 +12,25 @@ The work is done by a child process in batches, so that a crash ends the batch a
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import random
 import re
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
 import kompute_py as kp
 from kompute_py.slang_library import find_slang
 
+from . import fuzz_modules
 from .hlsl_programs import BLOCK_SOURCES
 from .test_slang import GLSL, HLSL, SCALE, SLANG
 
+_REGULAR = stat.S_ISREG(os.fstat(1).st_mode)  # whether the standard output is a file
 _LIMIT = 10.0  # seconds for one mutant
 _BATCH = 250
 _KERNELS = 10
@@ -135,15 +142,30 @@ def run_range(language: str, begin: int, end: int, seed: int) -> dict[str, int]:
     """How often each outcome came; says each number before it begins, for the parent."""
     counts: dict[str, int] = {}
     manager = kp.Manager() if language != "hlsl" else None
-    compilers = COMPILERS[language]
+    compilers = COMPILERS.get(language)
+    # A hang in native code cannot be ended otherwise.
+    ended = 12 * _LIMIT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in range(begin, end):
             print(f"{language}:{number}", flush=True)
-            source = mutant(language, number, seed)
-            compiler = compilers[number % len(compilers)]
-            began = time.monotonic()
-            outcome = attempt(source, language, compiler, manager if number % _KERNELS == 0 else None)
+            written = os.lseek(1, 0, os.SEEK_CUR) if _REGULAR else 0
+            faulthandler.dump_traceback_later(ended, exit=True)
+            if compilers is None:
+                assert manager is not None
+                spirv = fuzz_modules.module(number, seed)
+                # Of the processor, which others may use too: nothing waits here.
+                worked = time.process_time()
+                outcome = fuzz_modules.attempt(spirv, manager)
+                began = time.monotonic() - (time.process_time() - worked)
+            else:
+                source = mutant(language, number, seed)
+                compiler = compilers[number % len(compilers)]
+                began = time.monotonic()
+                outcome = attempt(source, language, compiler, manager if number % _KERNELS == 0 else None)
+            faulthandler.cancel_dump_traceback_later()
+            if _REGULAR and os.lseek(1, 0, os.SEEK_CUR) != written:
+                raise AssertionError(f"{language}:{number} wrote to the standard output")
             if time.monotonic() - began > _LIMIT:
                 raise TimeoutError(f"{language}:{number} took {time.monotonic() - began:.1f} s")
             counts[outcome] = counts.get(outcome, 0) + 1
@@ -162,8 +184,20 @@ def _batch(language: str, begin: int, end: int, seed: int) -> str:
         str(seed),
     ]
     environment = {**os.environ, "KOMPUTE_PY_COMPILE_TIMEOUT": "8"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=3600, check=False)
-    lines = done.stdout.split("\n")
+    # A file, so that the child sees how much is in it.
+    with tempfile.TemporaryFile("w+") as output:
+        done = subprocess.run(
+            command,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=3600,
+            check=False,
+        )
+        output.seek(0)
+        lines = output.read().split("\n")
     if done.returncode == 0:
         print(f"{language} {begin} to {end - 1}: {lines[-2]}", flush=True)
         return ""
@@ -174,8 +208,15 @@ def _batch(language: str, begin: int, end: int, seed: int) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """The number of batches that failed."""
     parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__)
-    parser.add_argument("count", nargs="?", type=int, default=20_000, help="mutants, over all languages")
+    parser.add_argument(
+        "count",
+        nargs="?",
+        type=int,
+        default=20_000,
+        help="sources, over all languages; there are twice as many modules",
+    )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--language", choices=["spirv", *SEEDS], help="only these")
     parser.add_argument("--only", metavar="LANGUAGE:NUMBER")
     parser.add_argument("--batch", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -185,6 +226,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.only:
         language, number = options.only.split(":")
+        if language == "spirv":
+            spirv = fuzz_modules.module(int(number), options.seed)
+            print(fuzz_modules.attempt(spirv, kp.Manager()))
+            return 0
         source = mutant(language, int(number), options.seed)
         print(source)
         for compiler in COMPILERS[language]:
@@ -193,12 +238,16 @@ def main(arguments: list[str] | None = None) -> int:
     languages = [language for language in SEEDS if COMPILERS[language]]
     each = -(-options.count // len(languages))
     failures = []
-    for language in languages:
-        for begin in range(0, each, _BATCH):
-            if problem := _batch(language, begin, min(begin + _BATCH, each), options.seed):
+    counts = {"spirv": 2 * options.count, **dict.fromkeys(languages, each)}
+    for language, count in counts.items():
+        if options.language not in (None, language):
+            continue
+        for begin in range(0, count, _BATCH):
+            if problem := _batch(language, begin, min(begin + _BATCH, count), options.seed):
                 failures.append(problem)
                 print(problem, flush=True)
-    print(f"{each * len(languages)} mutants, {len(failures)} failures")
+    tried = sum(n for language, n in counts.items() if options.language in (None, language))
+    print(f"{tried} mutants, {len(failures)} failures")
     return len(failures)
 
 

@@ -1,4 +1,4 @@
-"""A sample of ``./dev fuzz``: mutated sources end no process, hang nothing and are refused by our errors alone."""
+"""A sample of ``./dev fuzz``: mutated sources and modules end no process, hang nothing and are refused by our errors alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ import pytest
 from .fuzz_sources import COMPILERS
 
 pytestmark = pytest.mark.own_driver
+
+
+def test_mutated_modules():
+    command = [sys.executable, "-m", "tests.fuzz_sources", "--batch", "spirv:0:400", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-200:]} {done.stderr[-2000:]}"
+    assert all(
+        word in done.stdout for word in ("'ran'", "'taken'", "InvalidArgumentError", "UnimplementedError")
+    )
 
 
 @pytest.mark.parametrize("language", [language for language in COMPILERS if COMPILERS[language]])
