@@ -14,6 +14,8 @@ import kompute_py as kp
 from kompute_py.kernel import Kernel
 from tests.child import run_child
 from tests.drivers import null_control
+from tests.soak.phases import PHASES
+from tests.soak.running import judge, run
 
 SPECIAL = """#version 450
 layout(local_size_x = 1) in;
@@ -382,3 +384,32 @@ def child_owners_outlive_the_manager():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_owners_that_outlive_the_manager_free_nothing():
     assert run_child(child_owners_outlive_the_manager, driver="null") == []
+
+
+# -- over and over --------------------------------------------------------------------------------------------------------
+
+
+@pytest_own
+@pytest.mark.parametrize("phase", list(PHASES))
+def test_a_sample_of_the_soak(phase):
+    """`./dev soak` has the whole, on a driver that compiles."""
+    assert judge(run_child(run, phase, 0.02, driver="null")) == ""
+
+
+def child_only_made():
+    """Algorithms that nothing runs: lavapipe frees destroyed pipelines with a submission only."""
+    marks = []
+    with kp.Manager(recent_pipelines=0, pipeline_cache_dir="") as mgr:
+        out, words = mgr.zeros(1, np.uint32), spirv(1)
+        for n in range(600):
+            mgr.algorithm([out], words, (1, 1, 1), [n])
+            if n in (199, 599):
+                with open("/proc/self/statm") as file:
+                    marks.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    return marks
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not tell what is resident")
+def test_pipelines_that_never_run_are_freed():
+    after_a_third, last = run_child(child_only_made)
+    assert last < after_a_third + 20 * 2**20  # 400 of them were 40 MB

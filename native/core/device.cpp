@@ -2,6 +2,7 @@
 
 #include "error.hpp"
 #include "fork.hpp"
+#include "host_heap.hpp"
 #include "initial_work.hpp"
 #include "pipeline_store.hpp"
 #include "resource.hpp"
@@ -390,7 +391,9 @@ uint64_t Device::trim() noexcept {
     pipelines_->trim();
     staging_->release_memory();
     initial_work_->trim();
-    return memory_->trim();
+    const uint64_t bytes = memory_->trim();
+    give_back_heap();
+    return bytes;
 }
 
 void Device::note(std::string text) {

@@ -2,6 +2,7 @@
 
 #include "device.hpp"
 #include "error.hpp"
+#include "host_heap.hpp"
 #include "pipeline_cache_file.hpp"
 #include "shader_check.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 constexpr uint32_t sets_per_pool = 64;
 // A driver's cache forgets nothing of what is compiled with it, so it gives way to a new one after so many pipelines.
 constexpr size_t pipelines_per_cache = 1024;
+// After so many compilations we look after what drivers leave behind.
+constexpr size_t compilations_per_tidying = 64;
 
 void append(std::string& key, const void* data, size_t size) {
     key.append(static_cast<const char*>(data), size);
@@ -311,6 +314,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     made->object.own(device_.handles(), handle,
                      &free_handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline>);
     feed(with);
+    tidy_up();
     return made;
 }
 
@@ -468,6 +472,27 @@ void PipelineStore::feed(const std::shared_ptr<Cache>& cache) noexcept {
         cache_.reset();
     }
     save(*cache);
+}
+
+void PipelineStore::tidy_up() noexcept {
+    bool idle = false;
+    {
+        const std::lock_guard lock(cache_mutex_);
+        if (++compiled_ % compilations_per_tidying != 0) return;
+        uint64_t submissions = 0;
+        for (const LogicalQueue& each : device_.queues()) submissions += each.queue->submitted();
+        idle = submissions == std::exchange(submissions_, submissions);
+    }
+    give_back_heap();
+    // lavapipe frees destroyed pipelines with the next submission only: a program that makes algorithms and runs none must submit, too.
+    if (!idle) return;
+    try {
+        PreparedSubmit nothing;
+        nothing.prepare(*device_.queues().front().queue, {});
+        device_.queues().front().queue->submit(nothing);
+    } catch (const std::exception&) {
+        return;  // they are freed later
+    }
 }
 
 void PipelineStore::save(const Cache& cache) noexcept {

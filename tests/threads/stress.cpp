@@ -213,7 +213,6 @@ void looking(Bench& bench) {
             (void)stream->command_buffer();
             (void)stream->is_recording();
             (void)stream->is_complete();
-            (void)stream->written_in_place();
             (void)refused([&] { (void)stream->timestamps(); });
             stream->set_name("looked at by " + std::to_string(i));
             first->set_name(stream->name());
