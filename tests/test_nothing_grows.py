@@ -409,7 +409,9 @@ def child_only_made():
     return marks
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not tell what is resident")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm"), reason="the system does not tell what is resident"
+)
 def test_pipelines_that_never_run_are_freed():
     after_a_third, last = run_child(child_only_made)
     assert last < after_a_third + 20 * 2**20  # 400 of them were 40 MB

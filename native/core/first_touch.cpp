@@ -29,6 +29,7 @@ void by_huge_page(std::byte* to, uint64_t size, Work&& work) noexcept {
 
 void first_copy(std::byte* to, const void* from, uint64_t size) noexcept {
     const auto* source = static_cast<const std::byte*>(from);
+    if (size == 0) return;  // either may be null then
     // The touches would change what is still to be read: a caller may pass a view of this very memory.
     const auto begin = reinterpret_cast<uintptr_t>(to), other = reinterpret_cast<uintptr_t>(source);
     if (begin < other + size && other < begin + size) {

@@ -172,8 +172,8 @@ private:
     std::mutex cache_mutex_;  // held while the cache is read from or written to disk
     std::shared_ptr<Cache> cache_;
     bool cache_was_read_ = false;
-    size_t compiled_ = 0;        // under cache_mutex_
-    uint64_t submissions_ = 0;   // of all queues, when we last looked; under cache_mutex_
+    size_t compiled_ = 0;       // under cache_mutex_
+    uint64_t submissions_ = 0;  // of all queues, when we last looked; under cache_mutex_
     std::mutex pools_mutex_;
     std::unordered_map<VkDescriptorPool, Pool> pools_;
     std::vector<Pool*> with_room_;  // for sets, if not for descriptors; tried from the last to the first

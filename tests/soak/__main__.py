@@ -21,8 +21,12 @@ _SECONDS = 6 * 3600  # for the slowest phase on a slow machine
 def main() -> int:
     """Returns 1 if a phase grew."""
     parser = argparse.ArgumentParser(prog="./dev soak", description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="part of the whole run: 0.01 takes a minute (1)")
-    parser.add_argument("--phase", choices=list(PHASES), action="append", help="only this one; may be repeated")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="part of the whole run: 0.01 takes a minute (1)"
+    )
+    parser.add_argument(
+        "--phase", choices=list(PHASES), action="append", help="only this one; may be repeated"
+    )
     parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     given = parser.parse_args()
     failed = []

@@ -2,6 +2,7 @@
 //
 // Copies and fills are executed by that driver, so that results can be checked, too. Each scenario runs on a device of its own,
 // with one queue and with several; whatever a thread throws, or finds wrong, fails the run.
+#include "core/algorithm.hpp"
 #include "core/buffer.hpp"
 #include "core/device.hpp"
 #include "core/fence.hpp"
@@ -10,6 +11,7 @@
 #include "core/operation.hpp"
 #include "core/resource.hpp"
 #include "core/semaphore.hpp"
+#include "core/shader_compile.hpp"
 #include "core/stream.hpp"
 #include "core/waiter.hpp"
 
@@ -69,6 +71,7 @@ struct Bench {
     explicit Bench(std::vector<uint32_t> families) : queues(static_cast<uint32_t>(families.size())) {
         DeviceOptions options;
         options.family_queue_indices = std::move(families);
+        options.recent_pipelines = 2;
         device = Device::create(std::move(options));
     }
     ~Bench() { device->close(); }
@@ -343,6 +346,77 @@ void closing(Bench& bench) {
     (void)bench;
 }
 
+// Algorithms of few modules and constants, made and dropped by all: one thread's pipeline is just being compiled, found, used in flight or
+// dropped when another asks for it.
+void pipelines(Bench& bench) {
+    const auto module = [](int n) {
+        const std::string text = R"(
+            OpCapability Shader
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %main "main" %b
+            OpExecutionMode %main LocalSize )" +
+                                 std::to_string(n + 1) + R"( 1 1
+            OpDecorate %n SpecId 0
+            OpDecorate %block Block
+            OpMemberDecorate %block 0 Offset 0
+            OpDecorate %b DescriptorSet 0
+            OpDecorate %b Binding 0
+            %void = OpTypeVoid
+            %uint = OpTypeInt 32 0
+            %n = OpSpecConstant %uint 1
+            %zero = OpConstant %uint 0
+            %block = OpTypeStruct %uint
+            %pointer = OpTypePointer StorageBuffer %block
+            %element = OpTypePointer StorageBuffer %uint
+            %function = OpTypeFunction %void
+            %b = OpVariable %pointer StorageBuffer
+            %main = OpFunction %void None %function
+            %label = OpLabel
+            %at = OpAccessChain %element %b %zero
+            OpStore %at %n
+            OpReturn
+            OpFunctionEnd)";
+        const std::vector<uint32_t> words = assemble_spirv(text, 2);
+        return std::string(reinterpret_cast<const char*>(words.data()), words.size() * 4);
+    };
+    std::vector<std::string> modules;
+    for (int n = 0; n < 3; ++n) modules.push_back(module(n));
+    std::atomic<int> working{threads - 1};
+    struct Ended {  // also by what it throws
+        std::atomic<int>& working;
+        ~Ended() { --working; }
+    };
+    on_threads(threads, [&](int i) {
+        if (i == 0) {
+            while (working != 0) {
+                bench.device->pipelines().trim();
+                const PipelineCounts counts = bench.device->pipelines().counts();
+                expect(counts.unused_pipelines <= counts.pipelines, "counts of pipelines");
+                std::this_thread::yield();
+            }
+            return;
+        }
+        const Ended ended{working};
+        const auto tensor = bench.buffer('p');
+        for (int turn = 0; turn < turns; ++turn) {
+            const auto shader =
+                bench.device->pipelines().shader(modules[static_cast<size_t>(turn + i) % 3], "main");
+            Specialization constants;
+            const auto value = static_cast<uint32_t>(turn % 5);
+            constants.data.assign(reinterpret_cast<const char*>(&value), sizeof value);
+            constants.entries.push_back({0, 0, sizeof value});
+            const auto algorithm = make_object<Algorithm>(
+                bench.device, shader, std::vector<Argument>{{0, 0, 0, all(tensor), {}}},
+                std::array<uint32_t, 3>{1, 1, 1}, constants, std::string());
+            if (turn % 3 == 0) continue;
+            const auto stream = bench.stream(i);
+            stream->record(make_dispatch(algorithm, {1, 1, 1}, {}));
+            stream->submit();  // goes while it runs, if the driver takes its time
+            if (turn % 2) algorithm->destroy();
+        }
+    });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -360,6 +434,7 @@ int main(int count, char** arguments) {
         {"waiters", waiters},
         {"coming and going", coming_and_going},
         {"closing", closing},
+        {"pipelines", pipelines},
     };
     // Work that is done when vkQueueSubmit returns, and work that a thread of the driver does later.
     for (const char* driver :
