@@ -20,6 +20,7 @@ from .arrays import as_index, require_manager, to_flag
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .fence import Fence
+from .grid_check import GridCheck
 from .kernel_arrays import array_for
 from .kernel_calls import (
     Call,
@@ -117,6 +118,7 @@ class Kernel:
         "_calls",
         "_fast",
         "_grid",
+        "_grid_check",
         "_local_size",
         "_lock",
         "_look",
@@ -180,6 +182,7 @@ class Kernel:
         self._signature = module._specialized(special)
         self._sizes: SizeRules | None = None  # made at the first call
         self._grid: GridRule | None = None  # made when a grid is left out
+        self._grid_check: GridCheck | None = None
         self._special = special
         self._values = values
         self._specialized = specialized
@@ -440,15 +443,54 @@ class Kernel:
         push: bytes,
         by_default: bool,
     ) -> None:
-        """Raises where an array ends before the invocations that use it do: see `kernel_sizes`."""
-        rules = self._sizes
-        if rules is None:
-            rules = self._sizes = SizeRules(self._signature, self._module, self._special)
+        """Raises if an array ends before the invocations that use it do: see `kernel_sizes`; or if a default grid is in doubt."""
+        rules = self._size_rules()
+        if by_default and rules.all:
+            self._doubt(bound, extent, groups, push)
         if rules.groups and rules.differing(bound):
-            block = self._signature.push
-            start = 0 if block is None else block._start
-            launch = Launch(extent, groups, self._local_size, push, start, by_default)
-            rules.check(self.name, bound, launch)
+            rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
+
+    def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
+        """Raises if the default grid is not certain; `spell` says how the error writes the choices."""
+        extent = self._default_grid(bound, spell)
+        groups = self._groups_of(extent, self._local_size, self._native, self._special)
+        self._doubt(bound, extent, groups, self._pack(members), spell)
+
+    def _doubt(
+        self,
+        bound: tuple[Any, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        spell: Spelling = as_keywords,
+    ) -> None:
+        """Raises if the code counts another grid than the default one: see `grid_check`."""
+        rule, rules = self._grid, self._size_rules()
+        source = None if rule is None else rule.source(bound)
+        if rule is None or source is None or not all(groups):
+            return
+        if len(rule.axes) == 1 and source in rules.positions:
+            return  # each invocation has an element of it
+        if self._grid_check is None:
+            self._grid_check = GridCheck(rules)
+        launch = self._launch(extent, groups, push, True)
+        self._grid_check.check(self.name, bound, source, rule.axes, launch, spell)
+
+    def _size_rules(self) -> SizeRules:
+        if self._sizes is None:
+            self._sizes = SizeRules(self._signature, self._module, self._special)
+        return self._sizes
+
+    def _launch(
+        self,
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        by_default: bool,
+    ) -> Launch:
+        block = self._signature.push
+        start = 0 if block is None else block._start
+        return Launch(extent, groups, self._local_size, push, start, by_default)
 
     def _pack(self, members: Mapping[str, Any]) -> bytes:
         push = self._signature.push
@@ -608,6 +650,7 @@ class Kernel:
         self._module, self._native, self._special, self._signature = version
         self._local_size = self._signature.local_size
         self._sizes = None
+        self._grid_check = None
         self._grid = None
         self._calls.clear()
         self._fast.clear()

@@ -12,6 +12,8 @@ written; counters (blocks without an array, memory on which atomic operations ac
   elements or tiles of them; a number within the group alone reaches one group's elements; a counter has another size than what
   is counted.
 
+A grid that this gives may contradict the elements that the code uses: `grid_check` refuses it then.
+
 gl_WorkGroupID counts like gl_GlobalInvocationID if all its uses are multiplied by the group's size or more (or the size is 1).
 """
 
@@ -165,12 +167,15 @@ def _elements_of(index: int, parameter: Parameter) -> _Elements | None:
     return _Elements(index, *found, not parameter.atomic)
 
 
-class _Choice(NamedTuple):
+class Choice(NamedTuple):
+    """How many may be meant."""
+
     keyword: str
     counts: tuple[int, ...]
     meaning: str
 
     def groups(self, local_size: Counts) -> Counts:
+        """The workgroups that it runs."""
         x, y, z = (*self.counts, 1, 1)[:3]
         if self.keyword == "groups":
             return x, y, z
@@ -242,6 +247,19 @@ class GridRule:
         ]
         self._plain = self._along is not None and not self._alone and not self._vague
 
+    @property
+    def axes(self) -> str:
+        """Those that the code counts, such as "xy"."""
+        return self._axes
+
+    def source(self, bound: tuple[Any, ...]) -> int | None:
+        """The parameter that the grid follows; None if it is an array of bindings, or a counter."""
+        for elements in self._written:
+            if bound[elements.position] is not MISSING:
+                single = type(bound[elements.position]) is not tuple
+                return elements.position if single and elements.counts else None
+        return None
+
     def has_source(self, bound: tuple[Any, ...]) -> bool:
         """Whether there is an argument that the grid can follow."""
         return any(bound[elements.position] is not MISSING for elements in self._written)
@@ -276,7 +294,7 @@ class GridRule:
         return InvalidArgumentError(
             f"{kernel}: {parameter.name!r} is {parameter.type}, whose elements have {elements.stride} bytes; shape "
             f"{memory._shape}, {memory._dtype} makes {count} of them and leaves {left} bytes, which the shader cannot reach. "
-            f"Give a whole number of elements, or say how many run: {spell('grid', _short(self._line(count)))}"
+            f"Give a whole number of elements, or say how many run: {spell('grid', short(self._line(count)))}"
         )
 
     def _line(self, count: int) -> Counts:
@@ -296,18 +314,18 @@ class GridRule:
                 return 1, 1, 1
             why = f"uses numbers within a workgroup alone, which tell {self._reach} elements apart; {subject}"
             choices = [
-                _Choice("groups", (1,), "for one group, whose code goes through all of them"),
-                _Choice("grid", (count,), "for groups that all do the same"),
+                Choice("groups", (1,), "for one group, whose code goes through all of them"),
+                Choice("grid", (count,), "for groups that all do the same"),
             ]
             raise _error(kernel, why, choices, spell)
         if self._vague:
             why = f"may use other numbers of its invocation than gl_GlobalInvocationID.x; {subject}"
-            choices = [_Choice("grid", (count,), "to count all of them in x")]
+            choices = [Choice("grid", (count,), "to count all of them in x")]
             if 1 < len(shape) <= 3:
-                choices.append(_Choice("grid", tuple(reversed(shape)), "for the shape"))
+                choices.append(Choice("grid", tuple(reversed(shape)), "for the shape"))
             else:
                 choices += self._shapes(shape, 2)[1:]
-            return self._settled(kernel, why, choices, spell)
+            return settled(kernel, why, choices, self._local_size, spell)
         own = self._extent(shape)
         if own is None:
             raise _error(
@@ -319,21 +337,21 @@ class GridRule:
         if self._alone:
             why = f"uses gl_WorkGroupID.{self._alone} as it is, with groups of {' x '.join(map(str, self._local_size))}; {subject}"
             choices = [
-                _Choice("groups", _short(own), "for one workgroup each"),
-                _Choice("grid", _short(own), "for one invocation each"),
+                Choice("groups", short(own), "for one workgroup each"),
+                Choice("grid", short(own), "for one invocation each"),
             ]
-            return self._settled(kernel, why, choices, spell)
+            return settled(kernel, why, choices, self._local_size, spell)
         if not elements.counts:
-            choices = [_Choice("grid", _short(own), f"as {parameter.name!r} has")]
+            choices = [Choice("grid", short(own), f"as {parameter.name!r} has")]
             for other in self._others:
                 if other.position == elements.position or bound[other.position] is MISSING:
                     continue
                 extent = self._extent(self._shape(other, bound))
                 if extent is not None and extent != own:
                     name = self._parameters[other.position].name
-                    choices.append(_Choice("grid", _short(extent), f"as {name!r} has"))
+                    choices.append(Choice("grid", short(extent), f"as {name!r} has"))
             why = f"writes only {parameter.name!r}, whose size need not be that of the work"
-            return self._settled(kernel, why, choices, spell)
+            return settled(kernel, why, choices, self._local_size, spell)
         return own
 
     def _shape(self, elements: _Elements, bound: tuple[Any, ...]) -> tuple[int, ...]:
@@ -370,55 +388,47 @@ class GridRule:
         along = dict(zip(self._axes, counts, strict=True))
         return along.get("x", 1), along.get("y", 1), along.get("z", 1)
 
-    def _shapes(self, shape: tuple[int, ...], axes: int) -> list[_Choice]:
+    def _shapes(self, shape: tuple[int, ...], axes: int) -> list[Choice]:
         """Grids of `axes` axes for elements of another number of them."""
         choices = self._shapes_of(shape, axes)
         if self._axes not in ("xz", "yz") or axes != 2:
             return choices
         return [choice._replace(counts=self._placed(choice.counts)) for choice in choices]
 
-    def _shapes_of(self, shape: tuple[int, ...], axes: int) -> list[_Choice]:
+    def _shapes_of(self, shape: tuple[int, ...], axes: int) -> list[Choice]:
         count = math.prod(shape)
         if axes == 2:
             if len(shape) <= 1:
                 width = next((w for w in range(math.isqrt(count), 1, -1) if count % w == 0), 1)
-                row, example = _Choice("grid", (count, 1), "for one row"), (count // width, width)
+                row, example = Choice("grid", (count, 1), "for one row"), (count // width, width)
                 if width == 1:
-                    return [row, _Choice("grid", (1, count), "for one column")]
-                return [row, _Choice("grid", example, f"for rows of {example[0]}, if that is their length")]
+                    return [row, Choice("grid", (1, count), "for one column")]
+                return [row, Choice("grid", example, f"for rows of {example[0]}, if that is their length")]
             return [
-                _Choice("grid", (shape[-1], count // max(1, shape[-1])), "for rows of the last axis"),
-                _Choice("grid", (count // max(1, shape[0]), shape[0]), "for rows of all axes but the first"),
+                Choice("grid", (shape[-1], count // max(1, shape[-1])), "for rows of the last axis"),
+                Choice("grid", (count // max(1, shape[0]), shape[0]), "for rows of all axes but the first"),
             ]
         if len(shape) <= 1:
             return [
-                _Choice("grid", (count, 1, 1), "for one row"),
-                _Choice("grid", (1, 1, count), "for one column in z"),
+                Choice("grid", (count, 1, 1), "for one row"),
+                Choice("grid", (1, 1, count), "for one column in z"),
             ]
         if len(shape) == 2:
             return [
-                _Choice("grid", (shape[1], shape[0], 1), "for one layer"),
-                _Choice("grid", (shape[1], 1, shape[0]), "for layers of one row"),
+                Choice("grid", (shape[1], shape[0], 1), "for one layer"),
+                Choice("grid", (shape[1], 1, shape[0]), "for layers of one row"),
             ]
         lead, last = shape[0], shape[-1]
         return [
-            _Choice(
+            Choice(
                 "grid",
                 (last, shape[-2], count // max(1, last * shape[-2])),
                 "for layers of the last two axes",
             ),
-            _Choice(
+            Choice(
                 "grid", (count // max(1, lead * shape[1]), shape[1], lead), "for layers of the first axis"
             ),
         ]
-
-    def _settled(self, kernel: str, why: str, choices: list[_Choice], spell: Spelling) -> Counts:
-        """The grid, if all choices run the same groups."""
-        if len({choice.groups(self._local_size) for choice in choices}) > 1:
-            raise _error(kernel, why, choices, spell)
-        chosen = next(choice for choice in choices if choice.keyword == "grid")
-        x, y, z = (*chosen.counts, 1, 1)[:3]
-        return x, y, z
 
 
 def grid_rule(module: ShaderModule, signature: Signature, special: Specialization) -> GridRule:
@@ -428,12 +438,24 @@ def grid_rule(module: ShaderModule, signature: Signature, special: Specializatio
     return GridRule(signature, use)
 
 
-def _error(kernel: str, why: str, choices: Iterable[_Choice], spell: Spelling) -> InvalidArgumentError:
+def settled(
+    kernel: str, why: str, choices: list[Choice], local_size: Counts, spell: Spelling = as_keywords
+) -> Counts:
+    """The grid, if all choices run the same groups. Else raises InvalidArgumentError, which names them."""
+    if len({choice.groups(local_size) for choice in choices}) > 1:
+        raise _error(kernel, why, choices, spell)
+    chosen = next(choice for choice in choices if choice.keyword == "grid")
+    x, y, z = (*chosen.counts, 1, 1)[:3]
+    return x, y, z
+
+
+def _error(kernel: str, why: str, choices: Iterable[Choice], spell: Spelling) -> InvalidArgumentError:
     said = ", or ".join(f"{spell(c.keyword, c.counts)} {c.meaning}" for c in choices)
     return InvalidArgumentError(f"{kernel} {why}. Say how many run: {said}")
 
 
-def _short(counts: Counts) -> tuple[int, ...]:
+def short(counts: Counts) -> tuple[int, ...]:
+    """Without the last axes of 1."""
     return counts[: 3 if counts[2] != 1 else 2 if counts[1] != 1 else 1]
 
 

@@ -15,6 +15,8 @@ of fixed size.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 _Interval = tuple[int, int]
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """An array of a binding, and the element of it that an invocation uses."""
 
     position: int
@@ -40,6 +42,11 @@ class _Use(NamedTuple):
     guards: tuple[tuple[int, int], ...]
     alone: bool
     """Whether no code uses the array with another index."""
+
+    def elements(self, bound: tuple[Any, ...]) -> int:
+        """How many the argument's array has."""
+        count: int = (bound[self.position].nbytes - self.offset) // self.stride
+        return count
 
 
 class Launch(NamedTuple):
@@ -59,7 +66,7 @@ class Launch(NamedTuple):
 class SizeRules:
     """What a shader's arrays have to do with each other."""
 
-    __slots__ = ("_expressions", "_places", "_signature", "groups")
+    __slots__ = ("_expressions", "_places", "_signature", "all", "groups", "positions")
 
     def __init__(self, signature: Signature, module: ShaderModule, special: Specialization) -> None:
         self._signature = signature
@@ -67,25 +74,33 @@ class SizeRules:
             module._declared or module.to_spirv(), module.entry, special.data, special.entries
         )
         self._places = {(p.set, p.binding): i for i, p in enumerate(signature.parameters)}
-        groups: dict[int, list[_Use]] = {}
+        groups: dict[int, list[Use]] = {}
         for group, binding, offset, stride, index, guards, alone in reaches:
             position = self._places.get((group, binding))
             if position is None or signature.parameters[position].descriptors != 1:
                 continue
-            groups.setdefault(index, []).append(_Use(position, offset, stride, tuple(guards), alone))
-        self.groups = [(index, uses) for index, uses in groups.items() if len(uses) > 1]
+            groups.setdefault(index, []).append(Use(position, offset, stride, tuple(guards), alone))
+        self.all = list(groups.items())
+        """Arrays of which each invocation uses an element, by the number of the element's index."""
+        self.positions = {use.position for uses in groups.values() for use in uses}
+        self.groups = [(index, uses) for index, uses in self.all if len(uses) > 1]
         """Arrays that belong together, by the number of their index."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of the parameters, by position."""
+        return [parameter.name for parameter in self._signature.parameters]
 
     def tied_to(self, position: int) -> set[int]:
         """The parameters whose arrays belong together with that of parameter `position`."""
         tied = [{use.position for use in uses} for _, uses in self.groups]
         return {each for group in tied if position in group for each in group} - {position}
 
-    def differing(self, bound: tuple[Any, ...]) -> list[tuple[int, list[_Use], list[int]]]:
+    def differing(self, bound: tuple[Any, ...]) -> list[tuple[int, list[Use], list[int]]]:
         """The arrays that belong together and have different numbers of elements: what `check` has to look at."""
         found = []
         for index, uses in self.groups:
-            counts = [(bound[use.position].nbytes - use.offset) // use.stride for use in uses]
+            counts = [use.elements(bound) for use in uses]
             if counts.count(counts[0]) != len(counts):
                 found.append((index, uses, counts))
         return found
@@ -96,12 +111,12 @@ class SizeRules:
             self._compare(kernel, index, uses, counts, bound, launch)
 
     def _compare(
-        self, kernel: str, index: int, uses: list[_Use], counts: list[int], bound: Any, launch: Launch
+        self, kernel: str, index: int, uses: list[Use], counts: list[int], bound: Any, launch: Launch
     ) -> None:
         largest = max(counts)
         names = [self._signature.parameters[use.position].name for use in uses]
         longest = names[counts.index(largest)]
-        needs = [_Reach(self, bound, launch).needed(index, use.guards) for use in uses]
+        needs = [Reached(self, bound, launch).needed(index, use.guards) for use in uses]
         for name, count, need in zip(names, counts, needs, strict=True):
             if need is None or count >= min(need, largest):
                 continue
@@ -113,7 +128,10 @@ class SizeRules:
         if not launch.by_default:
             return
         for use, name, count, need in zip(uses, names, counts, needs, strict=True):
-            if need is None or not use.alone or count <= need or self._asks_push(use.guards):
+            if need is None or count <= need or self._asks_push(use.guards):
+                continue
+            beyond = launch.extent is not None and count > math.prod(launch.extent)
+            if not use.alone and not (beyond and self._goes_to_its_end(index, use)):
                 continue
             shorter = names[counts.index(min(counts))]
             warn(
@@ -121,6 +139,12 @@ class SizeRules:
                 f"If this is meant, say how many invocations run: grid=({need},)"
             )
             return
+
+    def _goes_to_its_end(self, index: int, use: Use) -> bool:
+        """Whether the code compares the index with the array's own length: ``if (i < y.length())``."""
+        parameter = self._signature.parameters[use.position]
+        own = ("length", 0, parameter.set, parameter.binding)
+        return any(left == index and self._expressions[right] == own for left, right in use.guards)
 
     def _asks_push(self, guards: tuple[tuple[int, int], ...]) -> bool:
         """Whether a push constant says how many invocations count."""
@@ -137,7 +161,7 @@ def _elements(count: int) -> str:
     return f"{count} element{'' if count == 1 else 's'}"
 
 
-class _Reach:
+class Reached:
     """The values that expressions take in one launch."""
 
     def __init__(self, rules: SizeRules, bound: tuple[Any, ...], launch: Launch) -> None:
@@ -165,6 +189,16 @@ class _Reach:
         found = self._interval(index)
         return None if found is None else max(found[1] + 1, 0)
 
+    def limits(self, guards: tuple[tuple[int, int], ...]) -> dict[int, int]:
+        """How many invocations pass `guards` on each axis that one of them bounds alone, if all were run."""
+        found: dict[int, int] = {}
+        for left, right in guards:
+            term, axis, _, _ = self._rules._expressions[left]
+            limit = self._interval(right)
+            if term == "invocation" and limit is not None and limit[0] == limit[1]:
+                found[axis] = min(limit[0], found.get(axis, limit[0]))
+        return found
+
     def _interval(self, index: int) -> _Interval | None:
         known = self._plain(index)
         if known is None:
@@ -191,7 +225,13 @@ class _Reach:
             at = value - launch.push_offset
             if not 0 <= at <= len(launch.push) - 4:
                 return None
-            number = int.from_bytes(launch.push[at : at + 4], "little", signed=True)
+            if b == 0:
+                number = int.from_bytes(launch.push[at : at + 4], "little", signed=True)
+            else:
+                (real,) = struct.unpack_from("<f", launch.push, at)
+                if not abs(real) < 2**31:
+                    return None
+                number = int(real)
             return number, number
         if term == "length":
             return self._length(a, b)

@@ -162,7 +162,7 @@ class _Preparation:
             # Its errors name options of the command line; bind() finds the same grid.
             values = [self._bound.get(p.name, MISSING) for p in self._signature.parameters]
             bound = tuple(tuple(each) if type(each) is list else each for each in values)
-            self._kernel._default_grid(bound, _as_options)
+            self._kernel._check_default(bound, push, _as_options)
         else:
             keywords = {"groups": groups} if groups is not None else {"grid": grid}
         operation = self._kernel.bind(bind=self._bound, push=push, **keywords)

@@ -15,6 +15,7 @@
 #include "spirv_module.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -50,6 +51,7 @@ public:
         for (const auto& point : module_.entry_points)
             if (point.model == spv::ExecutionModelGLCompute && point.name == info.entry)
                 entry_ = point.function;
+        local_size_ = info.local_size;
     }
 
     ShaderReach run() {
@@ -85,7 +87,10 @@ private:
     [[nodiscard]] uint32_t argument_of(uint32_t parameter) const;
     [[nodiscard]] uint32_t origin(uint32_t id) const;
     [[nodiscard]] uint32_t stored_in(uint32_t variable) const;
-    [[nodiscard]] std::optional<uint64_t> push_offset(Instruction chain, std::optional<uint32_t> index) const;
+    [[nodiscard]] std::optional<int64_t> whole_number(uint32_t left, uint32_t right) const;
+    [[nodiscard]] uint32_t converted(uint32_t number, uint32_t none);
+    [[nodiscard]] std::optional<uint64_t> push_offset(Instruction chain, std::optional<uint32_t> index,
+                                                      bool floating = false) const;
     [[nodiscard]] bool varies(uint32_t expression) const;
     [[nodiscard]] std::optional<Reach> reach_of(uint32_t pointer);
     void mark_shared_bindings();
@@ -93,6 +98,7 @@ private:
     Module module_;
     Constants constants_;
     uint32_t entry_ = 0;
+    std::array<uint32_t, 3> local_size_{1, 1, 1};
     std::unordered_map<uint32_t, Block> blocks_;     // by label
     std::set<uint32_t> escaped_;                     // variables that are used in ways that are not followed
     std::unordered_map<uint32_t, uint32_t> stored_;  // variable -> its only value; 0: several
@@ -519,6 +525,8 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
                           source->kind != spirv::NumericType::Kind::floating;
         return same ? value(made[3], depth + 1) : unknown(id);
     }
+    case spv::OpConvertFToU:
+    case spv::OpConvertFToS: return converted(made[3], unknown(id));
     case spv::OpLoad: return loaded(made[3], std::nullopt, unknown(id), depth + 1);
     case spv::OpCompositeExtract:
         return made.size() == 5 ? component(made[3], made[4], depth + 1) : unknown(id);
@@ -608,10 +616,45 @@ uint32_t Walker::combine(uint32_t op, uint32_t left, uint32_t right, uint32_t no
         op = spv::OpIMul;
     }
     if (op != spv::OpISub && left > right) std::swap(left, right);  // x + y and y + x are one
+    if (op == spv::OpIAdd)
+        if (const auto axis = whole_number(left, right))
+            return expression({ReachTerm::invocation, *axis, 0, 0});
     const ReachTerm term = op == spv::OpIAdd   ? ReachTerm::add
                            : op == spv::OpISub ? ReachTerm::subtract
                                                : ReachTerm::multiply;
     return expression({term, 0, left, right});
+}
+
+// The axis for which left + right is gl_WorkGroupID * (the group's size) + gl_LocalInvocationID, which is gl_GlobalInvocationID.
+std::optional<int64_t> Walker::whole_number(uint32_t left, uint32_t right) const {
+    const auto& all = result_.expressions;
+    const ReachExpression &one = all[left], &two = all[right];
+    const ReachExpression& local = one.term == ReachTerm::local ? one : two;
+    const ReachExpression& begin = one.term == ReachTerm::local ? two : one;
+    if (local.term != ReachTerm::local) return std::nullopt;
+    const auto size = static_cast<int64_t>(local_size_[static_cast<size_t>(local.value)]);
+    const auto is_group = [&](const ReachExpression& term) {
+        return term.term == ReachTerm::group && term.value == local.value;
+    };
+    const auto is_size = [&](const ReachExpression& term) {
+        return term.term == ReachTerm::constant && term.value == size;
+    };
+    const bool times =
+        begin.term == ReachTerm::multiply && ((is_group(all[begin.a]) && is_size(all[begin.b])) ||
+                                              (is_size(all[begin.a]) && is_group(all[begin.b])));
+    return times || (size == 1 && is_group(begin)) ? std::optional(local.value) : std::nullopt;
+}
+
+// A push constant that is a float and becomes an integer: Kompute's scripts give sizes so.
+uint32_t Walker::converted(uint32_t number, uint32_t none) {
+    const Instruction load = module_.find(origin(number));
+    if (load.op() != spv::OpLoad) return none;
+    const Instruction place = module_.find(origin(load[3]));
+    if (!is_chain(place.op())) return none;
+    const Instruction variable = module_.find(origin(place[3]));
+    if (variable.op() != spv::OpVariable || variable[3] != spv::StorageClassPushConstant) return none;
+    const auto offset = push_offset(place, std::nullopt, true);
+    return offset ? expression({ReachTerm::push_constant, static_cast<int64_t>(*offset), 0, 1}) : none;
 }
 
 // What a load gives: of a built-in, of push constants, of a local variable; `index` chooses a component. `none`: what it is
@@ -650,7 +693,8 @@ uint32_t Walker::loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_
 }
 
 // The byte of the push-constant space that a chain names, where that is a 32-bit number.
-std::optional<uint64_t> Walker::push_offset(Instruction chain, std::optional<uint32_t> index) const {
+std::optional<uint64_t> Walker::push_offset(Instruction chain, std::optional<uint32_t> index,
+                                            bool floating) const {
     const Instruction pointer = module_.find(module_.type_of(origin(chain[3])));
     if (pointer.op() != spv::OpTypePointer) return std::nullopt;
     uint32_t type = pointer[3];
@@ -686,8 +730,9 @@ std::optional<uint64_t> Walker::push_offset(Instruction chain, std::optional<uin
     }
     const auto number = spirv::numeric_type(module_, type);
     const bool fits = number && number->count == 1 && number->width == 32 &&
-                      (number->kind == spirv::NumericType::Kind::signed_int ||
-                       number->kind == spirv::NumericType::Kind::unsigned_int);
+                      (floating ? number->kind == spirv::NumericType::Kind::floating
+                                : number->kind == spirv::NumericType::Kind::signed_int ||
+                                      number->kind == spirv::NumericType::Kind::unsigned_int);
     return fits ? std::optional(offset) : std::nullopt;
 }
 

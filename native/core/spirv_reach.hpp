@@ -14,15 +14,15 @@
 namespace kp {
 
 enum class ReachTerm : uint8_t {
-    unknown,        // a value of its own
-    constant,       // value
-    invocation,     // gl_GlobalInvocationID, axis `value`
-    group,          // gl_WorkGroupID
-    local,          // gl_LocalInvocationID
-    groups,         // gl_NumWorkGroups
-    push_constant,  // 32-bit integer at byte `value` of the push-constant space
-    length,         // of the run-time array of binding `b` in set `a`
-    add,            // terms a and b
+    unknown,     // a value of its own
+    constant,    // value
+    invocation,  // gl_GlobalInvocationID, axis `value`
+    group,       // gl_WorkGroupID
+    local,       // gl_LocalInvocationID
+    groups,      // gl_NumWorkGroups
+    push_constant,  // 32-bit integer at byte `value` of the push-constant space; `b` is 1 if it is a float that becomes one
+    length,  // of the run-time array of binding `b` in set `a`
+    add,     // terms a and b
     subtract,
     multiply,
     minimum,
