@@ -337,9 +337,9 @@ class Algorithm:
         """Makes it anew with what is given, which the constructor describes; what is None stays as it was. `entry` is the entry
         point of a new `spirv`.
 
-        A new `spirv` begins with its default constants. What is recorded from now on runs the new one: operations of this
-        algorithm, those made before included, and recordings after ``seq.rerecord()``. Other recordings keep the one that
-        they were recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
+        A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is counted again. What is
+        recorded from now on runs the new one: operations of this algorithm, those made before included, and recordings
+        after ``seq.rerecord()``. Other recordings keep the one that they were recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
         InvalidArgumentError if they do not fit the new shader.
         Raises what the constructor raises, and stays as it was then.
         """
@@ -350,8 +350,8 @@ class Algorithm:
                 spec_consts = self._special
             if push_consts is None:
                 push_consts = self._push
-            if workgroup is None and not self._counted:
-                workgroup = self._groups
+        if workgroup is None and self._native is not None and not self._counted:
+            workgroup = self._groups
         self._build(
             self._tensors if tensors is None else tensors,
             spirv,

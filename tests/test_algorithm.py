@@ -464,7 +464,10 @@ def test_rebuilding(mgr, needs):
     assert values(longer, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [-25, -21, -22]
     algorithm.rebuild([t])
     assert algorithm.workgroup == (1, 1, 1) and algorithm.spec_consts == {2: 20, 5: True}
-    algorithm.rebuild(spirv=kp.compile(CHANGING.replace("100", "300")))
+    algorithm.rebuild(spirv=kp.compile(CHANGING.replace("100", "200")))
+    assert algorithm.workgroup == (1, 1, 1)  # what was given stays
+    assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm)))[0] == 200
+    algorithm.rebuild(spirv=kp.compile(CHANGING.replace("100", "300")), workgroup=2)
     assert algorithm.spec_consts == {2: 300, 5: False} and algorithm.push_consts == (0.0, 0, False)
     assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [300, 300]
 
@@ -474,6 +477,9 @@ def test_rebuilding(mgr, needs):
     assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm))) == [300, 300]
     with pytest.raises(kp.FailedPreconditionError, match="no shader"):
         mgr.algorithm().rebuild(workgroup=1)
+    begun = mgr.algorithm()
+    begun.rebuild([longer], kp.compile(CHANGING))
+    assert begun.workgroup == (3, 1, 1)
 
 
 def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr, needs):
