@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
@@ -228,6 +229,45 @@ def test_failure_reaches_every_waiter(mgr, work):
     behind.eval()
     last.eval()
     assert first(t) == 2 and first(u) == 1
+
+
+@pytest.mark.parametrize("told", ["fence.wait", "fence.done", "future", "is_complete", "eval_await", "await"])
+@pytest.mark.parametrize("queue", [0, 1])
+def test_memory_of_cancelled_work_is_usable_once_somebody_was_told(make_manager, told, queue):
+    mgr = make_manager(family_queue_indices=[0, 0])
+    a, b, c = (mgr.tensor_t(np.full(8, i, np.float32)) for i in (1, 2, 3))
+    sem = mgr.semaphore()
+    held = mgr.sequence().record(kp.OpCopy([a, b]))
+    held.eval_async(wait=(sem, 1))
+    after = mgr.sequence(queue).record(kp.OpCopy([b, c]))
+    after.eval_async()
+    fence = after.fence
+    sem.fail("over")
+    c[:4].write([5, 5, 5, 5])  # needs nothing of what was cancelled
+    with pytest.raises(kp.AbortedError, match="over"):
+        c.read()  # nobody was told yet that it is not what it was to be
+
+    async def main():
+        await after
+
+    ways = {
+        "fence.wait": lambda: fence.wait(5),
+        "fence.done": fence.done,
+        "future": lambda: fence.future().result(5),
+        "is_complete": after.is_complete,
+        "eval_await": after.eval_await,
+        "await": lambda: asyncio.run(main()),
+    }
+    with pytest.raises(kp.AbortedError, match="over"):
+        ways[told]()
+    assert not after.is_running()
+    assert c.read().tolist() == [5] * 4 + [3] * 4
+    with c.map(read=True) as array:
+        assert array.tolist() == [5] * 4 + [3] * 4
+    after.eval()
+    assert c.read().tolist() == [2] * 8
+    mgr.sequence().eval(kp.OpCopy([a, c]))
+    assert c.read().tolist() == [1] * 8
 
 
 def test_failure_leaves_what_was_promised(mgr, work):

@@ -16,6 +16,12 @@ bool wait(Stream& stream, double seconds) {
         });
 }
 
+// Cancelled, and only another wait was told of it.
+bool is_cancelled(const Stream& stream) {
+    const Point last = stream.last_point();
+    return last.timeline && last.timeline->failed(last.value);
+}
+
 py::list barriers(const Stream& stream) {
     py::list result;
     const auto add = [&](const Barrier& b) {
@@ -39,7 +45,13 @@ void bind_stream(py::module_& m) {
                  if (s.submit() && !s.poll()) wait(s, -1);
              })
         .def("submit", [](Stream& s) { s.submit(); })
-        .def("wait", &wait, py::arg("timeout"))
+        .def(
+            "wait",
+            [](Stream& s, double timeout) {
+                if (!s.is_running() && is_cancelled(s)) return s.wait(0);
+                return wait(s, timeout);
+            },
+            py::arg("timeout"))
         .def("clear", &Stream::clear)
         .def("rerecord", &Stream::rerecord)
         .def("destroy",
@@ -59,7 +71,7 @@ void bind_stream(py::module_& m) {
         .def("cancel_held", &Stream::cancel_held)
         .def("is_recording", &Stream::is_recording)
         .def("is_running", &Stream::is_working)
-        .def("is_due", &Stream::is_running)
+        .def("is_due", [](const Stream& s) { return s.is_running() || is_cancelled(s); })
         .def("is_complete", &Stream::is_complete)
         .def("is_init", [](const Stream& s) { return s.is_init(); })
         .def("operation_names", &Stream::operation_names)

@@ -55,6 +55,18 @@ bool Fence::done() {
 }
 
 void Fence::rethrow(const Error& error) const {
+    // Whoever is told that work was cancelled ends it, as eval_await does.
+    for (const auto& [each, end] : streams_) {
+        const auto stream = each.lock();
+        if (!stream || !end.timeline->failed(end.value)) continue;
+        const Point last = stream->last_point();
+        if (last.timeline != end.timeline || last.value != end.value) continue;
+        try {
+            (void)stream->poll();
+        } catch (const Error&) {
+            continue;  // the same error
+        }
+    }
     if (error.kind() == ErrorKind::device_lost) {
         for (const auto& [each, end] : streams_)
             if (const auto stream = each.lock()) stream->explain_loss();

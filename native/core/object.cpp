@@ -66,6 +66,16 @@ void Object::require_init(const char* action) const {
                                                     ". Make a new one");
 }
 
+namespace {
+
+// Whether one who wants to use what `stream` uses waits for this end of it. Nothing runs of what was cancelled; who reads is told of
+// it all the same, until a wait for that work was: the contents are not what the work would have made of them.
+bool concerns(const Stream& stream, const Point& end, bool reads) {
+    return end.timeline && ((reads && stream.is_running()) || !end.timeline->failed(end.value));
+}
+
+}  // namespace
+
 std::vector<Point> Object::pending(bool writers_only) {
     const Point initial = initial_end();
     const std::lock_guard lock(device_->graph_mutex());
@@ -75,7 +85,8 @@ std::vector<Point> Object::pending(bool writers_only) {
     std::erase_if(points, [](const Point& point) { return point.timeline->failed(point.value); });
     for (const auto& user : users_)
         if (!writers_only || user.stream->writes(user.slot))
-            if (const Point point = user.stream->last_point(); point.timeline) merge_point(points, point);
+            if (const Point point = user.stream->last_point(); concerns(*user.stream, point, writers_only))
+                merge_point(points, point);
     device_->add_undeclared(points, false);
     return points;
 }
@@ -85,7 +96,8 @@ void Object::hold_back(const Held& held, std::vector<Point>& points) {
         if (!point.timeline->failed(point.value)) merge_point(points, point);
     for (const auto& user : users_)
         if (user.stream->touches(user.slot, held))
-            if (const Point point = user.stream->hold_back(); point.timeline) merge_point(points, point);
+            if (const Point point = user.stream->hold_back(); concerns(*user.stream, point, true))
+                merge_point(points, point);
     device_->add_undeclared(points, false);
 }
 

@@ -390,7 +390,8 @@ bool Stream::poll() {
     try {
         if (!last.timeline->reached(last.value)) return false;
     } catch (const Error& error) {
-        if (last.timeline->failed(last.value)) forget_cancelled();
+        // Somebody is told: it runs no longer. eval_await() is told, too.
+        if (last.timeline->failed(last.value)) finish(number);
         rethrow(error);
     }
     finish(number);
@@ -398,10 +399,11 @@ bool Stream::poll() {
 }
 
 bool Stream::wait(uint64_t nanoseconds) {
-    if (!is_running()) return true;
     const uint64_t number = last_.load(std::memory_order_acquire);
     const Point last = point_of(number);
-    if (!last.timeline) return true;  // cancelled, and another thread was told
+    if (!last.timeline)
+        return true;  // nothing was submitted, or it was cancelled and another thread was told
+    if (!is_running() && !last.timeline->failed(last.value)) return true;
     try {
         if (!last.timeline->wait(last.value, nanoseconds, &was_long_)) return false;
     } catch (const Error& error) {
@@ -470,13 +472,25 @@ void Stream::rethrow_unsubmitted(const std::vector<Stream*>& streams, const Erro
 
 // Nothing of it ran, and somebody was told: from here on it is as if it had not been submitted.
 void Stream::forget_cancelled() noexcept {
-    last_.store(0, std::memory_order_release);
-    running_.store(false, std::memory_order_release);
+    while (collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    // Another thread may have been told meanwhile, and have submitted again.
+    uint64_t last = last_.load(std::memory_order_acquire);
+    const bool ran = is_running();
+    if (const Point point = point_of(last); point.timeline && point.timeline->failed(point.value))
+        if (last_.compare_exchange_strong(last, 0, std::memory_order_acq_rel) && ran)
+            running_.store(false, std::memory_order_release);
+    collecting_.store(false, std::memory_order_release);
 }
 
 bool Stream::is_complete() {
     const Point last = last_point();
-    return !last.timeline || last.timeline->reached(last.value);
+    if (!last.timeline) return true;
+    try {
+        return last.timeline->reached(last.value);
+    } catch (const Error&) {
+        (void)poll();
+        throw;
+    }
 }
 
 void Stream::check_mappings() {
