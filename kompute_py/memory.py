@@ -294,9 +294,7 @@ class Memory(ArrayHabits):
             raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is no dtype: {error}") from None
         if copy is False and wanted != self._dtype:
             raise ValueError(f"{self._describe()} does not become {wanted} without a copy")
-        # Of memory that the CPU does not cache a conversion reads a staged copy.
-        in_place = copy is not True and (wanted == self._dtype or not self._native.slow_to_read)
-        if self._is_single() and in_place:
+        if self._is_single() and copy is not True:
             self._native.wait()
             self._report()
             return self.numpy().astype(wanted, copy=False)
