@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -37,6 +37,8 @@ from .safetensors_format import (
 from .tensor import Tensor
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from .manager import Manager
     from .types import MemoryTypes
 
@@ -55,6 +57,10 @@ _PIECE = 16 << 20
 # Tensors from this size on are read straight into the device's memory, if the host addresses it, a huge page at a time.
 _IN_PLACE = 4 << 20
 _HUGE_PAGE = 2 << 20
+
+# Reading at an offset lets several threads share a file.
+_READS_AT = hasattr(os, "preadv")
+_READERS = 4
 # difflib compares with every name: in a file of a million of them, an error should not take minutes.
 _COMPARED_NAMES = 5000
 _WILD = frozenset("*?[")
@@ -340,27 +346,28 @@ def _load(
     if not chosen:
         return
     pieces = _Pieces(file, path, max((entry.nbytes for entry in chosen), default=0))
-    done = 0
-    for entry in chosen:
-        bar.at(done, entry.name)
-        tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
-        loaded[entry.name] = tensor
-        tensor.name = entry.name
-        if entry.nbytes >= _IN_PLACE and tensor.mappable:
-            with tensor.map(discard=True, staging=False) as array:
-                data = np.asarray(array).reshape(-1).view(np.uint8)
-                for at in pieces.read_into(data, start + entry.offset):
-                    bar.at(done + at, entry.name)
-                del data
-            done += entry.nbytes
-        else:
-            for at in range(0, entry.nbytes, _PIECE):
-                size = min(_PIECE, entry.nbytes - at)
-                tensor._native.write(pieces.read(start + entry.offset + at, size), offset=at)
-                done += size
-                bar.at(done, entry.name)
-        tensor._report()
-    pieces.require_unchanged()
+    with closing(pieces):
+        done = 0
+        for entry in chosen:
+            bar.at(done, entry.name)
+            tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
+            loaded[entry.name] = tensor
+            tensor.name = entry.name
+            if entry.nbytes >= _IN_PLACE and tensor.mappable:
+                with tensor.map(discard=True, staging=False) as array:
+                    data = np.asarray(array).reshape(-1).view(np.uint8)
+                    for at in pieces.read_into(data, start + entry.offset):
+                        bar.at(done + at, entry.name)
+                    del data
+                done += entry.nbytes
+            else:
+                for at in range(0, entry.nbytes, _PIECE):
+                    size = min(_PIECE, entry.nbytes - at)
+                    tensor._native.write(pieces.read(start + entry.offset + at, size), offset=at)
+                    done += size
+                    bar.at(done, entry.name)
+            tensor._report()
+        pieces.require_unchanged()
 
 
 class _Pieces:
@@ -374,6 +381,8 @@ class _Pieces:
         self._path = path
         self._size = min(_PIECE, largest)
         self._room: np.ndarray[Any, Any] | None = None
+        self._readers = min(os.cpu_count() or 1, _READERS) if _READS_AT else 1
+        self._threads: ThreadPoolExecutor | None = None
         self._version = self._seen()
 
     def read(self, offset: int, nbytes: int) -> np.ndarray[Any, Any]:
@@ -391,26 +400,60 @@ class _Pieces:
         The system zeroes a huge page from its far end towards the address that is touched first. Touched at its end, a page takes a
         third of the time, and is in the cache when the file's bytes come (as the core's first_touch.hpp has it).
         """
-        address, view, told = data.ctypes.data, data.data, 0
-        at = 0
-        while at < len(data):
-            size = min(_HUGE_PAGE - (address + at) % _HUGE_PAGE, told + _PIECE - at, len(data) - at)
-            data[at + size - 1] = 0
-            self._fill(view[at : at + size], offset + at)
-            at += size
-            if at == told + _PIECE or at == len(data):
-                told = at
-                self.require_unchanged()
-                yield at
+        for at in range(0, len(data), _PIECE):
+            piece = data[at : at + _PIECE]
+            share = -(-len(piece) // (self._readers * _HUGE_PAGE)) * _HUGE_PAGE
+            parts = range(0, len(piece), share)
+            others: list[Future[None]] = []
+            try:
+                for first in parts[1:]:
+                    try:
+                        others.append(self._pool().submit(self._fill_pages, piece, first, share, offset + at))
+                    except RuntimeError:  # no thread is to be had, as at the end of the program
+                        self._fill_pages(piece, first, share, offset + at)
+                self._fill_pages(piece, 0, share, offset + at)
+            finally:
+                for each in others:  # they write into the piece: all end before an error leaves
+                    each.exception()
+            for each in others:
+                each.result()
+            self.require_unchanged()
+            yield at + len(piece)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """Threads for all but one of the parts of a piece: the system copies no faster than one processor does."""
+        if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(self._readers - 1, "kompute_py reading a file")
+        return self._threads
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def _fill_pages(self, piece: np.ndarray[Any, Any], first: int, size: int, offset: int) -> None:
+        """Fills `size` bytes of `piece` from `first` on, a huge page at a time; `offset`: where the file has the piece."""
+        address, end = piece.ctypes.data, min(first + size, len(piece))
+        while first < end:
+            page = min(_HUGE_PAGE - (address + first) % _HUGE_PAGE, end - first)
+            piece[first + page - 1] = 0
+            self._fill(piece.data[first : first + page], offset + first)
+            first += page
 
     def _fill(self, rest: memoryview, offset: int) -> None:
         try:
-            self._file.seek(offset)
             while rest:
-                count = self._file.readinto(rest)  # type: ignore[attr-defined]
+                if _READS_AT:
+                    count = os.preadv(self._file.fileno(), [rest], offset)
+                else:
+                    self._file.seek(offset)
+                    count = self._file.readinto(rest)  # type: ignore[attr-defined]
                 if not count:
                     raise UnavailableError(f"The file {self._path!r} became shorter while it was loaded")
                 rest = rest[count:]
+                offset += count
         except OSError as error:
             raise UnavailableError(f"The file {self._path!r} cannot be read: {error}") from error
 
