@@ -17,7 +17,7 @@ constexpr uint32_t sets_per_pool = 64;
 // A driver's cache forgets nothing of what is compiled with it, so it gives way to a new one after so many pipelines.
 constexpr size_t pipelines_per_cache = 1024;
 // After so many compilations we look after what drivers leave behind.
-constexpr size_t compilations_per_tidying = 64;
+constexpr size_t compilations_per_tidying = 16;
 
 void append(std::string& key, const void* data, size_t size) {
     key.append(static_cast<const char*>(data), size);

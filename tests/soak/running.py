@@ -48,13 +48,16 @@ def run(name: str, scale: float) -> dict[str, Any]:
                 mgr.synchronize()
                 gc.collect()
                 marks.append(resident())
-                counts.append({**mgr.memory.pipelines._asdict(), "alive": kp.alive()})
+                use = mgr.memory.pipelines
+                counts.append({"alive": kp.alive() - use.unused_modules, **use._asdict()})
+            recent = mgr.config.recent_pipelines.value
     return {
         "phase": name,
         "turns": turns,
         "seconds": time.monotonic() - began,
         "resident": marks,
         "counts": counts,
+        "recent": recent,
     }
 
 
@@ -64,8 +67,16 @@ def judge(result: dict[str, Any]) -> str:
     grown = last / first
     if grown > GROWTH:
         return f"{result['phase']}: resident memory grew from {first >> 20} to {last >> 20} MiB ({grown:.2f})"
-    for name, count in result["counts"][-1].items():
-        before = result["counts"][0][name]
-        if count > before * GROWTH + 2:
-            return f"{result['phase']}: {before} {name} after the first tenth are {count} at the end"
+    before, after = result["counts"][0], result["counts"][-1]
+    for name in ("modules", "pipelines"):
+        # A pipeline that is kept keeps its module.
+        if after[f"unused_{name}"] > 2 * result["recent"]:
+            return f"{result['phase']}: {after[f'unused_{name}']} {name} are kept that nothing uses"
+        for each in (before, after):
+            each[name] -= each[f"unused_{name}"]
+    for name in ("alive", "modules", "pipelines", "layouts", "set_layouts", "descriptor_pools", "samplers"):
+        if after[name] > before[name] * GROWTH + 2:
+            return (
+                f"{result['phase']}: {before[name]} {name} after the first tenth are {after[name]} at the end"
+            )
     return ""
