@@ -23,21 +23,11 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 from tests.child import run_child
+from tests.differential.program import AFFINE
 from tests.drivers import PROFILES, null_control
 
 # Not from conftest: a child that imported it would be given the tests' own driver.
 RUNS_SHADERS = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe") != "null"
-AFFINE = """
-#version 450
-layout(local_size_x = 32) in;
-layout(push_constant) uniform Params { uint scale; uint offset; };
-layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
-layout(set = 0, binding = 1) buffer B { uint b[]; };
-void main() {
-    uint i = gl_GlobalInvocationID.x, n = min(a.length(), b.length());
-    if (i < n) b[i] = b[i] * scale + a[n - 1 - i] + offset;
-}
-"""
 MEMORY_TYPES = tuple(kp.MemoryTypes)
 WORDS = st.integers(0, 2**32 - 1)
 compiled = functools.cache(kp.compile)
