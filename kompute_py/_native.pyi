@@ -601,7 +601,7 @@ def invocation_use(
     spec_map: Sequence[tuple[int, int, int]] = (),
 ) -> dict[str, Any]:
     """The numbers of its invocation that the code depends on: "global", "group", "local", "group_count" and parts of them as axes
-    ("xy"), "local_index" as bool; see InvocationUse in native/core/spirv_invocation.hpp."""
+    ("xy"), "local_index" as bool; see InvocationUse in native/core/spirv/invocation.hpp."""
 
 def reach_spirv(
     spirv: bytes,
@@ -613,7 +613,7 @@ def reach_spirv(
     list[tuple[int, int, int, int, int, list[tuple[int, int]], bool]],
 ]:
     """Which elements of run-time arrays every invocation uses: expressions (term, value, a, b), and (set, binding, offset, stride,
-    index, guards, alone) of each array; see native/core/spirv_reach.hpp."""
+    index, guards, alone) of each array; see native/core/spirv/reach.hpp."""
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
 def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...

@@ -1,6 +1,6 @@
 """Colour for what the shader compiler says, in terminals and notebooks.
 
-Works on the plain text, whose layout the core decides (shader_diagnostics.hpp):
+Works on the plain text, whose layout the core decides (compiler/diagnostics.hpp):
 
     blur.comp:12:9: error: 'foo' : undeclared identifier
        12 |     x = foo;

@@ -1,7 +1,7 @@
 """How many invocations a kernel runs if a call does not say, and how many of them make a workgroup.
 
 The rule. Reflection tells which components of its number the code of an invocation uses (`InvocationUse` in
-native/core/spirv_invocation.hpp), and how far apart the elements of a binding are. The grid follows the first binding that is
+native/core/spirv/invocation.hpp), and how far apart the elements of a binding are. The grid follows the first binding that is
 written; counters (blocks without an array, memory on which atomic operations act) are passed over if there is another one.
 
 - One component: one invocation for each element, whatever the shape.

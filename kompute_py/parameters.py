@@ -398,7 +398,7 @@ class _Pieces:
         """Fills `data`, memory of a new tensor, with what is from `offset` on; gives the bytes done after each piece.
 
         The system zeroes a huge page from its far end towards the address that is touched first. Touched at its end, a page takes a
-        third of the time, and is in the cache when the file's bytes come (as the core's first_touch.hpp has it).
+        third of the time, and is in the cache when the file's bytes come (as the core's base/first_touch.hpp has it).
         """
         for at in range(0, len(data), _PIECE):
             piece = data[at : at + _PIECE]

@@ -11,7 +11,7 @@ n - 1 is downloaded. What a tensor is to a frame is read off the recorded operat
   in place), images, tensors of which a view is streamed, what shaders hold the address of, and what `shared=` lists.
 - what is only read is the user's.
 
-Ordering takes nothing here: streams that share memory order each other (native/core/stream.hpp). An input or output that is shared is
+Ordering takes nothing here: streams that share memory order each other (native/core/run/stream.hpp). An input or output that is shared is
 copied from or to the slot's own within the frame, so that transfers touch the slots' memory alone.
 
 Where the host sees the device's memory as its own (CPUs, integrated GPUs), nothing is moved: the host writes inputs where shaders read

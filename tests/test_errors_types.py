@@ -125,7 +125,7 @@ class TestEachError:
 
 
 def test_every_native_kind_has_a_class() -> None:
-    header = Path(__file__).parents[1] / "native" / "core" / "error.hpp"
+    header = Path(__file__).parents[1] / "native" / "core" / "base" / "error.hpp"
     body = re.search(r"enum class ErrorKind[^{]*{([^}]*)}", header.read_text(encoding="utf-8"))
     assert body is not None
     kinds = re.findall(r"^\s*(\w+),", body[1], re.MULTILINE)

@@ -28,7 +28,7 @@ pytestmark = [
 
 MIB = 1 << 20
 SIZE = 96 * MIB
-# Two slots of native/core/staging.hpp.
+# Two slots of native/core/device/staging.hpp.
 RING = 8 * MIB
 # Of memory that is not coherent the null driver keeps three copies, the host's, the device's, and that of the last flush.
 NULL_RING = 3 * RING

@@ -55,7 +55,7 @@ def cache_command(
 
 
 def _pipeline_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files that native/core/pipeline_cache_file writes: hexadecimal digits, a dash, digits, ".bin"."""
+    """The files that native/core/base/pipeline_cache_file writes: hexadecimal digits, a dash, digits, ".bin"."""
     try:
         with os.scandir(directory) as found:
             for entry in found:

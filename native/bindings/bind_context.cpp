@@ -1,8 +1,8 @@
 #include "bind_device_info.hpp"
 #include "bind_shader_compile.hpp"
 #include "bindings.hpp"
-#include "core/memory_report.hpp"
-#include "core/shader.hpp"
+#include "pipeline/shader.hpp"
+#include "resource/memory_report.hpp"
 
 #include <mutex>
 #include <thread>

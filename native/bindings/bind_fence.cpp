@@ -1,6 +1,6 @@
 #include "bindings.hpp"
-#include "core/fence.hpp"
-#include "core/semaphore.hpp"
+#include "resource/semaphore.hpp"
+#include "run/fence.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "bindings.hpp"
 
-#include "core/image_operation.hpp"
+#include "record/image_operation.hpp"
 
 namespace kp {
 namespace {

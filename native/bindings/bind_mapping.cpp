@@ -1,6 +1,6 @@
 #include "bindings.hpp"
 
-#include "core/mapping.hpp"
+#include "resource/mapping.hpp"
 
 namespace kp {
 namespace {

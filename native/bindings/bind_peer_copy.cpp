@@ -1,6 +1,6 @@
 #include "bindings.hpp"
-#include "core/fence.hpp"
-#include "core/peer_copy.hpp"
+#include "run/fence.hpp"
+#include "run/peer_copy.hpp"
 
 namespace kp {
 namespace {

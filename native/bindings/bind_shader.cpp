@@ -1,7 +1,7 @@
 #include "bindings.hpp"
 
-#include "core/spirv_invocation.hpp"
-#include "core/spirv_reach.hpp"
+#include "spirv/invocation.hpp"
+#include "spirv/reach.hpp"
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // check_shader: what a device would refuse, told of a device that is described, not opened.
+#include "adapter/check_shader.hpp"
 #include "bindings.hpp"
-#include "core/shader_check.hpp"
 
 #include <algorithm>
 #include <map>

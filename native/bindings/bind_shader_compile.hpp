@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/shader_compile.hpp"
+#include "compiler/compile.hpp"
 
 #include <pybind11/pybind11.h>
 

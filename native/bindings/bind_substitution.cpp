@@ -1,5 +1,5 @@
 #include "bindings.hpp"
-#include "core/substitution.hpp"
+#include "record/substitution.hpp"
 
 namespace kp {
 namespace {

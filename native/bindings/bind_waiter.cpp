@@ -1,5 +1,5 @@
 #include "bindings.hpp"
-#include "core/waiter.hpp"
+#include "run/waiter.hpp"
 
 namespace kp {
 

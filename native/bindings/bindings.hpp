@@ -1,17 +1,17 @@
 // What the binding files share. Each concept of the core has a bind_<concept>.cpp; module.cpp only lists them.
 #pragma once
 
-#include "core/algorithm.hpp"
-#include "core/buffer_view.hpp"
-#include "core/deep_stack.hpp"
-#include "core/device.hpp"
-#include "core/error.hpp"
-#include "core/image.hpp"
-#include "core/make_object.hpp"
-#include "core/operation.hpp"
-#include "core/pipeline_store.hpp"
-#include "core/stream.hpp"
+#include "base/deep_stack.hpp"
+#include "base/error.hpp"
+#include "device/device.hpp"
 #include "interpreter.hpp"
+#include "pipeline/pipeline_store.hpp"
+#include "record/algorithm.hpp"
+#include "record/operation.hpp"
+#include "resource/buffer_view.hpp"
+#include "resource/image.hpp"
+#include "resource/make_object.hpp"
+#include "run/stream.hpp"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>

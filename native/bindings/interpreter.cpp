@@ -1,6 +1,6 @@
 #include "interpreter.hpp"
 
-#include "core/fork.hpp"
+#include "device/fork.hpp"
 
 #include <chrono>
 #include <cstdio>

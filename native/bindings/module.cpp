@@ -1,5 +1,5 @@
+#include "base/long_call.hpp"
 #include "bindings.hpp"
-#include "core/long_call.hpp"
 
 PYBIND11_MODULE(_native, m) {
     m.doc() = "The native core of kompute_py. Private: use the package's public classes.";

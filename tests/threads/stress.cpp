@@ -2,18 +2,18 @@
 //
 // Copies and fills are executed by that driver, so that results can be checked, too. Each scenario runs on a device of its own,
 // with one queue and with several; whatever a thread throws, or finds wrong, fails the run.
-#include "core/algorithm.hpp"
-#include "core/buffer.hpp"
-#include "core/device.hpp"
-#include "core/fence.hpp"
-#include "core/make_object.hpp"
-#include "core/memory_report.hpp"
-#include "core/operation.hpp"
-#include "core/resource.hpp"
-#include "core/semaphore.hpp"
-#include "core/shader_compile.hpp"
-#include "core/stream.hpp"
-#include "core/waiter.hpp"
+#include "compiler/compile.hpp"
+#include "device/device.hpp"
+#include "record/algorithm.hpp"
+#include "record/operation.hpp"
+#include "resource/buffer.hpp"
+#include "resource/make_object.hpp"
+#include "resource/memory_report.hpp"
+#include "resource/resource.hpp"
+#include "resource/semaphore.hpp"
+#include "run/fence.hpp"
+#include "run/stream.hpp"
+#include "run/waiter.hpp"
 
 #include <atomic>
 #include <cstdio>

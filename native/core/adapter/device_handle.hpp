@@ -1,0 +1,88 @@
+// Vulkan objects that their users own together: freed with the last user, and at the latest when the device closes.
+//
+// The last user may go on any thread, at the same time as the device, or after it (Python may hold a shader for longer than the
+// Manager). So a list of the device's knows every such object, and whoever comes first frees it: the user that goes, or the device.
+#pragma once
+
+#include "base/vulkan.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+namespace kp {
+
+class Device;
+class DeviceHandles;
+
+namespace detail {
+
+// One object in the list.
+struct HandleEntry {
+    using Free = void (*)(const Device&, uint64_t) noexcept;
+
+    std::shared_ptr<DeviceHandles> list;
+    uint64_t handle = 0;
+    Free free = nullptr;
+    // Guarded by the list's mutex.
+    bool listed = false;
+    HandleEntry* previous = nullptr;
+    HandleEntry* next = nullptr;
+};
+
+}  // namespace detail
+
+class DeviceHandles {
+public:
+    explicit DeviceHandles(const Device& device) : device_(device) {}
+    DeviceHandles(const DeviceHandles&) = delete;
+    DeviceHandles& operator=(const DeviceHandles&) = delete;
+
+    // Frees all that is left. The device is idle, and nothing is added any more.
+    void close() noexcept;
+    // For a child process after fork(): the objects are the parent's, and nothing frees them here.
+    void forget() noexcept { forgotten_.store(true, std::memory_order_release); }
+
+private:
+    template <class Handle>
+    friend class DeviceHandle;
+
+    void add(detail::HandleEntry& entry) noexcept;
+    void remove(detail::HandleEntry& entry) noexcept;  // frees it unless close() did
+    void unlink(detail::HandleEntry& entry) noexcept;
+
+    const Device& device_;  // used only while entries are listed, so before the device goes
+    std::atomic<bool> forgotten_{false};
+    std::mutex mutex_;
+    detail::HandleEntry* first_ = nullptr;
+};
+
+// Owns one Vulkan object of type `Handle`, or none.
+template <class Handle>
+class DeviceHandle {
+public:
+    DeviceHandle() = default;
+    DeviceHandle(const DeviceHandle&) = delete;
+    DeviceHandle& operator=(const DeviceHandle&) = delete;
+    ~DeviceHandle() {
+        if (entry_.list) entry_.list->remove(entry_);
+    }
+
+    // Called once. `free` destroys the object; it takes no lock.
+    void own(std::shared_ptr<DeviceHandles> list, Handle handle, detail::HandleEntry::Free free) noexcept {
+        handle_ = handle;
+        entry_.handle = handle_value(handle);
+        entry_.free = free;
+        entry_.list = std::move(list);
+        entry_.list->add(entry_);
+    }
+    // What was owned; not to be used any more when the device has closed.
+    [[nodiscard]] Handle get() const noexcept { return handle_; }
+    [[nodiscard]] const std::shared_ptr<DeviceHandles>& list() const noexcept { return entry_.list; }
+
+private:
+    Handle handle_ = VK_NULL_HANDLE;
+    detail::HandleEntry entry_;
+};
+
+}  // namespace kp

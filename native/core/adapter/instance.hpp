@@ -1,0 +1,68 @@
+// The Vulkan loader, and instances shared by what they were asked for.
+#pragma once
+
+#include "base/messages.hpp"
+#include "base/vulkan.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+struct InstanceRequest {
+    bool validation = false;
+    std::vector<std::string> layers;  // further layers by name
+
+    friend bool operator==(const InstanceRequest&, const InstanceRequest&) = default;
+};
+
+struct LoaderInfo {
+    bool available = false;
+    std::string error;
+    uint32_t version = 0;
+    std::vector<std::string> layers;
+    std::vector<uint32_t> layer_versions;  // of Vulkan, which a layer was made for
+    std::vector<std::string> extensions;
+};
+
+// Never throws; what `kompute-py info` shows on a machine without Vulkan.
+[[nodiscard]] LoaderInfo loader_info();
+
+// Why the loader that is open is not the one that the environment names now; empty where it is, or where none is open.
+[[nodiscard]] std::string late_loader();
+
+class Instance {
+public:
+    // The instance of this request, made on first use and shared until its last owner is gone. Throws Error(unavailable)
+    // with what to install when there is no loader, no driver or no such layer.
+    [[nodiscard]] static std::shared_ptr<Instance> get(const InstanceRequest& request);
+
+    // Around fork(): the list of instances is whole in the child, which then forgets it.
+    static void before_fork();
+    static void after_fork();
+    // Returns whether there were any.
+    static bool forget_all();
+
+    Instance(const Instance&) = delete;
+    Instance& operator=(const Instance&) = delete;
+    ~Instance();
+
+    [[nodiscard]] VkInstance handle() const noexcept { return handle_; }
+    [[nodiscard]] bool validation() const noexcept { return request_.validation; }
+    [[nodiscard]] bool debug_utils() const noexcept { return debug_utils_; }
+    [[nodiscard]] MessageRouter& messages() noexcept { return messages_; }
+    [[nodiscard]] std::vector<VkPhysicalDevice> physical_devices() const;
+
+private:
+    explicit Instance(InstanceRequest request);
+
+    InstanceRequest request_;
+    VkInstance handle_ = VK_NULL_HANDLE;
+    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    bool debug_utils_ = false;
+    MessageRouter messages_;
+};
+
+}  // namespace kp

@@ -1,0 +1,107 @@
+// What a physical device says about itself, and the features that compute uses of it.
+#pragma once
+
+#include "adapter/check_shader.hpp"
+#include "adapter/device_select.hpp"
+#include "base/vulkan.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+class Instance;
+
+// The feature structs of one device in one pNext chain. Structs that the device does not know stay out of the chain and
+// read as all false. Not copyable: the chain points into itself.
+class FeatureChain {
+public:
+    FeatureChain(uint32_t api_version, const std::vector<std::string>& extensions);
+    FeatureChain(const FeatureChain&) = delete;
+    FeatureChain& operator=(const FeatureChain&) = delete;
+
+    void query(VkPhysicalDevice device);
+    // Turns on each feature of the allow-list that `supported` has; the names of those turned on.
+    std::vector<std::string> enable_from(const FeatureChain& supported, bool robust_access);
+    // (name, has it) for the whole allow-list.
+    [[nodiscard]] std::vector<std::pair<std::string, bool>> list() const;
+
+    [[nodiscard]] const VkPhysicalDeviceFeatures2* head() const noexcept { return &core; }
+
+    VkPhysicalDeviceFeatures2 core{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+    VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceVulkan13Features v13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT};
+    VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT};
+    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+    VkPhysicalDeviceMaintenance4Features maintenance4{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
+    VkPhysicalDeviceShaderClockFeaturesKHR shader_clock{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CLOCK_FEATURES_KHR};
+    VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR workgroup_layout{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR};
+    VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR uniform_control_flow{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR};
+    VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT image_int64{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_IMAGE_ATOMIC_INT64_FEATURES_EXT};
+
+    // Extensions that must be enabled for the structs in the chain.
+    [[nodiscard]] const std::vector<const char*>& needed_extensions() const noexcept { return extensions_; }
+
+private:
+    std::vector<const char*> extensions_;
+};
+
+struct PhysicalDevice {
+    VkPhysicalDevice handle = VK_NULL_HANDLE;
+    uint32_t index = 0;         // among those that are visible
+    uint32_t vulkan_index = 0;  // among all
+    bool has_twin = false;      // another one has the same UUIDs
+    VkPhysicalDeviceProperties properties{};
+    VkPhysicalDeviceVulkan11Properties v11{};
+    VkPhysicalDeviceVulkan12Properties v12{};
+    VkPhysicalDeviceMemoryProperties memory{};
+    std::vector<VkQueueFamilyProperties> families;
+    std::vector<std::string> extensions;
+    std::vector<std::pair<std::string, bool>> features;  // the allow-list
+    uint64_t max_allocation = UINT64_MAX;                // maxMemoryAllocationSize
+    uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, where the device says it
+    uint64_t host_import_alignment = 0;     // what memory of the process is imported in; 0: it is not
+
+    [[nodiscard]] bool has_extension(const char* name) const;
+    [[nodiscard]] bool timestamps() const;  // on some compute queue
+    [[nodiscard]] uint64_t device_local_bytes() const;
+    [[nodiscard]] DeviceCandidate candidate() const;
+
+    std::string
+        broken;  // not empty: the driver failed while it was asked, and how; the rest is then incomplete
+
+    // Never throws for what the driver answers: see `broken`. One bad driver must not take the others' devices away.
+    [[nodiscard]] static PhysicalDevice query(VkPhysicalDevice handle, uint32_t index);
+
+private:
+    void ask();
+};
+
+// The instance's devices, each asked what it is: all of them in Vulkan's order, or those that the list `visible` names, in its
+// order. Their indices count what is visible. Throws what visible_positions and Instance::physical_devices throw.
+struct DeviceList {
+    std::vector<PhysicalDevice> devices;
+    size_t hidden = 0;
+    std::vector<std::string> repeated;  // entries of the list that name no further device
+};
+[[nodiscard]] DeviceList query_devices(const Instance& instance, const std::optional<std::string>& visible);
+
+[[nodiscard]] std::string vendor_name(uint32_t vendor_id);
+[[nodiscard]] std::string version_text(uint32_t version);
+
+// What the device offers to shaders, with these features on.
+[[nodiscard]] ShaderHost shader_host(const PhysicalDevice& device, std::vector<std::string> features);
+
+}  // namespace kp

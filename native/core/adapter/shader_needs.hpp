@@ -1,0 +1,35 @@
+// What the capabilities, extensions and execution modes of a module need of a device, each judged by name. Pure.
+//
+// Vulkan's tables "SPIR-V capabilities" and "SPIR-V extensions" are the rule. What no table here has is refused: a driver that does not
+// know it may do anything. An extension that only permits to declare something else (a capability, an execution mode, a decoration)
+// is judged by that.
+#pragma once
+
+#include "adapter/check_shader.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kp {
+
+// What `host` lacks of what the module declares: findings of the kinds capability, extension, mode and feature.
+// Throws Error(invalid_argument) for a malformed module.
+[[nodiscard]] std::vector<Finding> unmet_needs(std::span<const uint32_t> words, const ShaderInfo& info,
+                                               const ShaderHost& host);
+
+// Extensions without features of their own that bring something to compute shaders: enabled on every device that has them.
+inline constexpr const char* shader_extensions[] = {
+    "VK_KHR_shader_non_semantic_info",
+    "VK_EXT_shader_subgroup_ballot",
+    "VK_EXT_shader_subgroup_vote",
+    "VK_AMD_gcn_shader",
+    "VK_AMD_shader_ballot",
+    "VK_AMD_shader_trinary_minmax",
+    "VK_NV_shader_subgroup_partitioned",
+    "VK_GOOGLE_decorate_string",
+    "VK_GOOGLE_hlsl_functionality1",
+    "VK_GOOGLE_user_type",
+};
+
+}  // namespace kp

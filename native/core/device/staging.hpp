@@ -1,0 +1,81 @@
+// One-shot transfers to and from memory that the host cannot address. Each call blocks until its data has arrived.
+//
+// Two slots of host memory, each with a command buffer: while the GPU copies one, the host fills or empties the other. Data of
+// any size streams through them. A whole host copy for a recorded operation is not staged here: tensors own those.
+#pragma once
+
+#include "memory/allocator.hpp"
+#include "sync/queue.hpp"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace kp {
+
+class Device;
+
+class Staging {
+public:
+    explicit Staging(Device& device) : device_(device) {}
+    ~Staging();
+
+    void upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size);
+    void download(VkBuffer source, uint64_t offset, void* out, uint64_t size);
+    // Any copy between the device and host memory, in pieces of `step` bytes (at most slot_bytes): `record` gets a command
+    // buffer, the host's VkBuffer and the offset in it, and which bytes of the whole lie there.
+    using Record = std::function<void(VkCommandBuffer commands, VkBuffer host, uint64_t host_offset,
+                                      uint64_t begin, uint64_t bytes)>;
+    void upload(const void* data, uint64_t size, uint64_t step, const Record& record);
+    void download(void* out, uint64_t size, uint64_t step, const Record& record);
+    static constexpr uint64_t slot_bytes = uint64_t{4} << 20;
+    // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and waits for it.
+    void run(const std::function<void(VkCommandBuffer)>& commands);
+    // Gives the ring's memory back; the next transfer takes it again. Every transfer waits for its own work, so none is in flight.
+    void release_memory() noexcept;
+    // The same unless a transfer is under way; whether there was any. For whoever has run out of memory.
+    bool release_idle_memory() noexcept;
+    // Gives everything back; the device is idle.
+    void clear() noexcept;
+
+private:
+    struct Slot {
+        Allocation memory;
+        VkCommandBuffer commands = VK_NULL_HANDLE;
+        PreparedSubmit submission;
+        uint64_t value = 0;  // its last submission
+    };
+
+    // The lock, and which thread has it.
+    class Owned {
+    public:
+        explicit Owned(Staging& staging);
+        Owned(const Owned&) = delete;
+        Owned& operator=(const Owned&) = delete;
+        ~Owned();
+
+    private:
+        Staging& staging_;
+        std::lock_guard<std::mutex> lock_;
+    };
+
+    [[nodiscard]] Queue& queue();
+    Slot& slot(size_t index, bool with_memory);
+    void submit(Slot& slot, const std::function<void(VkCommandBuffer)>& commands);
+    void wait(Slot& slot);
+    // When an exception leaves a transfer: what it submitted must end before the caller frees what it works on.
+    struct SeeThrough {
+        Staging& staging;
+        ~SeeThrough();
+    };
+
+    Device& device_;
+    std::mutex mutex_;
+    std::atomic<std::thread::id> owner_{};
+    VkCommandPool pool_ = VK_NULL_HANDLE;
+    std::array<Slot, 2> slots_;
+};
+
+}  // namespace kp

@@ -1,0 +1,204 @@
+// Device memory in blocks: a few large vkAllocateMemory calls, offsets inside them handed out by FreeList.
+//
+// The model. Each pair (memory type, pool) owns a list of blocks, of 1 to 64 MiB: memory/block_growth.hpp says how large. A request
+// above half the largest block gets an allocation of its own. Host-visible blocks stay mapped for their whole life. Pools keep apart what must not share
+// a page: buffers (linear), images in optimal tiling (bufferImageGranularity) and host copies, whose blocks carry one VkBuffer
+// over the whole block so that a host copy costs no Vulkan object of its own.
+//
+// Non-coherent memory: offsets and sizes are multiples of nonCoherentAtomSize, so that flushing one object never touches a
+// neighbour.
+//
+// Which type serves a use is memory/placement.hpp's to say. Where that type's heap is full, by the driver's budget or because it
+// refused, the next type serves and a note says so. What is refused everywhere is tried again once empty blocks went back to
+// the driver; then it is an error that says who holds the memory.
+#pragma once
+
+#include "base/vulkan.hpp"
+#include "memory/free_list.hpp"
+#include "memory/guard.hpp"
+#include "memory/placement.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kp {
+
+class Device;
+class MemoryAllocator;
+struct MemoryBlock;
+
+enum class MemoryPool : uint8_t { buffers, images, host_copies };
+
+// A live range of device memory; gives it back when it dies.
+class Allocation {
+public:
+    Allocation() = default;
+    Allocation(Allocation&& other) noexcept { swap(other); }
+    Allocation& operator=(Allocation&& other) noexcept {
+        Allocation(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~Allocation();
+
+    explicit operator bool() const noexcept { return block_ != nullptr; }
+    [[nodiscard]] VkDeviceMemory memory() const noexcept;
+    [[nodiscard]] VkBuffer block_buffer() const noexcept;  // host copies only
+    [[nodiscard]] uint64_t offset() const noexcept { return offset_; }
+    [[nodiscard]] uint64_t size() const noexcept { return size_; }
+    [[nodiscard]] std::byte* mapped() const noexcept { return mapped_; }  // null when the host cannot see it
+    [[nodiscard]] bool coherent() const noexcept;
+    [[nodiscard]] bool cached() const noexcept;
+    [[nodiscard]] bool device_local() const noexcept;
+    // The range to flush or invalidate; only meaningful where !coherent(). Of a part: the atoms that hold it.
+    [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
+    [[nodiscard]] VkMappedMemoryRange mapped_range(uint64_t offset, uint64_t size) const noexcept;
+    // What reports of broken guards call it; nothing where memory is not guarded.
+    void set_label(const std::string& label);
+
+private:
+    friend class MemoryAllocator;
+    void swap(Allocation& other) noexcept;
+
+    MemoryBlock* block_ = nullptr;
+    uint64_t offset_ = 0;
+    uint64_t size_ = 0;
+    std::byte* mapped_ = nullptr;
+    uint32_t node_ = UINT32_MAX;
+};
+
+struct HeapStatistics {
+    uint64_t size = 0;  // bytes of the heap, as the device reports
+    bool device_local = false;
+    uint64_t reserved = 0;  // bytes taken from the driver
+    uint64_t used = 0;      // bytes in live allocations
+    uint64_t peak = 0;      // most bytes in live allocations, ever or since reset_peak()
+    uint64_t imported = 0;  // bytes of the process that the device addresses in place; not among the others
+    uint64_t budget =
+        0;  // bytes that this process may take in all, by the driver's estimate; 0: it does not say
+    uint64_t largest_free = 0;  // bytes of the longest hole in its blocks
+    uint32_t blocks = 0;
+    uint32_t allocations = 0;
+};
+
+class MemoryAllocator {
+public:
+    MemoryAllocator(Device& device, const MemoryOptions& options);
+    ~MemoryAllocator();
+
+    // Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all of this class.
+    // `own`: bytes that the object itself has, where a driver asks for more to go with them; 0: all.
+    [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
+                                      const char* what, uint64_t own = 0);
+    // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
+    [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
+
+    // Takes over memory that was made elsewhere, and frees it when the allocation dies. `mapped` is where the host sees
+    // it. It counts as imported: it is the process's memory, not the driver's.
+    [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
+
+    // For work that may use any memory: before it, all that the host wrote in place (not to host copies) goes out; after it, all
+    // that the device wrote there comes in. No-ops where memory is coherent.
+    [[nodiscard]] bool in_place_needs_sync() const noexcept { return in_place_needs_sync_; }
+    void flush_in_place();
+    void invalidate_in_place();
+
+    [[nodiscard]] uint64_t atom() const noexcept { return atom_; }
+
+    // Gives the blocks that hold nothing back to the driver; the bytes.
+    uint64_t trim() noexcept;
+
+    [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics();
+    void reset_peak() noexcept;
+    [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
+    // Whether memory of host copies is cached by the CPU, so that reading it is fast.
+    [[nodiscard]] bool host_copies_cached() const noexcept { return host_copies_cached_; }
+    // Before memory is taken from the driver that no block of ours holds. Throws Error(out_of_memory) that names `what` where it is
+    // more than the device allocates at once, or one allocation more than it allows.
+    void require_allocation(uint64_t size, const char* what);
+    // Sentences about guard bytes that were overwritten, of allocations that live. Empty without MemoryOptions::debug.
+    [[nodiscard]] std::vector<std::string> check_guards();
+    // Whether `device_and_host` finds memory that is both, among these type bits.
+    [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
+
+private:
+    friend class Allocation;
+    friend struct MemoryBlock;
+    struct Request {
+        uint64_t size = 0;
+        uint64_t own = 0;  // of it, those bytes that something of ours may write: the rest is guarded too
+        uint64_t alignment = 1;
+        MemoryUse use = MemoryUse::device;
+        MemoryPool pool = MemoryPool::buffers;
+        const char* what = "";
+        uint64_t front = 0;  // guards; they depend on the type
+        uint64_t tail = 0;
+        [[nodiscard]] uint64_t footprint() const noexcept { return front + size + tail; }
+    };
+    void release(MemoryBlock* block, uint64_t offset, uint64_t size, uint32_t node) noexcept;
+    // What the host wrote and nobody needs any more would go out at a later moment, over what the next owner's device writes.
+    void clean_lines(const MemoryBlock& block, uint64_t offset, uint64_t size) noexcept;
+    Allocation try_types(uint32_t type_bits, const Request& request);
+    // `within_budget`: makes no block that the driver's budget has no room for.
+    Allocation allocate_in(uint32_t type, Request request, bool within_budget);
+    [[nodiscard]] Allocation take(MemoryBlock& block, const Request& request);
+    MemoryBlock* make_block(uint32_t type, const Request& request, uint64_t size, bool dedicated,
+                            VkResult& result);
+    void destroy_block(MemoryBlock* block) noexcept;
+    void forget_block(const MemoryBlock& block) noexcept;
+    uint64_t trim_locked() noexcept;
+    [[nodiscard]] uint64_t live_allocations() const noexcept;
+    [[noreturn]] void refuse_size(uint64_t size, const char* what) const;
+    [[noreturn]] void refuse_count(const char* what) const;
+    [[noreturn]] void refuse(const Request& request, VkResult result, bool limited, const std::string& heaps);
+    [[nodiscard]] VkMemoryPropertyFlags flags_of(uint32_t type) const noexcept;
+    // Bytes that the limit leaves, and the driver's budget of a heap.
+    [[nodiscard]] uint64_t below_limit() const noexcept;
+    [[nodiscard]] uint64_t below_budget(uint32_t heap) noexcept;
+    void refresh_budget(bool now) noexcept;
+    [[nodiscard]] std::string describe_heaps() const;
+
+    // -- guards; see memory/guard.hpp
+    struct Guarded;
+    void guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request);
+    // What is wrong with the guards, or "".
+    [[nodiscard]] std::string inspect(MemoryBlock& block, const Guarded& guarded);
+    void unguard(MemoryBlock& block, uint32_t node) noexcept;
+    void relabel(MemoryBlock& block, uint32_t node, const std::string& label);
+    void sync_guards(MemoryBlock& block, const Guarded& guarded, bool from_host) noexcept;
+
+    [[nodiscard]] std::vector<VkMappedMemoryRange> in_place() const;
+
+    struct Pool {
+        std::vector<std::unique_ptr<MemoryBlock>> blocks;
+    };
+
+    Device& device_;
+    const VkPhysicalDeviceMemoryProperties& properties_;
+    const MemoryOptions options_;
+    uint64_t atom_;
+    const uint64_t max_allocation_;  // maxMemoryAllocationSize
+    bool host_copies_cached_ = false;
+    std::vector<std::unique_ptr<MemoryBlock>> adopted_;
+    mutable std::mutex mutex_;
+    std::array<std::array<Pool, 3>, VK_MAX_MEMORY_TYPES> pools_;
+    std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> heaps_{};
+    VkResult last_result_ = VK_SUCCESS;
+    bool limited_ = false;  // our limit, not the driver, refused last
+    // The driver's answer, and what we had reserved then: in between we count ourselves.
+    bool has_budget_ = false;
+    bool in_place_needs_sync_ = false;  // some memory that the host sees is not coherent
+    std::chrono::steady_clock::time_point budget_time_{};
+    uint64_t room_then_[VK_MAX_MEMORY_HEAPS]{};
+    uint64_t reserved_then_[VK_MAX_MEMORY_HEAPS]{};
+    std::atomic<uint32_t> host_copy_types_{
+        0};  // type bits that a host copy's block buffer may live in; 0: not asked yet
+    std::array<std::vector<uint32_t>, 3>
+        ranked_;  // by use, over all types; filtered by type bits at the call
+};
+
+}  // namespace kp

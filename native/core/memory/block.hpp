@@ -1,0 +1,38 @@
+// One allocation of the driver's that the allocator divides. For the allocator's own files.
+#pragma once
+
+#include "memory/allocator.hpp"
+
+#include <string>
+#include <unordered_map>
+
+namespace kp {
+
+struct MemoryAllocator::Guarded {
+    uint64_t offset = 0;  // of the range between the guards, in the memory
+    uint64_t size = 0;
+    uint64_t front = 0;
+    uint64_t tail = 0;
+    std::string label;
+};
+
+struct MemoryBlock {
+    MemoryAllocator* owner = nullptr;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    VkBuffer buffer = VK_NULL_HANDLE;
+    std::byte* mapped = nullptr;
+    uint64_t size = 0;      // what the ranges divide
+    uint64_t bias = 0;      // where they begin in the memory
+    uint64_t reserved = 0;  // what the driver gave
+    uint32_t type = 0;
+    MemoryPool pool = MemoryPool::buffers;
+    VkMemoryPropertyFlags flags = 0;
+    bool dedicated = false;
+    bool adopted = false;
+    FreeList ranges;
+    std::unordered_map<uint32_t, MemoryAllocator::Guarded> guarded;  // by the ranges' nodes
+
+    explicit MemoryBlock(uint64_t bytes) : size(bytes), ranges(bytes) {}
+};
+
+}  // namespace kp

@@ -1,0 +1,610 @@
+#include "pipeline/pipeline_store.hpp"
+
+#include "adapter/check_shader.hpp"
+#include "base/error.hpp"
+#include "base/host_heap.hpp"
+#include "base/pipeline_cache_file.hpp"
+#include "device/device.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace kp {
+namespace {
+
+constexpr uint32_t sets_per_pool = 64;
+// A driver's cache forgets nothing of what is compiled with it, so it gives way to a new one after so many pipelines.
+constexpr size_t pipelines_per_cache = 1024;
+// After so many compilations we look after what drivers leave behind.
+constexpr size_t compilations_per_tidying = 16;
+
+void append(std::string& key, const void* data, size_t size) {
+    key.append(static_cast<const char*>(data), size);
+}
+
+template <typename T>
+void append(std::string& key, const T& value) {
+    append(key, &value, sizeof value);
+}
+
+std::string hex(const uint8_t* bytes, size_t count) {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (size_t i = 0; i < count; ++i) {
+        text += digits[bytes[i] >> 4];
+        text += digits[bytes[i] & 15];
+    }
+    return text;
+}
+
+std::string key_of(const Shader& shader, const Specialization& constants, const DescriptorCounts& counts) {
+    std::string key;
+    append(key, shader.number());
+    for (const auto& entry : constants.entries) {
+        append(key, entry.constantID);
+        append(key, constants.data.data() + entry.offset, entry.size);
+    }
+    for (const auto& each : counts.runtime) append(key, each);
+    return key;
+}
+
+template <typename Handle>
+using Destroyer = void(VKAPI_PTR*)(VkDevice, Handle, const VkAllocationCallbacks*);
+
+// How DeviceHandle frees one: `destroy` is a member of the device's table.
+template <typename Handle, Destroyer<Handle> VolkDeviceTable::*destroy>
+void free_handle(const Device& device, uint64_t handle) noexcept {
+    (device.vk().*destroy)(device.handle(), handle_from<Handle>(handle), nullptr);
+}
+
+}  // namespace
+
+std::vector<SpecValue> Specialization::values() const {
+    std::vector<SpecValue> out;
+    for (const auto& entry : entries) {
+        SpecValue value{entry.constantID, 0};
+        std::memcpy(&value.bits, data.data() + entry.offset, std::min<size_t>(entry.size, sizeof value.bits));
+        out.push_back(value);
+    }
+    return out;
+}
+
+VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
+    switch (kind) {
+    case DescriptorKind::storage_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    case DescriptorKind::uniform_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    case DescriptorKind::storage_image: return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    case DescriptorKind::sampled_image: return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+    case DescriptorKind::sampler: return VK_DESCRIPTOR_TYPE_SAMPLER;
+    case DescriptorKind::combined_image_sampler: return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
+    case DescriptorKind::uniform_texel_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+    case DescriptorKind::storage_texel_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+    case DescriptorKind::acceleration_structure: return VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR;
+    }
+    return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
+PipelineStore::PipelineStore(Device& device, std::string cache_dir, size_t recent)
+    : device_(device),
+      cache_dir_(std::move(cache_dir)),
+      recent_shaders_(recent),
+      pipelines_(recent),
+      layouts_(0),  // pipelines keep theirs
+      set_layouts_(0) {}
+
+PipelineStore::~PipelineStore() { close(); }
+
+std::shared_ptr<Shader> PipelineStore::known(uint64_t hash, std::string_view bytes, const std::string& entry,
+                                             std::string_view declared,
+                                             std::vector<std::shared_ptr<Shader>>& dropped) {
+    const auto bucket = shaders_.find(hash);
+    if (bucket == shaders_.end()) return nullptr;
+    for (const auto& each : bucket->second) {
+        auto shader = each.lock();
+        if (!shader) continue;
+        if (shader->is(bytes, entry, declared)) {
+            dropped.push_back(recent_shaders_.touch(shader));
+            return shader;
+        }
+        dropped.push_back(std::move(shader));  // its last user may be going just now
+    }
+    return nullptr;
+}
+
+void PipelineStore::sweep_shaders() {
+    if (!shaders_sweep_.due(shaders_.size())) return;
+    for (auto bucket = shaders_.begin(); bucket != shaders_.end();) {
+        std::erase_if(bucket->second, [](const auto& shader) { return shader.expired(); });
+        bucket = bucket->second.empty() ? shaders_.erase(bucket) : std::next(bucket);
+    }
+    shaders_sweep_.swept(shaders_.size());
+}
+
+std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry,
+                                              std::string_view declared) {
+    const uint64_t hash = std::hash<std::string_view>{}(bytes);
+    const auto in_use = use();
+    std::vector<std::shared_ptr<Shader>> dropped;  // goes after the lock
+    {
+        const std::lock_guard lock(shaders_mutex_);
+        if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
+    }
+    // Checking a module takes its time. Two threads may make the same one; the first of them counts.
+    auto made = std::make_shared<Shader>(device_, bytes, entry, declared);
+    const std::lock_guard lock(shaders_mutex_);
+    if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
+    sweep_shaders();
+    auto& bucket = shaders_[hash];
+    std::erase_if(bucket, [](const auto& shader) { return shader.expired(); });
+    bucket.push_back(made);
+    dropped.push_back(recent_shaders_.touch(made));
+    return made;
+}
+
+std::shared_ptr<SetLayout>
+PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings) {
+    std::string key;
+    for (const auto& binding : bindings) {
+        append(key, binding.binding);
+        append(key, binding.descriptorType);
+        append(key, binding.descriptorCount);
+    }
+    if (auto found = set_layouts_.find(key)) return found;
+    VkDescriptorSetLayoutCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+    create.bindingCount = static_cast<uint32_t>(bindings.size());
+    create.pBindings = bindings.data();
+    uint64_t descriptors = 0;
+    for (const auto& binding : bindings) descriptors += binding.descriptorCount;
+    // Up to here the driver takes any; beyond, it has to be asked.
+    if (const uint32_t always = device_.physical().v11.maxPerSetDescriptors; descriptors > always) {
+        VkDescriptorSetLayoutSupport support{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_SUPPORT};
+        device_.vk().vkGetDescriptorSetLayoutSupport(device_.handle(), &create, &support);
+        if (!support.supported)
+            throw Error(ErrorKind::invalid_argument,
+                        "The shader has " + std::to_string(descriptors) + " descriptors in one set, and '" +
+                            device_.physical().properties.deviceName +
+                            "' refuses so many (maxPerSetDescriptors is " + std::to_string(always) +
+                            "): spread them over several sets, or put buffers into one tensor");
+    }
+    return set_layouts_.get(key, [&] {
+        auto made = std::make_shared<SetLayout>();
+        VkDescriptorSetLayout handle = VK_NULL_HANDLE;
+        check_vk(device_.vk().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &handle),
+                 "vkCreateDescriptorSetLayout", "an algorithm's bindings");
+        made->own(device_.handles(), handle,
+                  &free_handle<VkDescriptorSetLayout, &VolkDeviceTable::vkDestroyDescriptorSetLayout>);
+        return made;
+    });
+}
+
+std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
+                                                      const DescriptorCounts& counts) {
+    uint32_t sets = 0;
+    // A binding that the code does not use has no place in it: some drivers look at descriptors that no shader reads.
+    for (const auto& binding : info.bindings)
+        if (binding.used) sets = std::max(sets, binding.set + 1);
+    std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(sets);
+    std::string key;
+    for (const auto& binding : info.bindings) {
+        if (!binding.used) continue;
+        VkDescriptorSetLayoutBinding entry{};
+        entry.binding = binding.binding;
+        entry.descriptorType = descriptor_type(binding.kind);
+        entry.descriptorCount = counts.of(binding);
+        entry.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+        bindings[binding.set].push_back(entry);
+        append(key, binding.set);
+        append(key, entry.binding);
+        append(key, entry.descriptorType);
+        append(key, entry.descriptorCount);
+    }
+    VkPushConstantRange push{};
+    if (info.push_constants) {
+        push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+        push.offset = info.push_constants->offset;
+        push.size = info.push_constants->size;
+    }
+    append(key, push.offset);
+    append(key, push.size);
+    return layouts_.get(key, [&] {
+        auto made = std::make_shared<PipelineLayout>();
+        made->push = push;
+        std::vector<VkDescriptorSetLayout> handles;
+        for (const auto& entries : bindings) {
+            made->sets.push_back(set_layout(entries));
+            handles.push_back(made->sets.back()->get());
+            auto& needs = made->descriptors.emplace_back();
+            for (const auto& entry : entries) needs.push_back({entry.descriptorType, entry.descriptorCount});
+        }
+        VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+        create.setLayoutCount = static_cast<uint32_t>(handles.size());
+        create.pSetLayouts = handles.data();
+        create.pushConstantRangeCount = push.size != 0 ? 1 : 0;
+        create.pPushConstantRanges = &made->push;
+        VkPipelineLayout handle = VK_NULL_HANDLE;
+        check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &handle),
+                 "vkCreatePipelineLayout", "an algorithm");
+        made->object.own(device_.handles(), handle,
+                         &free_handle<VkPipelineLayout, &VolkDeviceTable::vkDestroyPipelineLayout>);
+        return made;
+    });
+}
+
+std::shared_lock<std::shared_timed_mutex> PipelineStore::use() {
+    std::shared_lock lock(life_);
+    device_.require_open("make an algorithm");
+    return lock;
+}
+
+bool PipelineStore::knows(const std::shared_ptr<Shader>& shader, const Specialization& constants) {
+    return pipelines_.find(key_of(*shader, constants, {})) != nullptr;
+}
+
+bool PipelineStore::await_users(uint64_t nanoseconds) {
+    const std::unique_lock lock(life_, std::chrono::nanoseconds(nanoseconds));
+    return lock.owns_lock();
+}
+
+std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
+                                                  const Specialization& constants,
+                                                  const DescriptorCounts& counts) {
+    return pipeline(shader, constants, counts, std::nullopt);
+}
+
+std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>& shader,
+                                                  const Specialization& constants,
+                                                  const DescriptorCounts& counts,
+                                                  const std::optional<Fold>& fold) {
+    std::string key = key_of(*shader, constants, counts);
+    if (fold) append(key, *fold);
+    return pipelines_.get(key, [&] { return compile(shader, constants, counts, fold); });
+}
+
+std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& shader,
+                                                 const Specialization& constants,
+                                                 const DescriptorCounts& counts,
+                                                 const std::optional<Fold>& fold) {
+    // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
+    const std::vector<SpecValue> values = constants.values();
+    const ShaderInfo specialized = values.empty() ? ShaderInfo{} : shader->specialized(values);
+    const ShaderInfo& info = values.empty() ? shader->info() : specialized;
+    if (const auto found = check_limits(info, device_.shader_host(), counts); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
+    if (const auto found = check_private_memory(shader->words(), values); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
+    auto made = std::make_shared<Pipeline>();
+    made->local_size = info.local_size;
+    made->shader = shader;
+    made->layout = layout(info, counts);
+    const std::shared_ptr<Cache> with = cache();
+    VkSpecializationInfo specialization{};
+    specialization.mapEntryCount = static_cast<uint32_t>(constants.entries.size());
+    specialization.pMapEntries = constants.entries.data();
+    specialization.dataSize = constants.data.size();
+    specialization.pData = constants.data.data();
+    VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    create.stage.module = shader->handle();
+    struct Module {  // of the rewritten shader: it may go when the pipeline is there
+        Device& device;
+        VkShaderModule handle = VK_NULL_HANDLE;
+        ~Module() {
+            if (handle != VK_NULL_HANDLE) device.vk().vkDestroyShaderModule(device.handle(), handle, nullptr);
+        }
+    } module{device_};
+    if (fold) {
+        const std::vector<uint32_t> words = folded(shader->code(), info.entry, *fold, info.local_size);
+        VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+        code.codeSize = words.size() * sizeof(uint32_t);
+        code.pCode = words.data();
+        check_vk(device_.vk().vkCreateShaderModule(device_.handle(), &code, nullptr, &module.handle),
+                 "vkCreateShaderModule", "a shader that runs in layers");
+        create.stage.module = module.handle;
+        create.flags |= VK_PIPELINE_CREATE_DISPATCH_BASE;
+    }
+    create.stage.pName = info.entry.c_str();
+    create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
+    create.layout = made->layout->handle();
+    VkPipeline handle = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateComputePipelines(device_.handle(), with->object.get(), 1, &create, nullptr,
+                                                   &handle),
+             "vkCreateComputePipelines", "an algorithm");
+    made->object.own(device_.handles(), handle,
+                     &free_handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline>);
+    feed(with);
+    tidy_up();
+    return made;
+}
+
+Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,
+                             const DescriptorCounts& counts, const std::array<uint32_t, 3>& groups) {
+    // No group on any axis runs nothing, whatever the others are.
+    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
+        return {pipeline(shader, constants, counts), groups, {}, {}};
+    const std::vector<SpecValue> values = constants.values();
+    if (const std::string why = shader->refuses(groups, values); !why.empty())
+        throw Error(ErrorKind::invalid_argument,
+                    std::to_string(groups[0]) + " x " + std::to_string(groups[1]) + " x " +
+                        std::to_string(groups[2]) +
+                        " workgroups are more than the device runs (maxComputeWorkGroupCount), and " + why);
+    const auto& most = device_.limits().maxComputeWorkGroupCount;
+    const auto fold = fold_of(shader->specialized(values).local_size, groups, {most[0], most[1], most[2]});
+    if (!fold) return {pipeline(shader, constants, counts), groups, {}, {}};
+    const auto in_use = use();
+    Launch launch{pipeline(shader, constants, counts, fold), groups, {}, groups};
+    const uint32_t layers = groups[fold->from] / fold->stride;
+    launch.groups[fold->from] = fold->stride;
+    launch.groups[fold->into] = layers;
+    launch.base[fold->into] = layers;
+    launch.rest[fold->from] = groups[fold->from] % fold->stride;
+    if (launch.rest[fold->from] == 0) launch.rest = {};
+    return launch;
+}
+
+PipelineStore::Pool* PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize>& needs) {
+    // Room for many small sets of the usual kinds, and in any case for one of this shape.
+    constexpr std::array<std::pair<VkDescriptorType, uint32_t>, 8> usual{{
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 8 * sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 2 * sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, sets_per_pool},
+        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 16},
+        {VK_DESCRIPTOR_TYPE_SAMPLER, 16},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 16},
+        {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 16},
+    }};
+    std::vector<VkDescriptorPoolSize> sizes;
+    for (const auto& [type, count] : usual) {
+        uint32_t needed = 0;
+        for (const auto& need : needs)
+            if (need.type == type) needed += need.descriptorCount;
+        sizes.push_back({type, std::max(count, needed)});
+    }
+    VkDescriptorPoolCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    create.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
+    create.maxSets = sets_per_pool;
+    create.poolSizeCount = static_cast<uint32_t>(sizes.size());
+    create.pPoolSizes = sizes.data();
+    with_room_.reserve(pools_.size() + 1);  // so that giving a set back needs no memory
+    VkDescriptorPool handle = VK_NULL_HANDLE;
+    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &handle),
+             "vkCreateDescriptorPool", "an algorithm's bindings");
+    Pool* pool = nullptr;
+    try {
+        pool = &(pools_[handle] = {handle, 0});
+    } catch (...) {
+        device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+        throw;
+    }
+    with_room_.push_back(pool);
+    ++empty_pools_;
+    return pool;
+}
+
+DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t set) {
+    const std::lock_guard lock(pools_mutex_);
+    const VkDescriptorSetLayout set_layout = layout.sets[set]->get();
+    VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    allocate.descriptorSetCount = 1;
+    allocate.pSetLayouts = &set_layout;
+    DescriptorSet result;
+    const auto attempt = [&](Pool& pool) {
+        allocate.descriptorPool = pool.handle;
+        const VkResult answer =
+            device_.vk().vkAllocateDescriptorSets(device_.handle(), &allocate, &result.handle);
+        if (answer != VK_SUCCESS) return answer;
+        result.pool = pool.handle;
+        if (pool.taken++ == 0) --empty_pools_;
+        if (pool.taken == sets_per_pool) std::erase(with_room_, &pool);
+        return answer;
+    };
+    // The last pool first: an earlier one has room only after frees, so look there only when it is full.
+    for (size_t i = with_room_.size(); i-- > 0;) {
+        const VkResult answer = attempt(*with_room_[i]);
+        if (answer == VK_SUCCESS) return result;
+        if (answer != VK_ERROR_OUT_OF_POOL_MEMORY && answer != VK_ERROR_FRAGMENTED_POOL)
+            throw_vk(answer, "vkAllocateDescriptorSets", "an algorithm's bindings");
+    }
+    check_vk(attempt(*make_pool(layout.descriptors[set])), "vkAllocateDescriptorSets",
+             "an algorithm's bindings");
+    return result;
+}
+
+void PipelineStore::free_set(DescriptorSet set) noexcept {
+    const std::lock_guard lock(pools_mutex_);
+    const auto found = pools_.find(set.pool);
+    if (found == pools_.end()) return;  // pools that are gone took their sets along
+    Pool& pool = found->second;
+    device_.vk().vkFreeDescriptorSets(device_.handle(), pool.handle, 1, &set.handle);
+    if (pool.taken == sets_per_pool) with_room_.push_back(&pool);
+    if (--pool.taken != 0) return;
+    // One empty pool stays, so that a program that makes and drops one algorithm does not make pools.
+    if (++empty_pools_ > 1) drop_pool(pool);
+}
+
+void PipelineStore::drop_pool(Pool& pool) noexcept {
+    --empty_pools_;
+    std::erase(with_room_, &pool);
+    const VkDescriptorPool handle = pool.handle;
+    pools_.erase(handle);
+    device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+}
+
+VkPipelineCache PipelineStore::make_cache(const std::vector<uint8_t>& payload, VkResult& result) const {
+    VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    create.initialDataSize = payload.size();
+    create.pInitialData = payload.data();
+    VkPipelineCache made = VK_NULL_HANDLE;
+    result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &made);
+    return result == VK_SUCCESS ? made : VK_NULL_HANDLE;
+}
+
+PipelineCacheFile PipelineStore::cache_file() const {
+    const auto& properties = device_.physical().properties;
+    return {cache_dir_,
+            hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" + std::to_string(properties.driverVersion)};
+}
+
+std::shared_ptr<PipelineStore::Cache> PipelineStore::cache() {
+    const std::lock_guard lock(cache_mutex_);
+    if (cache_) return cache_;
+    std::vector<uint8_t> payload;
+    // What a full one had is on disk, and not for its successor to begin with.
+    if (!cache_dir_.empty() && !std::exchange(cache_was_read_, true))
+        if (auto loaded = cache_file().load()) payload = std::move(*loaded);
+    auto made = std::make_shared<Cache>();
+    VkResult result = VK_SUCCESS;
+    VkPipelineCache handle = make_cache(payload, result);
+    // The driver dislikes what it once wrote: start afresh.
+    if (result != VK_SUCCESS && !payload.empty()) handle = make_cache({}, result);
+    check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
+    made->object.own(device_.handles(), handle,
+                     &free_handle<VkPipelineCache, &VolkDeviceTable::vkDestroyPipelineCache>);
+    return cache_ = std::move(made);
+}
+
+void PipelineStore::feed(const std::shared_ptr<Cache>& cache) noexcept {
+    {
+        const std::lock_guard lock(cache_mutex_);
+        if (++cache->fed < pipelines_per_cache || cache_ != cache) return;
+        cache_.reset();
+    }
+    save(*cache);
+}
+
+void PipelineStore::tidy_up() noexcept {
+    bool idle = false;
+    {
+        const std::lock_guard lock(cache_mutex_);
+        if (++compiled_ % compilations_per_tidying != 0) return;
+        uint64_t submissions = 0;
+        for (const LogicalQueue& each : device_.queues()) submissions += each.queue->submitted();
+        idle = submissions == std::exchange(submissions_, submissions);
+    }
+    give_back_heap();
+    // lavapipe frees destroyed pipelines with the next submission only: a program that makes algorithms and runs none must submit, too.
+    if (!idle) return;
+    try {
+        PreparedSubmit nothing;
+        nothing.prepare(*device_.queues().front().queue, {});
+        device_.queues().front().queue->submit(nothing);
+    } catch (const std::exception&) {
+        return;  // they are freed later
+    }
+}
+
+void PipelineStore::save(const Cache& cache) noexcept {
+    if (cache_dir_.empty() || device_.lost()) return;
+    try {
+        auto& vk = device_.vk();
+        const PipelineCacheFile file = cache_file();
+        const auto lock = file.lock();
+        if (!lock.held()) {
+            device_.note("The pipeline cache " + file.path() +
+                         " was not written: another process holds its lock. Pipelines made now are compiled "
+                         "again by the "
+                         "next process");
+            return;
+        }
+        const auto contents = [&](VkPipelineCache of) {
+            std::vector<uint8_t> payload;
+            size_t size = 0;
+            if (vk.vkGetPipelineCacheData(device_.handle(), of, &size, nullptr) != VK_SUCCESS) return payload;
+            payload.resize(size);
+            if (vk.vkGetPipelineCacheData(device_.handle(), of, &size, payload.data()) != VK_SUCCESS)
+                size = 0;
+            payload.resize(size);
+            return payload;
+        };
+        // Another process may have written since we read: its entries are merged, not lost. Into a cache of its own, since others may
+        // compile with ours meanwhile.
+        const auto present = file.load();
+        std::vector<uint8_t> payload;
+        if (present) {
+            VkResult result = VK_SUCCESS;
+            const VkPipelineCache ours = cache.object.get();
+            if (const VkPipelineCache both = make_cache(*present, result); both != VK_NULL_HANDLE) {
+                if (vk.vkMergePipelineCaches(device_.handle(), both, 1, &ours) == VK_SUCCESS)
+                    payload = contents(both);
+                vk.vkDestroyPipelineCache(device_.handle(), both, nullptr);
+            }
+        }
+        // Where both are too much for a file that would be read again, the latest are kept.
+        if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload)
+            payload = contents(cache.object.get());
+        if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload) return;
+        if (!present || *present != payload) file.store(payload);
+    } catch (...) {
+        return;  // no memory for a cache: the next run compiles again
+    }
+}
+
+PipelineCounts PipelineStore::counts() {
+    PipelineCounts counts;
+    // Modules by how many of their owners are no use: the pipelines that nothing uses, and ourselves.
+    std::unordered_map<const Shader*, long> idle;
+    pipelines_.look([&](const auto& all, const auto& recent) {
+        counts.pipelines = all.size();
+        constexpr long ours = 2;  // the list of recent ones, and `all`
+        for (const auto& pipeline : recent)
+            if (pipeline.use_count() == ours) {
+                ++counts.unused_pipelines;
+                ++idle[pipeline->shader.get()];
+            }
+    });
+    layouts_.look([&](const auto& all, const auto&) { counts.layouts = all.size(); });
+    set_layouts_.look([&](const auto& all, const auto&) { counts.set_layouts = all.size(); });
+    {
+        std::vector<std::shared_ptr<Shader>> all;  // goes after the lock
+        const std::lock_guard lock(shaders_mutex_);
+        for (const auto& shader : recent_shaders_.all()) ++idle[shader.get()];
+        for (const auto& [hash, bucket] : shaders_)
+            for (const auto& each : bucket)
+                if (auto shader = each.lock()) all.push_back(std::move(shader));
+        for (const auto& shader : all) {
+            ++counts.modules;
+            counts.module_bytes += shader->code_bytes();
+            const auto found = idle.find(shader.get());
+            if (shader.use_count() - 1 > (found == idle.end() ? 0 : found->second)) continue;
+            ++counts.unused_modules;
+            counts.unused_module_bytes += shader->code_bytes();
+        }
+    }
+    const std::lock_guard lock(pools_mutex_);
+    counts.descriptor_pools = pools_.size();
+    return counts;
+}
+
+void PipelineStore::trim() noexcept {
+    // Dropped here, with no lock held.
+    (void)pipelines_.take_recent();
+    std::list<std::shared_ptr<Shader>> shaders;
+    {
+        const std::lock_guard lock(shaders_mutex_);
+        shaders = recent_shaders_.take();
+    }
+    shaders.clear();
+    const std::lock_guard lock(pools_mutex_);
+    for (size_t i = with_room_.size(); i-- > 0;)
+        if (with_room_[i]->taken == 0) drop_pool(*with_room_[i]);
+}
+
+void PipelineStore::close() noexcept {
+    {
+        const std::unique_lock alone(life_);
+        const std::lock_guard lock(cache_mutex_);
+        if (cache_ && cache_->fed != 0) save(*cache_);
+        cache_.reset();
+    }
+    trim();
+    const std::lock_guard lock(pools_mutex_);
+    for (const auto& [handle, pool] : pools_)
+        device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+    pools_.clear();
+    with_room_.clear();
+    empty_pools_ = 0;
+}
+
+}  // namespace kp

@@ -1,0 +1,119 @@
+#include "pipeline/shader.hpp"
+
+#include "adapter/check_shader.hpp"
+#include "base/error.hpp"
+#include "device/device.hpp"
+#include "spirv/clamp.hpp"
+#include "spirv/fold.hpp"
+
+#include <atomic>
+#include <cstring>
+
+namespace kp {
+namespace {
+
+uint64_t next_number() noexcept {
+    static std::atomic<uint64_t> numbers{0};
+    return ++numbers;
+}
+
+void free_module(const Device& device, uint64_t handle) noexcept {
+    device.vk().vkDestroyShaderModule(device.handle(), handle_from<VkShaderModule>(handle), nullptr);
+    alive_count(ObjectKind::shader).fetch_sub(1, std::memory_order_relaxed);
+}
+
+constexpr uint32_t max_binding = 0xFFFF;  // what compilers of GLSL take
+
+std::vector<uint32_t> words_of(std::string_view bytes) {
+    if (bytes.empty() || bytes.size() % 4 != 0)
+        throw Error(ErrorKind::invalid_argument,
+                    "Not SPIR-V: " + std::to_string(bytes.size()) +
+                        " bytes, but a module is a non-empty whole number of 4-byte words. Compile "
+                        "shader source with kp.compile() first");
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+}
+
+bool same_bytes(std::span<const uint32_t> words, std::string_view bytes) noexcept {
+    return words.size_bytes() == bytes.size() &&
+           (bytes.empty() || std::memcmp(words.data(), bytes.data(), bytes.size()) == 0);
+}
+
+}  // namespace
+
+Shader::Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared)
+    : device_(&device),
+      words_(words_of(bytes)),
+      declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
+      asked_entry_(entry),
+      info_(specialized({})),
+      number_(next_number()) {
+    std::string missing;
+    for (const Finding& finding : check_module(words_, info_, device.shader_host())) {
+        const bool lacking = finding.kind == FindingKind::capability ||
+                             finding.kind == FindingKind::feature || finding.kind == FindingKind::extension ||
+                             finding.kind == FindingKind::mode;
+        // What the device lacks says more than the validator, which may not know it.
+        if (!lacking && missing.empty()) throw Error(ErrorKind::invalid_argument, finding.message);
+        if (!lacking) continue;
+        missing += (missing.empty() ? "" : "; ") + finding.message;
+    }
+    if (!missing.empty())
+        throw Error(ErrorKind::unimplemented,
+                    "The shader uses what '" + device.shader_host().name + "' does not have: " + missing +
+                        ". Use another device (kp.list_devices()) or change the shader");
+
+    // Drivers have a table up to the largest number, and so has an algorithm.
+    for (const BindingInfo& binding : info_.bindings)
+        if (binding.binding > max_binding)
+            throw Error(ErrorKind::unimplemented, "The shader declares binding number " +
+                                                      std::to_string(binding.binding) + "; numbers up to " +
+                                                      std::to_string(max_binding) +
+                                                      " can be bound. Number bindings from 0 on");
+
+    // The other limits depend on the specialization; the pipeline checks them.
+    if (const auto found = check_push_constants(info_, device.shader_host()); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
+
+    VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    if (device.shader_host().has("robustBufferAccess")) code_ = clamped(words_).words;
+    create.codeSize = code().size_bytes();
+    create.pCode = code().data();
+    VkShaderModule module = VK_NULL_HANDLE;
+    check_vk(device.vk().vkCreateShaderModule(device.handle(), &create, nullptr, &module),
+             "vkCreateShaderModule", "a shader");
+    alive_count(ObjectKind::shader).fetch_add(1, std::memory_order_relaxed);
+    module_.own(device.handles(), module, &free_module);
+}
+
+bool Shader::belongs_to(const Device& device) const noexcept { return module_.list() == device.handles(); }
+
+ShaderInfo Shader::specialized(std::span<const SpecValue> values) const {
+    ShaderInfo runs = reflect(words_, asked_entry_, values);
+    if (declared_.empty()) return runs;
+    return as_declared(reflect(declared_, asked_entry_, values), runs);
+}
+
+std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<const SpecValue> values) const {
+    const auto& most = device_->limits().maxComputeWorkGroupCount;
+    try {
+        const ShaderInfo info = specialized(values);
+        if (const auto fold = fold_of(info.local_size, groups, {most[0], most[1], most[2]}))
+            (void)folded(code(), info.entry, *fold, info.local_size);
+        return "";
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::invalid_argument && error.kind() != ErrorKind::unimplemented) throw;
+        return std::string("they cannot run in layers along another axis: ") + error.what() +
+               ". Use a larger local size, or spread the axis over two, groups=(65535, n), with uint i = "
+               "gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x "
+               "in the code";
+    }
+}
+
+bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared) const noexcept {
+    return (asked_entry_ == entry || info_.entry == entry) && same_bytes(words_, bytes) &&
+           same_bytes(declared_, declared);
+}
+
+}  // namespace kp

@@ -1,0 +1,64 @@
+// A SPIR-V module that was validated, reflected and checked against one device.
+#pragma once
+
+#include "adapter/device_handle.hpp"
+#include "base/vulkan.hpp"
+#include "spirv/reflect.hpp"
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kp {
+
+class Device;
+
+class Shader {
+public:
+    // One entry point of a module, as reflect() finds it by name.
+    // Throws Error(invalid_argument) for bytes that are not valid SPIR-V, Error(unavailable) that names each capability
+    // the device lacks: no driver sees a module that it could not take. `declared` is the module before it was optimized,
+    // whose arguments it has; "" where nothing but `bytes` is known.
+    Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared = {});
+    Shader(const Shader&) = delete;
+    Shader& operator=(const Shader&) = delete;
+
+    [[nodiscard]] const ShaderInfo& info() const noexcept { return info_; }
+    // The same with these constants.
+    [[nodiscard]] ShaderInfo specialized(std::span<const SpecValue> values) const;
+    // Why so many groups cannot run, and what to do, as a clause; "" if they can.
+    [[nodiscard]] std::string refuses(const std::array<uint32_t, 3>& groups,
+                                      std::span<const SpecValue> values) const;
+    // Whether it was made of the same arguments.
+    [[nodiscard]] bool is(std::string_view bytes, const std::string& entry,
+                          std::string_view declared) const noexcept;
+    [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
+    // What runs: on a robust device with indices held within arrays (spirv_clamp).
+    [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
+    [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
+    [[nodiscard]] bool belongs_to(const Device& device) const noexcept;
+    // No other shader of this process has or had it.
+    [[nodiscard]] uint64_t number() const noexcept { return number_; }
+    // Bytes of the SPIR-V that it keeps.
+    [[nodiscard]] size_t code_bytes() const noexcept {
+        return (words_.size() + code_.size() + declared_.size()) * sizeof(uint32_t);
+    }
+
+    // Whatever the bindings keep with it. Dropping it takes no lock.
+    std::shared_ptr<void> extra;
+
+private:
+    Device* device_;
+    std::vector<uint32_t> words_;
+    std::vector<uint32_t> code_;  // empty: words_
+    std::vector<uint32_t> declared_;
+    std::string asked_entry_;  // "main" may mean another
+    ShaderInfo info_;
+    uint64_t number_;
+    DeviceHandle<VkShaderModule> module_;
+};
+
+}  // namespace kp

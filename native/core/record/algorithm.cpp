@@ -1,0 +1,390 @@
+#include "record/algorithm.hpp"
+
+#include "base/error.hpp"
+#include "device/device.hpp"
+#include "record/substitution.hpp"
+#include "resource/buffer.hpp"
+#include "resource/image.hpp"
+#include "resource/make_object.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace kp {
+namespace {
+
+std::string describe(const BindingInfo& binding) {
+    const std::string& name = binding.instance_name.empty() ? binding.block_name : binding.instance_name;
+    return "binding " + std::to_string(binding.binding) + (name.empty() ? "" : " ('" + name + "')");
+}
+
+// SpvDim of an image.
+uint32_t dim_of(const ImageShape& shape) { return shape.dims - 1; }
+
+std::string name_of(uint32_t dim, bool arrayed, bool multisampled) {
+    constexpr const char* names[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
+    return std::string(dim < std::size(names) ? names[dim] : "?") + (multisampled ? "MS" : "") +
+           (arrayed ? "Array" : "");
+}
+
+std::tuple<uint32_t, uint32_t, uint32_t> place_of(const Argument& argument) {
+    return {argument.set, argument.binding, argument.element};
+}
+
+UseKind use_of(const BindingInfo& binding) {
+    if (binding.kind == DescriptorKind::uniform_buffer) return UseKind::uniform_read;
+    if (binding.kind == DescriptorKind::sampled_image ||
+        binding.kind == DescriptorKind::combined_image_sampler)
+        return UseKind::sampled_read;
+    switch (binding.access) {
+    case Access::read: return UseKind::shader_read;
+    case Access::write: return UseKind::shader_write;
+    default: return UseKind::shader_read_write;
+    }
+}
+
+}  // namespace
+
+Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shader,
+                     std::vector<Argument> arguments, std::array<uint32_t, 3> workgroup,
+                     const Specialization& constants, std::string push_constants)
+    : Object(std::move(owner), ObjectKind::algorithm),
+      shader_(std::move(shader)),
+      constants_(constants),
+      arguments_(std::move(arguments)),
+      workgroup_(workgroup),
+      push_constants_(std::move(push_constants)) {
+    if (!shader_->belongs_to(device()))
+        throw Error(ErrorKind::invalid_argument, "The shader belongs to another Manager");
+    for (const Argument& argument : arguments_) {
+        const bool foreign = (argument.range.resource && &argument.range.resource->device() != &device()) ||
+                             (argument.sampler && argument.sampler->device() != &device());
+        if (foreign)
+            throw Error(
+                ErrorKind::invalid_argument,
+                "Memory object " + std::to_string(argument.binding) + " (" +
+                    (argument.range.resource ? argument.range.label() : "a sampler") +
+                    ") belongs to another Manager; an algorithm binds objects of its own. Copy it over with "
+                    ".to(mgr)");
+        if (argument.range.resource) argument.range.resource->require_init("bind");
+    }
+    const ShaderInfo& info = shader_->info();
+    const uint64_t block = info.push_constants ? info.push_constants->size : 0;
+    if (!push_constants_.empty() && push_constants_.size() != block)
+        throw Error(ErrorKind::invalid_argument,
+                    "Push constants of " + std::to_string(push_constants_.size()) +
+                        " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
+    index_arguments();
+    const DescriptorCounts counts = count_descriptors();
+    const auto in_use = device().pipelines().use();
+    pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
+    const PipelineLayout& layout = *pipeline_->layout;
+    if (layout.sets.empty()) return;
+    try {
+        handles_.resize(layout.sets.size(), VK_NULL_HANDLE);
+        for (uint32_t set = 0; set < layout.sets.size(); ++set) {
+            if (layout.descriptors[set].empty()) continue;
+            sets_.push_back(device().pipelines().allocate_set(layout, set));
+            handles_[set] = sets_.back().handle;
+        }
+        // Compiling took its time: under the lock nobody destroys what is bound.
+        const std::lock_guard lock(device().graph_mutex());
+        for (const Argument& argument : arguments_)
+            if (argument.range.resource) argument.range.resource->require_init("bind");
+        for (const auto& binding : info.bindings) {
+            if (!binding.used) continue;  // it has no place in the layout
+            const uint32_t count = counts.of(binding);
+            for (uint32_t element = 0; element < count; ++element)
+                if (const Argument* argument = find(binding.set, binding.binding, element))
+                    bind(binding, *argument);
+        }
+    } catch (...) {
+        free_sets();
+        throw;
+    }
+}
+
+Algorithm::~Algorithm() { finalize(); }
+
+std::shared_ptr<Algorithm> Algorithm::substituted(const Substitution& by) {
+    auto arguments = arguments_;
+    bool changed = false;
+    for (auto& argument : arguments) {
+        if (!by.replaced.contains(argument.range.resource.get())) continue;
+        argument.range = by.range(argument.range);
+        changed = true;
+    }
+    if (!changed) return std::static_pointer_cast<Algorithm>(shared_from_this());
+    auto other = make_object<Algorithm>(shared_device(), shader_, std::move(arguments), workgroup_,
+                                        constants_, push_constants_);
+    if (!name().empty()) other->set_name(name());
+    return other;
+}
+
+void Algorithm::supersede(const std::shared_ptr<Algorithm>& next) {
+    std::shared_ptr<Algorithm> before;  // goes after the lock
+    const std::lock_guard lock(device().graph_mutex());
+    before = succession_.pass_on(next, next->succession_);
+}
+
+std::shared_ptr<Algorithm> Algorithm::successor() const {
+    const std::lock_guard lock(device().graph_mutex());
+    return succession_.latest();
+}
+
+const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element) const noexcept {
+    // Nearly always argument i is binding i of set 0.
+    if (binding < arguments_.size()) {
+        const Argument& likely = arguments_[binding];
+        if (likely.set == set && likely.binding == binding && likely.element == element) return &likely;
+    }
+    if (by_place_.empty()) {
+        for (const Argument& argument : arguments_)
+            if (argument.set == set && argument.binding == binding && argument.element == element)
+                return &argument;
+        return nullptr;
+    }
+    const auto found = std::lower_bound(
+        by_place_.begin(), by_place_.end(), std::tuple(set, binding, element),
+        [this](uint32_t position, const auto& place) { return place_of(arguments_[position]) < place; });
+    if (found == by_place_.end() || place_of(arguments_[*found]) != std::tuple(set, binding, element))
+        return nullptr;
+    return &arguments_[*found];
+}
+
+void Algorithm::index_arguments() {
+    constexpr size_t few = 32;  // a look through so many takes no longer than making the index
+    if (arguments_.size() <= few) return;
+    by_place_.resize(arguments_.size());
+    std::iota(by_place_.begin(), by_place_.end(), 0u);
+    std::stable_sort(by_place_.begin(), by_place_.end(), [this](uint32_t a, uint32_t b) {
+        return place_of(arguments_[a]) < place_of(arguments_[b]);
+    });
+}
+
+DescriptorCounts Algorithm::count_descriptors() const {
+    DescriptorCounts counts;
+    for (const auto& binding : shader_->info().bindings) {
+        uint32_t given = 0;
+        for (const Argument& argument : arguments_)
+            if (argument.set == binding.set && argument.binding == binding.binding)
+                given = std::max(given, argument.element + 1);
+        if (binding.count == 0) counts.runtime.push_back({binding.set, binding.binding, std::max(given, 1u)});
+        if (!binding.used) continue;
+        const uint32_t needed = std::max(binding.count, 1u);
+        if (given > needed && binding.count != 0)
+            throw Error(ErrorKind::invalid_argument,
+                        "The shader's " + describe(binding) + " is an array of " + std::to_string(needed) +
+                            " " + to_string(binding.kind) + "s; " + std::to_string(given) + " were given");
+        for (uint32_t element = 0; element < std::max(needed, given); ++element)
+            if (!find(binding.set, binding.binding, element))
+                throw Error(ErrorKind::invalid_argument,
+                            "Too few tensors: the shader's " + describe(binding) +
+                                (binding.set ? " of set " + std::to_string(binding.set) : "") +
+                                (binding.count == 1 ? "" : ", element " + std::to_string(element) + ",") +
+                                " needs a memory object, and none was given");
+    }
+    return counts;
+}
+
+bool Algorithm::fits(const std::array<uint32_t, 3>& groups) const noexcept {
+    const auto& most = device().limits().maxComputeWorkGroupCount;
+    return groups[0] <= most[0] && groups[1] <= most[1] && groups[2] <= most[2];
+}
+
+Launch Algorithm::launch(const std::array<uint32_t, 3>& groups) const {
+    if (fits(groups)) [[likely]]
+        return {pipeline_, groups, {}, {}};
+    require_init("dispatch");
+    return device().pipelines().launch(shader_, constants_, count_descriptors(), groups);
+}
+
+void Algorithm::check() const {
+    require_init("dispatch");
+    for (const Argument& argument : arguments_)
+        if (argument.range.resource) argument.range.resource->require_init("use");
+}
+
+void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
+    const ResourceRange& range = argument.range;
+    const auto& limits = device().limits();
+    VkDescriptorBufferInfo buffer_info{};
+    VkDescriptorImageInfo image_info{};
+    VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    write.dstSet = handles_[binding.set];
+    write.dstBinding = binding.binding;
+    write.dstArrayElement = argument.element;
+    write.descriptorCount = 1;
+    write.descriptorType = PipelineStore::descriptor_type(binding.kind);
+
+    const auto wrong_kind = [&](const std::string& given) {
+        throw Error(ErrorKind::invalid_argument, "The shader's " + describe(binding) + " is a " +
+                                                     to_string(binding.kind) + ", but memory object number " +
+                                                     std::to_string(binding.binding) + " is " + given);
+    };
+    // What a binding that is declared and not used would have to be does not matter, as long as it is of the kind.
+    const bool used = binding.access != Access::none;
+    const auto image_of = [&]() -> const Image& {
+        auto* image = dynamic_cast<Image*>(range.resource.get());
+        if (!image) wrong_kind(range.resource ? "a tensor. Use mgr.image() for it" : "a sampler alone");
+        const ImageShape& shape = image->shape();
+        const std::string word = binding.kind == DescriptorKind::storage_image   ? "image"
+                                 : binding.kind == DescriptorKind::sampled_image ? "texture"
+                                                                                 : "sampler";
+        if (used && (binding.image_dim != dim_of(shape) || binding.image_arrayed != shape.arrayed ||
+                     binding.image_multisampled))
+            wrong_kind("a " + kp::describe(shape) + ", and the shader declares " + word +
+                       name_of(binding.image_dim, binding.image_arrayed, binding.image_multisampled) +
+                       ": declare it as " + word + name_of(dim_of(shape), shape.arrayed, false) +
+                       ", or make another image");
+        if (used && binding.image_scalar != shape.format->scalar)
+            wrong_kind(
+                "a " + kp::describe(shape) +
+                ". A shader sees float and normalized components as image2D (sampler2D), signed ones as "
+                "iimage2D, unsigned ones as uimage2D");
+        return *image;
+    };
+    const auto sampled = [&](const Image& image) {
+        if (!image.sampleable())
+            throw Error(ErrorKind::unimplemented,
+                        "The " + image.label() + ", a " + kp::describe(image.shape()) +
+                            ", cannot be sampled on this device: use a storage image");
+    };
+    const auto check_filter = [&](const Image& image, const Sampler& sampler) {
+        if (sampler.info().linear && !image.filterable())
+            throw Error(ErrorKind::invalid_argument,
+                        "The " + image.label() + ", a " + kp::describe(image.shape()) +
+                            ", cannot be filtered on this device: use a sampler with filter=\"nearest\"");
+        if (sampler.info().unnormalized && (image.shape().dims == 3 || image.shape().arrayed))
+            throw Error(ErrorKind::invalid_argument,
+                        "A sampler with unnormalized coordinates reads 1D and 2D images, "
+                        "not a " +
+                            kp::describe(image.shape()));
+    };
+    switch (binding.kind) {
+    case DescriptorKind::storage_buffer:
+    case DescriptorKind::uniform_buffer: {
+        auto* buffer = dynamic_cast<Buffer*>(range.resource.get());
+        if (!buffer) wrong_kind(range.resource ? "an image. Use mgr.tensor() for it" : "a sampler");
+        const bool uniform = binding.kind == DescriptorKind::uniform_buffer;
+        const uint64_t limit = uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
+        if (range.size > limit)
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The " + range.label() + " has " + std::to_string(range.size) +
+                    " bytes, but a shader of this device sees at most " + std::to_string(limit) + " bytes (" +
+                    (uniform ? "maxUniformBufferRange" : "maxStorageBufferRange") +
+                    ") of one binding. Bind windows of it (t[a:b]), one dispatch each, or reach it through "
+                    "its buffer address");
+        const uint64_t alignment =
+            uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
+        if (range.size == 0) {
+            bind_empty(binding, *buffer, write);
+            return;
+        }
+        if (range.offset % std::max<uint64_t>(alignment, 1) != 0)
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The shader's " + describe(binding) + " cannot begin at byte " +
+                    std::to_string(range.offset) + " of the " + range.resource->label() +
+                    ": on this device it must be a multiple of " + std::to_string(alignment) + " bytes (" +
+                    (uniform ? "minUniformBufferOffsetAlignment" : "minStorageBufferOffsetAlignment") +
+                    "). Slice there, bind the whole tensor and pass the first element's number as a push "
+                    "constant, or copy the part with OpCopy into a tensor of its own");
+        buffer_info = {buffer->handle(), range.offset, range.size};
+        write.pBufferInfo = &buffer_info;
+        break;
+    }
+    case DescriptorKind::storage_image: {
+        const Image& image = image_of();
+        if (!image.storable())
+            throw Error(ErrorKind::unimplemented, "The " + image.label() + ", a " +
+                                                      kp::describe(image.shape()) +
+                                                      ", cannot be stored to on this device: sample it");
+        image_info = {VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    case DescriptorKind::combined_image_sampler: {
+        const Image& image = image_of();
+        if (!argument.sampler) wrong_kind("an image with no sampler. Pass image.sampled(filter=...)");
+        sampled(image);
+        check_filter(image, *argument.sampler);
+        image_info = {argument.sampler->handle(), image.view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    case DescriptorKind::sampled_image: {
+        const Image& image = image_of();
+        sampled(image);
+        image_info = {VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    case DescriptorKind::sampler: {
+        if (!argument.sampler || range.resource) wrong_kind("memory. Pass mgr.sampler(...)");
+        image_info = {argument.sampler->handle(), VK_NULL_HANDLE, VK_IMAGE_LAYOUT_UNDEFINED};
+        write.pImageInfo = &image_info;
+        break;
+    }
+    default:
+        throw Error(ErrorKind::unimplemented, "The shader's " + describe(binding) + " is a " +
+                                                  to_string(binding.kind) +
+                                                  ", but an algorithm binds storage and uniform buffers, "
+                                                  "storage and sampled images, and samplers. "
+                                                  "Use one of these");
+    }
+    device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
+    if (used && range.resource) uses_.push_back({range, use_of(binding)});
+}
+
+// Vulkan has no range of no bytes. One byte is less than any element but one of a byte, so the shader finds an array with no
+// element, and reads and writes nothing.
+void Algorithm::bind_empty(const BindingInfo& binding, const Buffer& buffer, VkWriteDescriptorSet& write) {
+    const VkDescriptorBufferInfo info{buffer.handle(), 0, 1};
+    write.pBufferInfo = &info;
+    device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
+    const auto& members = binding.layout.members;
+    const bool bytes = !members.empty() && !members.back().array_strides.empty() &&
+                       members.back().array_strides.front() == 1;
+    if (bytes && binding.access != Access::none && unbindable_.empty()) unbindable_ = describe(binding);
+}
+
+void Algorithm::set_name(const std::string& name) {
+    Object::set_name(name);
+    name_handles([this](const std::string& given) {
+        for (const auto& set : sets_)
+            device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set.handle), given);
+    });
+}
+
+void Algorithm::free_sets() noexcept {
+    for (const auto& set : sets_) device().pipelines().free_set(set);
+    sets_.clear();
+}
+
+void Algorithm::release(std::vector<Point> points) {
+    if (points.empty()) {
+        free_sets();
+        return;
+    }
+    // Work in flight uses the pipeline and the samplers as well, and nobody else may have them.
+    struct Owner {
+        std::shared_ptr<Pipeline> pipeline;
+        std::vector<std::shared_ptr<Sampler>> samplers;
+        std::vector<DescriptorSet> sets;
+        Device& device;
+        ~Owner() {
+            for (const auto& set : sets) device.pipelines().free_set(set);
+        }
+    };
+    std::vector<std::shared_ptr<Sampler>> samplers;
+    for (const Argument& argument : arguments_)
+        if (argument.sampler) samplers.push_back(argument.sampler);
+    const std::shared_ptr<Owner> owner(new Owner{pipeline_, std::move(samplers), {}, device()});
+    owner->sets.swap(sets_);
+    device().retired().push(std::move(points), owner);
+}
+
+}  // namespace kp

@@ -1,0 +1,178 @@
+// OpFill: a pattern of any length, repeated over ranges that begin and end at any byte.
+//
+// vkCmdFillBuffer writes whole words at offsets that are multiples of four. That serves a pattern of one, two or four bytes
+// for all but the bytes before the first and after the last whole word. Those, and all of a longer pattern, are copied from
+// a piece of host memory that holds the pattern repeated, which buffer copies take at any byte. The piece is long enough
+// that gigabytes need a thousand regions, and belongs to the operation.
+#include "base/error.hpp"
+#include "device/device.hpp"
+#include "record/operation.hpp"
+#include "record/stream_plan.hpp"
+#include "record/substitution.hpp"
+#include "resource/buffer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace kp {
+namespace {
+
+constexpr uint64_t longest_piece = uint64_t{1} << 20;
+
+// The shortest pattern that repeats to the same bytes.
+std::string shortest(const std::string& pattern) {
+    for (size_t period = 1; period < pattern.size(); ++period) {
+        if (pattern.size() % period != 0) continue;
+        if (std::equal(pattern.begin() + static_cast<ptrdiff_t>(period), pattern.end(), pattern.begin()))
+            return pattern.substr(0, period);
+    }
+    return pattern;
+}
+
+// `pattern` from its byte `phase` on.
+std::string turned(const std::string& pattern, uint64_t phase) {
+    const size_t at = phase % pattern.size();
+    return pattern.substr(at) + pattern.substr(0, at);
+}
+
+// What one range needs: a fill of whole words, and copies out of the piece.
+struct Part {
+    ResourceRange range;
+    uint32_t word = 0;
+    uint64_t words_begin = 0;
+    uint64_t words_size = 0;
+    std::vector<VkBufferCopy> copies;  // source offsets count from the piece's begin
+};
+
+class Fill final : public Operation {
+public:
+    Fill(std::shared_ptr<Device> owner, std::vector<Filling> fillings)
+        : Operation(std::move(owner), "OpFill"), fillings_(fillings) {
+        std::string piece;
+        for (auto& filling : fillings) add(std::move(filling), piece);
+        if (piece.empty()) return;
+        piece_ = device().memory().allocate_host_copy(piece.size(), "the pattern of an OpFill");
+        std::memcpy(piece_.mapped(), piece.data(), piece.size());
+        if (!piece_.coherent()) {
+            const VkMappedMemoryRange range = piece_.mapped_range();
+            device().flush({&range, 1}, "the pattern of an OpFill");
+        }
+        for (auto& part : parts_)
+            for (auto& copy : part.copies) copy.srcOffset += piece_.offset();
+    }
+
+    void check() const override {
+        for (const auto& part : parts_) part.range.resource->require_init("use");
+    }
+
+    void declare(StreamPlan& plan) const override {
+        for (const auto& part : parts_) plan.overwrite(part.range);
+    }
+
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        auto fillings = fillings_;
+        for (auto& filling : fillings) filling.range = by.range(filling.range);
+        return make_fill(std::move(fillings));
+    }
+
+    void record(Recorder& to) const override {
+        for (const auto& part : parts_) {
+            const auto& buffer = static_cast<const Buffer&>(*part.range.resource);
+            if (part.words_size != 0)
+                to.vk.vkCmdFillBuffer(to.commands, buffer.handle(), part.words_begin, part.words_size,
+                                      part.word);
+            if (!part.copies.empty())
+                to.vk.vkCmdCopyBuffer(to.commands, piece_.block_buffer(), buffer.handle(),
+                                      static_cast<uint32_t>(part.copies.size()), part.copies.data());
+        }
+    }
+
+private:
+    void add(Filling filling, std::string& piece) {
+        const auto& buffer = static_cast<const Buffer&>(*filling.range.resource);
+        const std::string pattern = shortest(filling.pattern);
+        const uint64_t begin = filling.range.offset;
+        const uint64_t end = filling.range.end();
+        Part part;
+        part.range = std::move(filling.range);
+        if (begin == end) {
+            // Nothing to fill.
+        } else if (pattern.size() == 3 || pattern.size() > 4) {
+            copy(part, piece, pattern, begin, begin, end);
+        } else {
+            // A VkBuffer ends on a word: what ends with the tensor fills to there.
+            const uint64_t last = end == buffer.nbytes() ? buffer.handle_size() : end / 4 * 4;
+            part.words_begin = (begin + 3) / 4 * 4;
+            part.words_size = last > part.words_begin ? last - part.words_begin : 0;
+            if (part.words_size == 0) {
+                copy(part, piece, pattern, begin, begin, end);
+            } else {
+                std::string four = turned(pattern, part.words_begin - begin);
+                while (four.size() < 4) four += four;
+                for (size_t i = 0; i < 4; ++i)  // little end first, on every host
+                    part.word |= static_cast<uint32_t>(static_cast<uint8_t>(four[i])) << (8 * i);
+                copy(part, piece, pattern, begin, begin, part.words_begin);
+                if (last < end) copy(part, piece, pattern, begin, last, end);
+            }
+        }
+        parts_.push_back(std::move(part));
+    }
+
+    // Bytes [from, to) of a range whose pattern starts at `begin`.
+    static void copy(Part& part, std::string& piece, const std::string& pattern, uint64_t begin,
+                     uint64_t from, uint64_t to) {
+        if (from >= to) return;
+        const uint64_t repeats = std::max<uint64_t>(1, std::min(longest_piece, to - from) / pattern.size());
+        const std::string unit = turned(pattern, from - begin);
+        const uint64_t source = piece.size();
+        piece.reserve(source + repeats * unit.size());
+        for (uint64_t i = 0; i < repeats; ++i) piece += unit;
+        const uint64_t step = repeats * unit.size();
+        for (uint64_t at = from; at < to; at += step)
+            part.copies.push_back({source, at, std::min(step, to - at)});
+    }
+
+    std::vector<Filling> fillings_;  // as it was told
+    std::vector<Part> parts_;
+    Allocation piece_;
+};
+
+}  // namespace
+
+OperationPtr make_fill(std::vector<Filling> fillings) {
+    if (fillings.empty()) throw Error(ErrorKind::invalid_argument, "OpFill needs at least one tensor");
+    const std::shared_ptr<Device> device = fillings.front().range.resource->shared_device();
+    for (const auto& [range, pattern] : fillings)
+        if (&range.resource->device() != device.get())
+            throw Error(ErrorKind::invalid_argument, "OpFill got objects of different Managers: the " +
+                                                         range.label() + " belongs to another one than the " +
+                                                         fillings.front().range.label() +
+                                                         ". Copy one of them over with .to(mgr)");
+    std::vector<Filling> distinct;
+    for (auto& filling : fillings) {
+        const ResourceRange& range = filling.range;
+        range.resource->require_init("record");
+        if (!dynamic_cast<const Buffer*>(range.resource.get()))
+            throw Error(ErrorKind::argument_type, "OpFill fills tensors, not the " + range.label());
+        if (filling.pattern.empty() || range.size % filling.pattern.size() != 0)
+            throw Error(ErrorKind::invalid_argument,
+                        "OpFill cannot fill the " + range.label() + " of " + std::to_string(range.size) +
+                            " bytes with a pattern of " + std::to_string(filling.pattern.size()) +
+                            ": the pattern must fit a whole number of times");
+        // Twice the same range is filled once; ranges that partly overlap would be written in no order.
+        bool known = false;
+        for (const auto& other : distinct) {
+            if (!other.range.overlaps(range)) continue;
+            if (other.range != range || other.pattern != filling.pattern)
+                throw Error(ErrorKind::invalid_argument, "OpFill got parts that overlap: the " +
+                                                             other.range.label() + " and the " +
+                                                             range.label() + ". Record one OpFill for each");
+            known = true;
+        }
+        if (!known) distinct.push_back(std::move(filling));
+    }
+    return std::make_shared<Fill>(device, std::move(distinct));
+}
+
+}  // namespace kp

@@ -1,0 +1,282 @@
+#include "record/operation.hpp"
+
+#include "base/error.hpp"
+#include "base/succession.hpp"
+#include "device/device.hpp"
+#include "record/algorithm.hpp"
+#include "record/stream_plan.hpp"
+#include "record/substitution.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+namespace kp {
+namespace {
+
+// Zero groups in any direction run nothing, which is legal.
+bool none(const std::array<uint32_t, 3>& groups) {
+    return groups[0] == 0 || groups[1] == 0 || groups[2] == 0;
+}
+
+// The push constants, defaults applied, of a dispatch that the device can run.
+std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& groups,
+                    std::string push_constants) {
+    algorithm.require_init("dispatch");
+    if (!algorithm.unbindable().empty() && !none(groups))
+        throw Error(ErrorKind::unimplemented, "The shader's " + algorithm.unbindable() +
+                                                  " is given an empty array of single bytes, for which "
+                                                  "Vulkan has no descriptor: run no group, or give "
+                                                  "an array with an element");
+    if (push_constants.empty()) push_constants = algorithm.push_constants();
+    const auto& push = algorithm.pipeline().layout->push;
+    if (push_constants.empty() && push.size != 0)
+        push_constants.assign(push.size,
+                              '\0');  // a block whose values nobody gave reads as zero, not as noise
+    if (push_constants.size() != push.size)
+        throw Error(ErrorKind::invalid_argument,
+                    "Push constants of " + std::to_string(push_constants.size()) +
+                        " bytes do not fit the shader's block of " + std::to_string(push.size) + " bytes");
+    return push_constants;
+}
+
+void check_references(const Device& device, const std::vector<ResourceRange>& references) {
+    for (const auto& range : references) {
+        if (&range.resource->device() != &device)
+            throw Error(ErrorKind::invalid_argument,
+                        "The " + range.label() + " that a shader refers to belongs to another Manager");
+        range.resource->require_init("refer to");
+    }
+}
+
+class Dispatch final : public BoundDispatch {
+public:
+    Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, Launch launch,
+             std::string push_constants, std::vector<ResourceRange> references, std::optional<OwnChoice> own)
+        : BoundDispatch(algorithm->shared_device(),
+                        algorithm->name().empty() ? "OpAlgoDispatch" : algorithm->name()),
+          algorithm_(std::move(algorithm)),
+          references_(std::move(references)),
+          groups_(groups),
+          launch_(std::move(launch)),
+          push_constants_(std::move(push_constants)),
+          own_(own) {}
+
+    void check() const override {
+        std::shared_ptr<Algorithm> algorithm;
+        {
+            const std::lock_guard lock(changing_);
+            algorithm = algorithm_;
+            check_references(device(), references_);
+        }
+        algorithm->check();
+    }
+
+    void declare(StreamPlan& plan) const override {
+        plan.mention(*algorithm_);
+        // replace() lets go of them while recordings made of them live.
+        plan.keep(algorithm_);
+        plan.keep(launch_.pipeline);
+        // Also what the shader asks for its length alone, which is no access: it must not go while a dispatch runs.
+        for (const auto& argument : algorithm_->arguments())
+            if (argument.range.resource) plan.mention(*argument.range.resource);
+        for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use);
+        const ShaderInfo& info = algorithm_->shader()->info();
+        for (const auto& range : references_) {
+            plan.mention(*range.resource);
+            plan.keep(range.resource);
+            if (info.physical_storage_buffer)
+                plan.use(range,
+                         info.physical_storage_writes ? UseKind::shader_read_write : UseKind::shader_read);
+        }
+        // It reaches memory that no binding names: beyond what its references say, for all that is known.
+        if (info.physical_storage_buffer) plan.full_barrier();
+    }
+
+    void record(Recorder& to) const override {
+        if (none(groups_)) return;
+        const auto& [pipeline_made, first, base, rest] = launch_;
+        const Pipeline& pipeline = *pipeline_made;
+        const PipelineLayout& layout = *pipeline.layout;
+        to.bind(pipeline.handle(), layout.handle(), algorithm_->sets());
+        if (layout.push.size != 0)
+            to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
+                                     layout.push.offset, layout.push.size, push_constants_.data());
+        if (first[0] != 0) to.vk.vkCmdDispatch(to.commands, first[0], first[1], first[2]);
+        if (rest[0] == 0) [[likely]]
+            return;
+        // Groups of one dispatch have no order either; validation layers do not know that these two are one.
+        constexpr VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
+        to.vk.vkCmdPipelineBarrier(to.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &between, 0, nullptr, 0,
+                                   nullptr);
+        to.vk.vkCmdDispatchBase(to.commands, base[0], base[1], base[2], rest[0], rest[1], rest[2]);
+    }
+
+    [[nodiscard]] OperationPtr renewed() const override {
+        if (own_) return renewed_for(algorithm_->successor());
+        if (!superseded_.load(std::memory_order_acquire)) return nullptr;
+        const std::lock_guard lock(device().graph_mutex());
+        return succession_.latest();
+    }
+
+    void supersede(const std::shared_ptr<BoundDispatch>& next) override {
+        std::shared_ptr<BoundDispatch> before;  // goes after the lock
+        const std::lock_guard lock(device().graph_mutex());
+        before = succession_.pass_on(next, dynamic_cast<Dispatch&>(*next).succession_);
+        superseded_.store(true, std::memory_order_release);
+    }
+
+    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
+        std::shared_ptr<Algorithm> algorithm;
+        std::array<uint32_t, 3> groups{};
+        std::string push_constants;
+        std::vector<ResourceRange> references;
+        {
+            const std::lock_guard lock(device().graph_mutex());
+            algorithm = algorithm_;
+            groups = groups_;
+            push_constants = push_constants_;
+            references = references_;
+        }
+        return make_bound_dispatch(algorithm->substituted(by), groups, std::move(push_constants),
+                                   std::move(references));
+    }
+
+    [[nodiscard]] std::vector<ResourceRange> fixed() const override { return references_; }
+    [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
+
+    [[nodiscard]] std::shared_ptr<Algorithm> algorithm() const override {
+        const std::lock_guard lock(changing_);
+        return algorithm_;
+    }
+
+    void set(std::array<uint32_t, 3> groups, std::string push_constants,
+             std::vector<ResourceRange> references) override {
+        replace(algorithm(), groups, std::move(push_constants), std::move(references));
+    }
+
+    void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
+                 std::string push_constants, std::vector<ResourceRange> references) override {
+        if (&algorithm->device() != &device())
+            throw Error(ErrorKind::invalid_argument, "The algorithm belongs to another Manager");
+        push_constants = checked(*algorithm, groups, std::move(push_constants));
+        check_references(device(), references);
+        Launch launch = algorithm->launch(groups);
+        // Commands are recorded under the same lock.
+        const std::lock_guard lock(device().graph_mutex());
+        groups_ = groups;
+        launch_ = std::move(launch);
+        push_constants_ = std::move(push_constants);
+        algorithm_->outdate_recordings();
+        const std::lock_guard change(changing_);
+        // What was there before goes with the last recording of it, or with the arguments, after the locks.
+        algorithm_.swap(algorithm);
+        references_.swap(references);
+    }
+
+private:
+    [[nodiscard]] OperationPtr renewed_for(std::shared_ptr<Algorithm> algorithm) const {
+        if (!algorithm) return nullptr;
+        std::array<uint32_t, 3> groups = algorithm->workgroup();
+        if (own_->invocations) {
+            const auto& local_size = algorithm->pipeline().local_size;
+            for (size_t axis = 0; axis < 3; ++axis) {
+                const uint64_t size = std::max(local_size[axis], 1u);
+                const uint64_t count = ((*own_->invocations)[axis] + size - 1) / size;
+                groups[axis] = static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX));
+            }
+        }
+        return make_dispatch(std::move(algorithm), groups,
+                             own_->push_constants ? push_constants_ : std::string(), *own_);
+    }
+
+    // The algorithm and the references change under this and the graph mutex, so that either serves to read them: check() is
+    // called with and without the other.
+    mutable std::mutex changing_;
+    std::shared_ptr<Algorithm> algorithm_;
+    std::vector<ResourceRange> references_;
+    std::array<uint32_t, 3> groups_;  // as asked for
+    Launch launch_;
+    std::string push_constants_;
+    std::optional<OwnChoice>
+        own_;  // of one that follows its algorithm; set() and replace() are not for those
+    Succession<BoundDispatch> succession_;  // under the graph mutex
+    std::atomic<bool> superseded_{false};
+};
+
+class Custom final : public Operation {
+public:
+    Custom(std::shared_ptr<Device> device, std::string name, std::function<void(VkCommandBuffer)> record,
+           CustomUses uses)
+        : Operation(std::move(device), std::move(name)), record_(std::move(record)), uses_(std::move(uses)) {}
+
+    void check() const override {
+        for (const auto* list : {&uses_.reads, &uses_.writes})
+            for (const auto& range : *list) range.resource->require_init("use");
+    }
+
+    void declare(StreamPlan& plan) const override {
+        if (!uses_.declared) {
+            plan.full_barrier();
+            return;
+        }
+        for (const auto& range : uses_.reads) plan.use(range, UseKind::any_read);
+        for (const auto& range : uses_.writes) plan.use(range, UseKind::everything);
+    }
+
+    void record(Recorder& to) const override {
+        record_(to.commands);
+        to.forget_bindings();
+    }
+
+    [[nodiscard]] bool calls_out() const noexcept override { return true; }
+
+private:
+    std::function<void(VkCommandBuffer)> record_;
+    CustomUses uses_;
+};
+
+}  // namespace
+
+OperationPtr Operation::substituted(const Substitution&) const {
+    throw Error(
+        ErrorKind::unimplemented,
+        name_ +
+            " holds the memory that it was made for and cannot run on copies of it, which streaming needs. "
+            "Evaluate the sequence for each frame instead");
+}
+
+OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
+                           std::string push_constants, OwnChoice own) {
+    push_constants = checked(*algorithm, groups, std::move(push_constants));
+    Launch launch = algorithm->launch(groups);
+    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
+                                      std::move(push_constants), std::vector<ResourceRange>{}, own);
+}
+
+std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
+                                                   std::array<uint32_t, 3> groups, std::string push_constants,
+                                                   std::vector<ResourceRange> references) {
+    push_constants = checked(*algorithm, groups, std::move(push_constants));
+    check_references(algorithm->device(), references);
+    Launch launch = algorithm->launch(groups);
+    return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
+                                      std::move(push_constants), std::move(references), std::nullopt);
+}
+
+OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,
+                         std::function<void(VkCommandBuffer)> record, CustomUses uses) {
+    for (const auto* list : {&uses.reads, &uses.writes})
+        for (const auto& range : *list)
+            if (&range.resource->device() != device.get())
+                throw Error(ErrorKind::invalid_argument,
+                            "The " + range.label() + " that " + name +
+                                " declares belongs to another Manager. Copy it over with .to(mgr)");
+    return std::make_shared<Custom>(std::move(device), std::move(name), std::move(record), std::move(uses));
+}
+
+}  // namespace kp

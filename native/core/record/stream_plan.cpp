@@ -1,0 +1,205 @@
+#include "record/stream_plan.hpp"
+
+#include <algorithm>
+
+namespace kp {
+
+void StreamPlan::begin(uint64_t epoch, uint64_t atom) {
+    epoch_ = epoch;
+    objects_.clear();
+    commands_.clear();
+    uses_.clear();
+    host_visible_.clear();
+    device_slots_.clear();
+    device_numbers_.clear();
+    brought_.clear();
+    synced_.clear();
+    flushes_.clear();
+    invalidates_.clear();
+    downloaded_.clear();
+    edges_.begin(atom);
+    edge_atoms_.clear();
+    landings_.clear();
+}
+
+void StreamPlan::begin_operation() { commands_.push_back({static_cast<uint32_t>(uses_.size()), 0, false}); }
+
+uint32_t StreamPlan::object_slot(Object& object) {
+    if (object.epoch_ != epoch_) {
+        object.epoch_ = epoch_;
+        object.slot_ = static_cast<uint32_t>(objects_.size());
+        objects_.push_back({.object = &object});
+        device_numbers_.push_back(0);
+    }
+    return object.slot_;
+}
+
+void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& range) {
+    uses_.push_back({resource, kind, range.offset, range.end()});
+    ++commands_.back().count;
+}
+
+void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
+                           const ResourceRange& part) {
+    if (!memory.mapped() || memory.coherent()) return;
+    // An optimal image's bytes in memory are not those of its texels in order: it goes as a whole.
+    add_range(ranges, part.whole() ? memory.mapped_range() : memory.mapped_range(part.offset, part.size));
+}
+
+void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const VkMappedMemoryRange& range) {
+    for (auto& other : ranges) {
+        if (other.memory != range.memory || other.offset > range.offset + range.size ||
+            range.offset > other.offset + other.size)
+            continue;
+        const uint64_t end = std::max(other.offset + other.size, range.offset + range.size);
+        other.offset = std::min(other.offset, range.offset);
+        other.size = end - other.offset;
+        return;
+    }
+    ranges.push_back(range);
+}
+
+void StreamPlan::use(const ResourceRange& range, UseKind kind) {
+    Resource& resource = *range.resource;
+    const uint32_t slot = object_slot(resource);
+    if (range.size == 0) return;  // mentioned, and not used
+    if (device_numbers_[slot] == 0) {
+        host_visible_.push_back(resource.device_memory().mapped() != nullptr ? 1 : 0);
+        device_slots_.push_back(resource.has_host_copy() ? slot : no_slot);
+        device_numbers_[slot] = static_cast<uint32_t>(host_visible_.size());
+    }
+    const bool written = writes(kind);
+    if (written) resource.require_writable();
+    objects_[slot].used = true;
+    objects_[slot].written = objects_[slot].written || written;
+    if (!resource.has_host_copy() && resource.memory_type() != MemoryType::storage) {
+        add_range(flushes_, resource.device_memory(), range);
+        if (written) add_range(invalidates_, resource.device_memory(), range);
+    }
+    add_use(device_numbers_[slot] - 1, kind, range);
+}
+
+void StreamPlan::overwrite(const ResourceRange& range) {
+    const uint32_t slot = object_slot(*range.resource);
+    if (!objects_[slot].used) objects_[slot].overwritten = range.whole();
+    use(range, UseKind::transfer_write);
+}
+
+void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
+    Resource& resource = *range.resource;
+    const uint32_t slot = object_slot(resource);
+    if (range.size == 0) return;
+    if (resource.host_epoch_ != epoch_) {
+        resource.host_epoch_ = epoch_;
+        resource.host_slot_ = static_cast<uint32_t>(host_visible_.size());
+        host_visible_.push_back(1);
+        device_slots_.push_back(no_slot);
+    }
+    if (writes(kind)) {
+        objects_[slot].written = true;
+        const Allocation& memory = resource.host_memory();
+        if (memory.mapped() && !memory.coherent()) {
+            if (downloaded_.empty() || downloaded_.back().resource != &resource)
+                downloaded_.push_back({&resource, resource.host_slot_});
+            edges_.download(resource.host_slot_, range.offset, range.size, resource.nbytes());
+        }
+    } else {
+        add_range(flushes_, resource.host_memory(), range);
+    }
+    add_use(resource.host_slot_, kind, range);
+}
+
+void StreamPlan::settle_host_side() {
+    if (downloaded_.empty()) return;
+    const auto number = [](const HostCopyNumber& each) { return each.number; };
+    std::ranges::sort(downloaded_, {}, number);
+    const auto twice = std::ranges::unique(downloaded_, {}, number);
+    downloaded_.erase(twice.begin(), twice.end());
+    edges_.settle();
+    for (const auto& [copy, piece] : edges_.landings()) {
+        const Allocation& memory =
+            std::ranges::lower_bound(downloaded_, copy, {}, number)->resource->host_memory();
+        const VkMappedMemoryRange range = memory.mapped_range(piece.offset, piece.size);
+        if (piece.slot != HostPiece::in_place) {
+            edge_atoms_.push_back(range);
+            landings_.push_back({memory.mapped() + piece.offset, piece.slot, piece.size});
+            continue;
+        }
+        // Flushed before as well: a line that the host changed would go out at any later moment, over what the device wrote.
+        add_range(flushes_, range);
+        add_range(invalidates_, range);
+    }
+}
+
+std::vector<HostPiece> StreamPlan::host_pieces(const ResourceRange& range, SyncDirection direction) {
+    for (const auto& [resource, number] : downloaded_)
+        if (resource == range.resource.get())
+            return direction == SyncDirection::to_host ? edges_.downloaded(number, range.offset, range.size)
+                                                       : edges_.uploaded(number, range.offset, range.size);
+    return {{range.offset, range.size}};
+}
+
+void Recorder::sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction) {
+    const Resource& resource = *range.resource;
+    const bool down = direction == SyncDirection::to_host;
+    if (plan_.slot_bytes() == 0) [[likely]] {
+        const uint64_t at = resource.host_offset() + range.offset;
+        const VkBufferCopy region{down ? range.offset : at, down ? at : range.offset, range.size};
+        vk.vkCmdCopyBuffer(commands, down ? buffer : resource.host_buffer(),
+                           down ? resource.host_buffer() : buffer, 1, &region);
+        return;
+    }
+    // Those in the copy and those in slots: two buffers.
+    std::vector<VkBufferCopy> regions[2];
+    for (const HostPiece& piece : plan_.host_pieces(range, direction)) {
+        const bool in_slot = piece.slot != HostPiece::in_place;
+        const uint64_t at = in_slot ? first_slot_ + piece.slot : resource.host_offset() + piece.offset;
+        regions[in_slot ? 1 : 0].push_back({down ? piece.offset : at, down ? at : piece.offset, piece.size});
+    }
+    for (const bool in_slot : {false, true}) {
+        const auto& some = regions[in_slot ? 1 : 0];
+        const VkBuffer host = in_slot ? slots_ : resource.host_buffer();
+        if (!some.empty())
+            vk.vkCmdCopyBuffer(commands, down ? buffer : host, down ? host : buffer,
+                               static_cast<uint32_t>(some.size()), some.data());
+    }
+}
+
+void StreamPlan::mention(Object& object) { object_slot(object); }
+
+void StreamPlan::bring_to_device(const ResourceRange& range) {
+    if (range.size == 0) return;
+    brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
+    add_range(flushes_, range.resource->device_memory(), range);
+}
+
+void StreamPlan::note_sync(const ResourceRange& range, SyncDirection direction) {
+    if (range.size == 0) return;
+    const auto kind = direction == SyncDirection::to_device ? Effect::Kind::upload : Effect::Kind::download;
+    synced_.push_back({object_slot(*range.resource),
+                       static_cast<uint32_t>(commands_.size() - 1),
+                       {range.offset, range.end(), kind}});
+}
+
+bool StreamPlan::touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept {
+    const uint32_t number = device_numbers_[slot];
+    for (const Use& use : uses_)
+        if (use.resource + 1 == number && use.begin < end && begin < use.end &&
+            (!writers_only || writes(use.kind)))
+            return true;
+    if (writers_only) return false;
+    return std::any_of(brought_.begin(), brought_.end(), [&](const Brought& each) {
+        return each.slot == slot && each.begin < end && begin < each.end;
+    });
+}
+
+Object* StreamPlan::object_of(uint32_t resource) const noexcept {
+    const auto found = std::find(device_numbers_.begin(), device_numbers_.end(), resource + 1);
+    return found == device_numbers_.end()
+               ? nullptr
+               : objects_[static_cast<size_t>(found - device_numbers_.begin())].object;
+}
+
+void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }
+
+}  // namespace kp

@@ -1,0 +1,188 @@
+// What operations talk to while a stream is built: the plan that they declare their uses to, and the recorder that they
+// append commands to.
+#pragma once
+
+#include "record/hazard.hpp"
+#include "record/host_edges.hpp"
+#include "record/operation.hpp"
+#include "resource/freshness.hpp"
+#include "resource/object.hpp"
+#include "resource/resource_range.hpp"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+class Image;
+
+// One entry for each object that a stream uses, in order of first use.
+struct PlannedObject {
+    Object* object = nullptr;
+    bool written = false;
+    bool used = false;         // the device's side is
+    bool overwritten = false;  // ... first by writing all of it
+    bool covered = false;      // so the recording brings its contents (Stream::settle_covers)
+    uint32_t link = 0;         // where the object keeps its side of the link, once registered
+};
+
+class StreamPlan {
+public:
+    // Starts over; `epoch` is new for the device, so that numbers given to objects by other plans are not taken for ours. `atom`: the
+    // device's nonCoherentAtomSize.
+    void begin(uint64_t epoch, uint64_t atom);
+    void begin_operation();
+
+    void use(const ResourceRange& range, UseKind kind);  // the device's side
+    // Writes all of the range; where that is all of the resource and the first use, nothing need be there before.
+    void overwrite(const ResourceRange& range);
+    void use_host(const ResourceRange& range, UseKind kind);  // the host copy
+    void mention(Object& object);  // used by the recording, but no memory access of its own
+    // The operation may let go of the object before the plan does.
+    using Kept = std::vector<std::shared_ptr<const void>>;
+    void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
+    // Not for begin() to drop: that runs under a lock, and before the stream has left the lists of these objects.
+    [[nodiscard]] Kept take_kept() noexcept { return std::exchange(kept_, {}); }
+    void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
+    // A sync operation moves the range, so that both sides are the same after this command.
+    void note_sync(const ResourceRange& range, SyncDirection direction);
+    // Calls each(slot, effect) with what a run does to device memory and host copies of the objects that have both, in order.
+    template <typename Each>
+    void each_effect(const Each& each) const;
+    // Whether the object in `slot` has its device memory used, or only written, from byte `begin` to `end`.
+    [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
+    void full_barrier();
+    // All operations have declared their uses: decides which bytes of host copies go through slots.
+    void settle_host_side();
+    // Whose device memory a number of uses() means; null for a host copy.
+    [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
+
+    [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
+    [[nodiscard]] const std::vector<CommandUses>& commands() const noexcept { return commands_; }
+    [[nodiscard]] const std::vector<Use>& uses() const noexcept { return uses_; }
+    [[nodiscard]] const std::vector<uint8_t>& host_visible() const noexcept { return host_visible_; }
+    // Ranges of non-coherent memory to flush before the submission and to invalidate after it.
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& flushes() const noexcept { return flushes_; }
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept {
+        return invalidates_;
+    }
+    // Atoms of host copies of which slots hold a part, and the bytes to put there from the slots (see record/host_edges.hpp).
+    struct Landing {
+        std::byte* to = nullptr;
+        uint64_t slot = 0;
+        uint64_t size = 0;
+    };
+    [[nodiscard]] uint64_t slot_bytes() const noexcept { return edges_.slot_bytes(); }
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& edges() const noexcept { return edge_atoms_; }
+    [[nodiscard]] const std::vector<Landing>& landings() const noexcept { return landings_; }
+    // While recording, operation by operation: where a download of a host copy puts its bytes, or an upload finds them.
+    [[nodiscard]] std::vector<HostPiece> host_pieces(const ResourceRange& range, SyncDirection direction);
+
+private:
+    uint32_t object_slot(Object& object);
+    void add_use(uint32_t resource, UseKind kind, const ResourceRange& range);
+    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
+                          const ResourceRange& part);
+    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const VkMappedMemoryRange& range);
+
+    uint64_t epoch_ = 0;
+    std::vector<PlannedObject> objects_;
+    Kept kept_;
+    std::vector<CommandUses> commands_;
+    std::vector<Use> uses_;
+    std::vector<uint8_t> host_visible_;   // by resource number
+    std::vector<uint32_t> device_slots_;  // by resource number: the object's slot; none for a host copy
+    static constexpr uint32_t no_slot = UINT32_MAX;
+    std::vector<uint32_t> device_numbers_;  // object slot -> resource number of the device's side + 1
+    // Bytes of the one memory that flushes and invalidations move, with no use of the device's: slot, begin, end.
+    struct Brought {
+        uint32_t slot = 0;
+        uint64_t begin = 0;
+        uint64_t end = 0;
+    };
+    std::vector<Brought> brought_;
+    struct Synced {
+        uint32_t slot = 0;
+        uint32_t command = 0;
+        Effect effect;
+    };
+    std::vector<Synced> synced_;  // in the order of the commands
+    std::vector<VkMappedMemoryRange> flushes_;
+    std::vector<VkMappedMemoryRange> invalidates_;
+    struct HostCopyNumber {
+        const Resource* resource = nullptr;
+        uint32_t number = 0;
+    };
+    std::vector<HostCopyNumber> downloaded_;  // host copies that are not coherent
+    HostEdges edges_;
+    std::vector<VkMappedMemoryRange> edge_atoms_;
+    std::vector<Landing> landings_;
+};
+
+template <typename Each>
+void StreamPlan::each_effect(const Each& each) const {
+    auto synced = synced_.begin();
+    for (uint32_t i = 0; i < commands_.size(); ++i) {
+        if (synced != synced_.end() && synced->command == i) {
+            // A sync operation moves all that it uses.
+            for (; synced != synced_.end() && synced->command == i; ++synced)
+                each(synced->slot, synced->effect);
+            continue;
+        }
+        const CommandUses& command = commands_[i];
+        for (uint32_t u = command.first; u < command.first + command.count; ++u) {
+            const Use& use = uses_[u];
+            if (!writes(use.kind) || device_slots_[use.resource] == no_slot) continue;
+            each(device_slots_[use.resource], Effect{use.begin, use.end, Effect::Kind::write});
+        }
+    }
+}
+
+// The open command buffer and what is bound in it.
+class Recorder {
+public:
+    // `slots`, from the byte `first_slot` on: for the bytes that the plan puts there.
+    Recorder(const VolkDeviceTable& table, VkCommandBuffer buffer, StreamPlan& of, VkBuffer slots,
+             uint64_t first_slot)
+        : vk(table), commands(buffer), plan_(of), slots_(slots), first_slot_(first_slot) {}
+
+    const VolkDeviceTable& vk;
+    VkCommandBuffer commands;
+
+    // Between a buffer and its host copy.
+    void sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction);
+
+    // `sets` by set number, null for none; they stay where they are as long as the recording does.
+    void bind(VkPipeline pipeline, VkPipelineLayout layout, const std::vector<VkDescriptorSet>& sets) {
+        if (pipeline_ != pipeline) {
+            vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+            pipeline_ = pipeline;
+        }
+        if (sets_ == &sets && layout_ == layout) return;
+        sets_ = &sets;
+        layout_ = layout;
+        const auto count = static_cast<uint32_t>(sets.size());
+        for (uint32_t first = 0, end = 0; first < count; first = end + 1) {
+            for (end = first; end < count && sets[end] != VK_NULL_HANDLE;) ++end;
+            if (end != first)
+                vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, first,
+                                           end - first, &sets[first], 0, nullptr);
+        }
+    }
+    void forget_bindings() noexcept {
+        pipeline_ = VK_NULL_HANDLE;
+        sets_ = nullptr;
+        layout_ = VK_NULL_HANDLE;
+    }
+
+private:
+    StreamPlan& plan_;
+    VkBuffer slots_ = VK_NULL_HANDLE;
+    uint64_t first_slot_ = 0;
+    VkPipeline pipeline_ = VK_NULL_HANDLE;
+    VkPipelineLayout layout_ = VK_NULL_HANDLE;
+    const std::vector<VkDescriptorSet>* sets_ = nullptr;
+};
+
+}  // namespace kp

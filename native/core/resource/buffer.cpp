@@ -1,0 +1,204 @@
+#include "resource/buffer.hpp"
+
+#include "base/error.hpp"
+#include "base/first_touch.hpp"
+#include "device/device.hpp"
+#include "device/initial_work.hpp"
+#include "device/staging.hpp"
+#include "memory/guard.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace kp {
+namespace {
+
+// What undefined contents read as in a debug run.
+constexpr char poison_bytes[] = {std::to_integer<char>(poison_value)};
+constexpr std::string_view poison(poison_bytes, 1);
+
+}  // namespace
+
+struct Buffer::Side final : DeviceSide {
+    Device& device;
+    VkBuffer buffer = VK_NULL_HANDLE;
+    explicit Side(Device& d) : device(d) {}
+    ~Side() override { device.vk().vkDestroyBuffer(device.handle(), buffer, nullptr); }
+};
+
+std::shared_ptr<Buffer::Side> Buffer::make_side(const void* next, VkMemoryRequirements& needs) {
+    if (nbytes_ > UINT64_MAX / 2)
+        throw Error(ErrorKind::out_of_memory,
+                    "A tensor of " + std::to_string(nbytes_) + " bytes is larger than any memory");
+    auto side = std::make_shared<Side>(device());
+    auto& vk = device().vk();
+
+    VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    create.pNext = next;
+    create.size = handle_size();
+    create.usage = buffer_usage;
+    if (device().buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+    device().share(create);
+    // A size above it is not for vkCreateBuffer to refuse: passing it is invalid use.
+    if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
+        throw Error(ErrorKind::out_of_memory,
+                    "A tensor of " + std::to_string(nbytes_) + " bytes is larger than any buffer of '" +
+                        device().physical().properties.deviceName + "' (maxBufferSize " +
+                        std::to_string(limit) + " bytes): split it into several tensors");
+    if (const VkResult result = vk.vkCreateBuffer(device().handle(), &create, nullptr, &side->buffer);
+        result != VK_SUCCESS)
+        throw_vk(result, "vkCreateBuffer", "a tensor of " + std::to_string(nbytes_) + " bytes");
+    vk.vkGetBufferMemoryRequirements(device().handle(), side->buffer, &needs);
+    return side;
+}
+
+void Buffer::bind(std::shared_ptr<Side> side) {
+    check_vk(device().vk().vkBindBufferMemory(device().handle(), side->buffer, side->memory.memory(),
+                                              side->memory.offset()),
+             "vkBindBufferMemory", "a tensor");
+    buffer_ = side->buffer;
+    address(side->memory);
+    device_side_ = std::move(side);
+    if (!direct_) expect_initial_work();
+}
+
+Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes, MemoryType type)
+    : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
+    allocate();
+    if (type == MemoryType::device) {
+        make_host_copy();
+        begin_on_host();
+    }
+    if (std::byte* host = host_data())
+        first_copy(host, data, nbytes);
+    else
+        begin_with(data);
+}
+
+Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, uint64_t nbytes,
+               MemoryType type)
+    : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
+    allocate();
+    if (!fill && device().memory().options().debug) fill.emplace(poison);
+    if (fill && nbytes != 0) fill_device(*fill);
+    if (type != MemoryType::device) return;
+    defer_host_copy(std::move(fill));
+    begin_on_host();
+}
+
+void Buffer::allocate() {
+    VkMemoryRequirements needs{};
+    auto side = make_side(nullptr, needs);
+
+    MemoryUse use = MemoryUse::device;
+    if (memory_type_ == MemoryType::host) {
+        use = MemoryUse::host;
+    } else if (memory_type_ == MemoryType::device_and_host) {
+        use = MemoryUse::device_and_host;
+        if (!device().memory().has_device_and_host(needs.memoryTypeBits))
+            device().note_once(
+                "This device has no memory that is both device-local and host-visible: deviceAndHost "
+                "tensors are placed in host memory");
+    }
+    side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor", handle_size());
+    bind(std::move(side));
+}
+
+Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
+    : Resource(std::move(owner), ObjectKind::buffer, range.nbytes, MemoryType::host) {
+    check_host_import(device(), range);
+    VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+    external.handleTypes = host_import_handle;
+    VkMemoryRequirements needs{};
+    auto side = make_side(&external, needs);
+    read_only_ = range.read_only;
+    side->memory = import_host(device(), range, needs);
+    side->host_owner = std::move(range.owner);
+    bind(std::move(side));
+}
+
+Buffer::~Buffer() { finalize(); }
+
+void Buffer::release(std::vector<Point> points) {
+    end_transfers();
+    buffer_ = VK_NULL_HANDLE;
+    Resource::release(std::move(points));
+}
+
+uint64_t Buffer::device_address() const noexcept {
+    if (!device().buffer_addresses() || buffer_ == VK_NULL_HANDLE) return 0;
+    VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+    info.buffer = buffer_;
+    return device().vk().vkGetBufferDeviceAddress(device().handle(), &info);
+}
+
+void Buffer::set_name(const std::string& name) {
+    Resource::set_name(name);
+    name_handles([this](const std::string& given) {
+        device().name_handle(VK_OBJECT_TYPE_BUFFER, handle_value(buffer_), given);
+    });
+}
+
+void Buffer::fill_device(const FillPattern& pattern) {
+    if (direct_) {
+        pattern.write(direct_, nbytes_);
+        flush(device_memory());
+        return;
+    }
+    InitialWork& work = device().initial_work();
+    if (const auto word = pattern.word()) {
+        work.fill(initial_target(), [&owner = device(), buffer = buffer_, size = handle_size(),
+                                     word = *word](VkCommandBuffer commands) {
+            owner.vk().vkCmdFillBuffer(commands, buffer, 0, size, word);
+        });
+        return;
+    }
+    // A few repetitions come from the host; the device doubles what is there until it reaches the end.
+    constexpr uint64_t least_seed = 64 * 1024;
+    const uint64_t unit = std::lcm(pattern.period(), uint64_t{4});
+    std::vector<std::byte> seed(std::min(handle_size(), std::max<uint64_t>(1, least_seed / unit) * unit));
+    pattern.write(seed.data(), seed.size());
+    const auto grow = [&owner = device(), buffer = buffer_, begin = seed.size(),
+                       end = handle_size()](VkCommandBuffer commands) {
+        const auto& vk = owner.vk();
+        VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+        barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+        barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
+        for (uint64_t done = begin; done < end;) {
+            vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                    0, 1, &barrier, 0, nullptr, 0, nullptr);
+            const VkBufferCopy region{0, done, std::min(done, end - done)};
+            vk.vkCmdCopyBuffer(commands, buffer, buffer, 1, &region);
+            done += region.size;
+        }
+    };
+    const auto all = [&owner = device(), buffer = buffer_, size = seed.size(),
+                      grow](VkCommandBuffer commands, VkBuffer from, uint64_t offset) {
+        const VkBufferCopy region{offset, 0, size};
+        owner.vk().vkCmdCopyBuffer(commands, from, buffer, 1, &region);
+        grow(commands);
+    };
+    if (work.upload(initial_target(), seed.data(), seed.size(), all)) return;
+    device().staging().upload(buffer_, 0, seed.data(), seed.size());
+    if (seed.size() < handle_size()) work.fill(initial_target(), grow);
+}
+
+void Buffer::download(void* out, uint64_t offset, uint64_t size) {
+    device().staging().download(buffer_, offset, out, size);
+}
+
+void Buffer::upload(const void* data, uint64_t offset, uint64_t size) {
+    device().staging().upload(buffer_, offset, data, size);
+}
+
+bool Buffer::collect_upload(const void* data) {
+    return device().initial_work().upload(initial_target(), data, nbytes_,
+                                          [&owner = device(), buffer = buffer_, size = nbytes_](
+                                              VkCommandBuffer commands, VkBuffer from, uint64_t offset) {
+                                              const VkBufferCopy region{offset, 0, size};
+                                              owner.vk().vkCmdCopyBuffer(commands, from, buffer, 1, &region);
+                                          });
+}
+
+}  // namespace kp

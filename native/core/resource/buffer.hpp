@@ -1,0 +1,44 @@
+// A tensor's native side: one VkBuffer in suballocated memory.
+#pragma once
+
+#include "resource/host_import.hpp"
+#include "resource/resource.hpp"
+
+namespace kp {
+
+class Buffer final : public Resource {
+public:
+    // `data` (nbytes bytes) becomes the host's contents; a `storage` buffer has none and uploads it.
+    Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
+    // `fill` repeats through the device's memory and through the host copy; with none, both begin undefined. The host copy is
+    // made when it is needed.
+    Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type);
+    // Of type `host`, over memory of the process, with no copy (resource/host_import.hpp says what is possible).
+    Buffer(std::shared_ptr<Device> device, HostRange range);
+    ~Buffer() override;
+
+    [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }
+    // The VkBuffer's size: nbytes rounded up to four, so that fills and copies of words reach the end. Vulkan has no buffer of
+    // no bytes: that of an empty tensor is one word, which nothing uses.
+    [[nodiscard]] uint64_t handle_size() const noexcept {
+        return nbytes_ == 0 ? 4 : (nbytes_ + 3) & ~uint64_t{3};
+    }
+    [[nodiscard]] uint64_t device_address() const noexcept;
+    void set_name(const std::string& name) override;
+
+private:
+    void allocate();
+    void fill_device(const FillPattern& pattern);
+    struct Side;
+    [[nodiscard]] std::shared_ptr<Side> make_side(const void* next, VkMemoryRequirements& needs);
+    void bind(std::shared_ptr<Side> side);
+
+    void download(void* out, uint64_t offset, uint64_t size) override;
+    void upload(const void* data, uint64_t offset, uint64_t size) override;
+    [[nodiscard]] bool collect_upload(const void* data) override;
+    void release(std::vector<Point> points) override;
+
+    VkBuffer buffer_ = VK_NULL_HANDLE;
+};
+
+}  // namespace kp

@@ -1,0 +1,22 @@
+// How objects are made: constructed, then shown to their device's list.
+//
+// In that order, because others who walk the list take shared ownership of what they find, and an object has no owner to share with
+// before std::make_shared has returned.
+#pragma once
+
+#include "device/device.hpp"
+#include "resource/object.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace kp {
+
+template <typename T, typename... Arguments>
+[[nodiscard]] std::shared_ptr<T> make_object(Arguments&&... arguments) {
+    auto object = std::make_shared<T>(std::forward<Arguments>(arguments)...);
+    object->device().adopt(*object);  // throws where the device was closed meanwhile
+    return object;
+}
+
+}  // namespace kp

@@ -1,0 +1,86 @@
+// Opcodes by how their operands make their results.
+#pragma once
+
+#include "spirv/module.hpp"
+
+#include <cstdint>
+
+#include <spirv/unified1/GLSL.std.450.h>
+
+namespace kp::spirv {
+
+inline bool in(uint32_t op, uint32_t first, uint32_t last) { return op >= first && op <= last; }
+
+// Each component of the result comes from the same component of the operands, whose sum it is: scales stay.
+inline bool keeps_scale(uint32_t op) {
+    switch (op) {
+    case spv::OpIAdd:
+    case spv::OpISub:
+    case spv::OpBitwiseOr:
+    case spv::OpBitwiseXor:
+    case spv::OpUConvert:
+    case spv::OpSConvert:
+    case spv::OpBitcast:
+    case spv::OpCopyObject:
+    case spv::OpCopyLogical: return true;
+    default: return false;
+    }
+}
+
+// Each component of the result comes from the same component of the operands.
+inline bool by_component(uint32_t op) {
+    return keeps_scale(op) || in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) ||
+           in(op, spv::OpSNegate, spv::OpFMod) || in(op, spv::OpIsNan, spv::OpSelect) ||
+           in(op, spv::OpIEqual, spv::OpFUnordGreaterThanEqual) ||
+           in(op, spv::OpShiftRightLogical, spv::OpBitCount) ||
+           in(op, spv::OpLogicalEqual, spv::OpLogicalNot);
+}
+
+inline bool by_component_of_glsl(uint32_t instruction) {
+    return in(instruction, GLSLstd450Round, GLSLstd450Pow) ||
+           in(instruction, GLSLstd450Exp, GLSLstd450InverseSqrt) ||
+           in(instruction, GLSLstd450FMin, GLSLstd450FMix) ||
+           in(instruction, GLSLstd450Step, GLSLstd450Fma) ||
+           in(instruction, GLSLstd450FindILsb, GLSLstd450FindUMsb) ||
+           in(instruction, GLSLstd450NMin, GLSLstd450NClamp);
+}
+
+// A value from values, and nothing besides.
+inline bool only_values(uint32_t op) {
+    return op == spv::OpUndef || op == spv::OpLoad ||
+           in(op, spv::OpAccessChain, spv::OpInBoundsPtrAccessChain) ||
+           in(op, spv::OpVectorExtractDynamic, spv::OpTranspose) ||
+           in(op, spv::OpSampledImage, spv::OpImageRead) || in(op, spv::OpImage, spv::OpImageQuerySamples) ||
+           in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) || op == spv::OpBitcast ||
+           in(op, spv::OpSNegate, spv::OpSMulExtended) || in(op, spv::OpAny, spv::OpSelect) ||
+           in(op, spv::OpIEqual, spv::OpFUnordGreaterThanEqual) ||
+           in(op, spv::OpShiftRightLogical, spv::OpBitCount) || in(op, spv::OpDPdx, spv::OpFwidthCoarse) ||
+           op == spv::OpPhi ||
+           in(op, spv::OpImageSparseSampleImplicitLod, spv::OpImageSparseTexelsResident) ||
+           op == spv::OpImageSparseRead ||
+           in(op, spv::OpGroupNonUniformElect, spv::OpGroupNonUniformQuadSwap) ||
+           in(op, spv::OpGroupAll, spv::OpGroupSMax) || in(op, spv::OpCopyLogical, spv::OpPtrDiff) ||
+           in(op, spv::OpSDotKHR, spv::OpSUDotAccSatKHR) || op == spv::OpArrayLength ||
+           op == newer::untyped_array_length || op == spv::OpImageTexelPointer;
+}
+
+// No operand matters.
+inline bool means_nothing(uint32_t op) {
+    return op == spv::OpNop || op == spv::OpLine || op == spv::OpNoLine || op == spv::OpLabel ||
+           op == spv::OpVariable || op == spv::OpLoopMerge || op == spv::OpSelectionMerge ||
+           op == spv::OpBranch || op == spv::OpReturn || op == spv::OpKill || op == spv::OpUnreachable ||
+           op == spv::OpControlBarrier || op == spv::OpMemoryBarrier || op == spv::OpTerminateInvocation ||
+           op == spv::OpLifetimeStart || op == spv::OpLifetimeStop;
+}
+
+// Where the mask of an image instruction's further operands stands, a literal; 0 for other instructions.
+inline uint32_t mask_index(uint32_t op) {
+    if (op == spv::OpImageWrite) return 4;
+    if (in(op, spv::OpImageSampleDrefImplicitLod, spv::OpImageSampleDrefExplicitLod) ||
+        in(op, spv::OpImageSampleProjDrefImplicitLod, spv::OpImageSampleProjDrefExplicitLod) ||
+        in(op, spv::OpImageGather, spv::OpImageDrefGather))
+        return 6;
+    return in(op, spv::OpImageSampleImplicitLod, spv::OpImageRead) ? 5 : 0;
+}
+
+}  // namespace kp::spirv

@@ -1,0 +1,746 @@
+// Model. One path is followed from the entry point's first block on: that of an invocation for which every bounds check holds.
+// A branch is a bounds check if its condition compares an expression of the invocation's number with one that is the same
+// for all invocations; the path takes the side on which the number is the smaller one, and from there on the check is a
+// guard. A branch on a constant is known. Around any other branch, and around loops, the path goes to the block behind
+// it; it ends if the code between may return. So each element that is used on the path is used by every invocation that passes the
+// guards, and nothing is said of the rest. Guards are never taken back, which makes them too strict at worst; `alone` says
+// where that cannot be.
+//
+// Values are followed through local variables that are stored once, conversions, vectors, and the parameters of functions that
+// are called in one place. What is left is `unknown`. Equal expressions are one number.
+#include "spirv/reach.hpp"
+
+#include "base/error.hpp"
+#include "spirv/constants.hpp"
+#include "spirv/module.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include <spirv/unified1/GLSL.std.450.h>
+
+namespace kp {
+namespace {
+
+using spirv::Constants;
+using spirv::Function;
+using spirv::Instruction;
+using spirv::Module;
+
+constexpr uint32_t deepest = 64;
+constexpr uint32_t most_steps = 4096;
+constexpr uint32_t whole = 4;
+
+using Guards = std::vector<std::pair<uint32_t, uint32_t>>;
+
+struct Block {
+    const Function* function = nullptr;
+    std::vector<Instruction> body;
+};
+
+class Walker {
+public:
+    Walker(std::span<const uint32_t> words, const std::string& entry,
+           std::span<const SpecValue> specialization)
+        : module_(words), constants_(module_, specialization) {
+        const ShaderInfo info = reflect(words, entry, specialization);
+        for (const auto& point : module_.entry_points)
+            if (point.model == spv::ExecutionModelGLCompute && point.name == info.entry)
+                entry_ = point.function;
+        local_size_ = info.local_size;
+    }
+
+    ShaderReach run() {
+        index_functions();
+        if (const Function* main = module_.function(entry_)) walk(*main, 0);
+        mark_shared_bindings();
+        return std::move(result_);
+    }
+
+private:
+    // -- the module's functions
+    void index_functions();
+    void index_variables(Instruction instruction);
+    [[nodiscard]] std::vector<uint32_t> successors(uint32_t label) const;
+    [[nodiscard]] bool may_return(uint32_t from, uint32_t merge) const;
+
+    // -- the path
+    [[nodiscard]] std::set<uint32_t> reachable(uint32_t from) const;
+    void walk(const Function& function, uint32_t depth);
+    [[nodiscard]] bool others_fail(Instruction phi, uint32_t way, bool holds) const;
+    [[nodiscard]] std::optional<Guards> guards_if(uint32_t condition, bool holds, uint32_t depth);
+    void visit(Instruction instruction);
+
+    // -- values
+    uint32_t expression(ReachExpression made);
+    uint32_t unknown(uint32_t id);
+    uint32_t value(uint32_t id, uint32_t depth = 0);
+    uint32_t compute(Instruction instruction, uint32_t id, uint32_t depth);
+    uint32_t part_of(uint32_t id, uint32_t index, uint32_t depth);
+    uint32_t component(uint32_t id, uint32_t index, uint32_t depth);
+    uint32_t loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_t none, uint32_t depth);
+    uint32_t combine(uint32_t op, uint32_t left, uint32_t right, uint32_t none);
+    [[nodiscard]] uint32_t argument_of(uint32_t parameter) const;
+    [[nodiscard]] uint32_t origin(uint32_t id) const;
+    [[nodiscard]] uint32_t stored_in(uint32_t variable) const;
+    [[nodiscard]] std::optional<int64_t> whole_number(uint32_t left, uint32_t right) const;
+    [[nodiscard]] uint32_t converted(uint32_t number, uint32_t none);
+    [[nodiscard]] std::optional<uint64_t> push_offset(Instruction chain, std::optional<uint32_t> index,
+                                                      bool floating = false) const;
+    [[nodiscard]] bool varies(uint32_t expression) const;
+    [[nodiscard]] std::optional<Reach> reach_of(uint32_t pointer);
+    void mark_shared_bindings();
+
+    Module module_;
+    Constants constants_;
+    uint32_t entry_ = 0;
+    std::array<uint32_t, 3> local_size_{1, 1, 1};
+    std::unordered_map<uint32_t, Block> blocks_;     // by label
+    std::set<uint32_t> escaped_;                     // variables that are used in ways that are not followed
+    std::unordered_map<uint32_t, uint32_t> stored_;  // variable -> its only value; 0: several
+    std::map<ReachExpression, uint32_t> numbers_;
+    std::unordered_map<uint32_t, uint32_t> arguments_;  // parameter -> argument; 0: called in several places
+    std::unordered_map<uint32_t, uint32_t> arrived_;    // label on the path -> the one before it
+    std::unordered_map<uint32_t, uint32_t> label_of_;   // phi -> its block
+    std::vector<Instruction> accesses_;                 // loads, stores and atomics of all functions
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> values_;  // (id, component or `whole`)
+    uint32_t steps_ = 0;                                        // of guards_if
+    std::vector<bool> varying_;
+    std::vector<uint32_t> walked_;
+    Guards guards_;
+    std::set<uint32_t> lapsed_;  // blocks in which invocations that failed a check came back to the path
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> on_path_;  // binding -> accesses
+    ShaderReach result_;
+};
+
+bool is_chain(uint32_t op) { return op == spv::OpAccessChain || op == spv::OpInBoundsAccessChain; }
+
+bool is_atomic(uint32_t op) {
+    return (op >= spv::OpAtomicLoad && op <= spv::OpAtomicXor) || op == spv::OpAtomicFAddEXT ||
+           op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
+}
+
+// The pointer that an instruction reads or writes through; 0 where it is no such instruction.
+uint32_t pointer_of(Instruction instruction) {
+    const uint32_t op = instruction.op();
+    if (op == spv::OpLoad) return instruction[3];
+    if (op == spv::OpStore || op == spv::OpAtomicStore) return instruction[1];
+    return is_atomic(op) ? instruction[3] : 0;
+}
+
+void Walker::index_functions() {
+    for (const Function& function : module_.functions()) {
+        uint32_t label = 0;
+        for (const Instruction instruction : function.body) {
+            if (instruction.op() == spv::OpLabel) {
+                label = instruction[1];
+                blocks_[label].function = &function;
+                continue;
+            }
+            if (label == 0) continue;
+            blocks_[label].body.push_back(instruction);
+            if (instruction.op() == spv::OpPhi) label_of_[instruction[2]] = label;
+            if (pointer_of(instruction) != 0) accesses_.push_back(instruction);
+            if (instruction.op() != spv::OpFunctionCall) continue;
+            if (const Function* callee = module_.function(instruction[3]))
+                for (uint32_t i = 0; i < callee->parameters.size() && 4 + i < instruction.size(); ++i) {
+                    const auto [known, first] = arguments_.emplace(callee->parameters[i], instruction[4 + i]);
+                    if (!first) known->second = 0;
+                }
+        }
+    }
+    for (const Function& function : module_.functions())
+        for (const Instruction instruction : function.body) index_variables(instruction);
+    for (const Instruction access : accesses_) {
+        if (access.op() == spv::OpLoad) continue;
+        const Instruction place = module_.find(pointer_of(access));
+        const bool part = is_chain(place.op());
+        const bool plain = !part && access.op() == spv::OpStore;
+        const auto [known, first] =
+            stored_.emplace(origin(part ? place[3] : pointer_of(access)), plain ? access[2] : 0);
+        if (!first) known->second = 0;
+    }
+}
+
+// Notes what happens to variables.
+void Walker::index_variables(Instruction instruction) {
+    const uint32_t op = instruction.op();
+    if (op == spv::OpStore) {
+        escaped_.insert(instruction[2]);  // if it is a pointer, others may write through it
+    } else if (op == spv::OpVariable) {
+        if (instruction.size() > 4) escaped_.insert(instruction[2]);
+    } else if (op == spv::OpFunctionCall) {
+        // A parameter stands for its argument, if there is only one call.
+        for (uint32_t i = 4; i < instruction.size(); ++i) {
+            const Function* callee = module_.function(instruction[3]);
+            const bool followed =
+                callee && i - 4 < callee->parameters.size() && argument_of(callee->parameters[i - 4]) != 0;
+            if (!followed) escaped_.insert(instruction[i]);
+        }
+    } else if (!is_chain(op) && op != spv::OpLoad && op != spv::OpArrayLength) {
+        for (uint32_t i = 1; i < instruction.size(); ++i)
+            if (module_.find(instruction[i]).op() == spv::OpVariable) escaped_.insert(instruction[i]);
+    }
+}
+
+// What the only call of its function gives a parameter; 0 where there are several, or none.
+uint32_t Walker::argument_of(uint32_t parameter) const {
+    const auto known = arguments_.find(parameter);
+    return known == arguments_.end() ? 0 : known->second;
+}
+
+// What a parameter stands for, or the id itself.
+uint32_t Walker::origin(uint32_t id) const {
+    for (uint32_t depth = 0; depth < deepest; ++depth) {
+        const Instruction instruction = module_.find(id);
+        if (instruction.op() == spv::OpFunctionParameter) {
+            const uint32_t argument = argument_of(id);
+            if (argument == 0) return id;
+            id = argument;
+        } else if (instruction.op() == spv::OpCopyObject) {
+            id = instruction[3];
+        } else {
+            break;
+        }
+    }
+    return id;
+}
+
+// The only value that a local variable ever has; 0 where that is not known.
+uint32_t Walker::stored_in(uint32_t variable) const {
+    const auto known = stored_.find(variable);
+    return known == stored_.end() || escaped_.contains(variable) ? 0 : known->second;
+}
+
+std::vector<uint32_t> Walker::successors(uint32_t label) const {
+    const auto block = blocks_.find(label);
+    if (block == blocks_.end() || block->second.body.empty()) return {};
+    const Instruction last = block->second.body.back();
+    if (last.op() == spv::OpBranch) return {last[1]};
+    if (last.op() == spv::OpBranchConditional) return {last[2], last[3]};
+    std::vector<uint32_t> targets;
+    if (last.op() == spv::OpSwitch) {
+        targets.push_back(last[2]);
+        // Literals may have more than one word: any word that is a label counts, which finds too many at worst.
+        for (uint32_t i = 3; i < last.size(); ++i)
+            if (blocks_.contains(last[i])) targets.push_back(last[i]);
+    }
+    return targets;
+}
+
+// Whether something between `from` and `merge` ends the function, or cannot be followed.
+bool Walker::may_return(uint32_t from, uint32_t merge) const {
+    std::set<uint32_t> seen{merge};
+    std::vector<uint32_t> open{from};
+    while (!open.empty()) {
+        const uint32_t label = open.back();
+        open.pop_back();
+        if (!seen.insert(label).second) continue;
+        const auto next = successors(label);
+        if (next.empty()) return true;
+        open.insert(open.end(), next.begin(), next.end());
+    }
+    return false;
+}
+
+std::set<uint32_t> Walker::reachable(uint32_t from) const {
+    std::set<uint32_t> seen;
+    std::vector<uint32_t> open{from};
+    while (!open.empty()) {
+        const uint32_t label = open.back();
+        open.pop_back();
+        if (!seen.insert(label).second) continue;
+        const auto next = successors(label);
+        open.insert(open.end(), next.begin(), next.end());
+    }
+    return seen;
+}
+
+void Walker::walk(const Function& function, uint32_t depth) {
+    if (depth > 8 || std::find(walked_.begin(), walked_.end(), function.id) != walked_.end()) return;
+    walked_.push_back(function.id);
+    uint32_t label = 0;
+    for (const Instruction instruction : function.body)
+        if (instruction.op() == spv::OpLabel) {
+            label = instruction[1];
+            break;
+        }
+    uint32_t before = 0;
+    std::set<uint32_t> visited;
+    std::vector<std::set<uint32_t>> others;  // where invocations that failed a check may be
+    while (label != 0 && visited.insert(label).second) {
+        arrived_[label] = before;
+        if (std::erase_if(others, [&](const auto& each) { return each.contains(label); }) != 0)
+            lapsed_.insert(label);
+        uint32_t merge = 0;
+        bool loop = false;
+        uint32_t next = 0;
+        const auto block = blocks_.find(label);
+        if (block == blocks_.end()) return;
+        for (const Instruction instruction : block->second.body) {
+            switch (instruction.op()) {
+            case spv::OpSelectionMerge: merge = instruction[1]; break;
+            case spv::OpLoopMerge:
+                merge = instruction[1];
+                loop = true;
+                break;
+            case spv::OpBranch: next = instruction[1]; break;
+            case spv::OpSwitch:
+                // With nothing but a default: what optimizers make of a function that returns in its middle.
+                if (instruction.size() == 3) next = instruction[2];
+                break;
+            case spv::OpReturn:
+            case spv::OpReturnValue: return;
+            case spv::OpFunctionCall:
+                if (const Function* callee = module_.function(instruction[3])) {
+                    const bool once =
+                        callee->parameters.empty() || argument_of(callee->parameters.front()) != 0;
+                    const size_t before_call = guards_.size();
+                    if (once) walk(*callee, depth + 1);
+                    // Invocations that leave the callee early come back.
+                    if (guards_.size() != before_call) lapsed_.insert(0);
+                }
+                break;
+            case spv::OpBranchConditional: {
+                if (loop) break;
+                const uint32_t condition = instruction[1];
+                const auto take = [&](const Guards& found, uint32_t inside, uint32_t outside) {
+                    guards_.insert(guards_.end(), found.begin(), found.end());
+                    next = inside;
+                    others.push_back(reachable(outside));
+                };
+                const spirv::ConstantValue* known = constants_.find(condition);
+                if (known) {
+                    next = instruction[known->bits[0] != 0 ? 2 : 3];
+                } else if (auto inside = guards_if(condition, true, 0)) {
+                    take(*inside, instruction[2], instruction[3]);
+                } else if (auto outside = guards_if(condition, false, 0)) {
+                    take(*outside, instruction[3], instruction[2]);
+                }
+                break;
+            }
+            default: visit(instruction); break;
+            }
+        }
+        if (loop) next = 0;
+        if (next == 0) {  // around what is not known
+            if (merge == 0 || may_return(label, merge)) return;
+            // Values that a phi there chooses among are not known, since the way is not.
+            before = 0;
+            label = merge;
+            continue;
+        }
+        before = label;
+        label = next;
+    }
+    return;
+}
+
+// The comparisons (left < right, left of the invocation's number) that hold exactly where `condition` is `holds`.
+std::optional<Guards> Walker::guards_if(uint32_t condition, bool holds, uint32_t depth) {
+    if (depth > deepest || ++steps_ > most_steps) return std::nullopt;
+    const Instruction made = module_.find(origin(condition));
+    const auto less = [&](uint32_t left, uint32_t right, bool or_equal) -> std::optional<Guards> {
+        const uint32_t small = value(left);
+        uint32_t large = value(right);
+        if (!varies(small) || varies(large)) return std::nullopt;
+        if (or_equal)
+            large = expression({ReachTerm::add, 0, large, expression({ReachTerm::constant, 1, 0, 0})});
+        return Guards{{small, large}};
+    };
+    const auto both = [&](uint32_t a, uint32_t b) -> std::optional<Guards> {
+        auto first = guards_if(a, holds, depth + 1);
+        auto second = guards_if(b, holds, depth + 1);
+        if (!first || !second) return std::nullopt;
+        first->insert(first->end(), second->begin(), second->end());
+        return first;
+    };
+    switch (made.op()) {
+    case spv::OpULessThan:
+    case spv::OpSLessThan: return holds ? less(made[3], made[4], false) : less(made[4], made[3], true);
+    case spv::OpULessThanEqual:
+    case spv::OpSLessThanEqual: return holds ? less(made[3], made[4], true) : less(made[4], made[3], false);
+    case spv::OpUGreaterThan:
+    case spv::OpSGreaterThan: return holds ? less(made[4], made[3], false) : less(made[3], made[4], true);
+    case spv::OpUGreaterThanEqual:
+    case spv::OpSGreaterThanEqual:
+        return holds ? less(made[4], made[3], true) : less(made[3], made[4], false);
+    case spv::OpLogicalNot: return guards_if(made[3], !holds, depth + 1);
+    case spv::OpLogicalAnd: return holds ? both(made[3], made[4]) : std::nullopt;
+    case spv::OpLogicalOr: return holds ? std::nullopt : both(made[3], made[4]);
+    case spv::OpLoad: {
+        const uint32_t variable = origin(made[3]);
+        if (module_.find(variable).op() != spv::OpVariable) return std::nullopt;
+        const uint32_t stored = stored_in(variable);
+        return stored == 0 ? std::nullopt : guards_if(stored, holds, depth + 1);
+    }
+    case spv::OpPhi: {
+        // `a && b` is `b` on the way on which `a` held, which is a guard already.
+        const auto label = label_of_.find(made[2]);
+        const auto before = label == label_of_.end() ? arrived_.end() : arrived_.find(label->second);
+        if (before == arrived_.end() || before->second == 0) return std::nullopt;
+        for (uint32_t i = 3; i + 1 < made.size(); i += 2) {
+            if (made[i + 1] != before->second) continue;
+            auto found = guards_if(made[i], holds, depth + 1);
+            // Those that came on the other ways are told apart again, if a constant says so.
+            if (found && others_fail(made, before->second, holds)) lapsed_.erase(label->second);
+            return found;
+        }
+        return std::nullopt;
+    }
+    default: return std::nullopt;
+    }
+}
+
+// Whether a phi has the other value, or one that is its own condition's, on all ways but one.
+bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
+    for (uint32_t i = 3; i + 1 < phi.size(); i += 2) {
+        if (phi[i + 1] == way) continue;
+        const auto block = blocks_.find(phi[i + 1]);
+        if (block == blocks_.end() || block->second.body.empty()) return false;
+        const Instruction last = block->second.body.back();
+        const auto* constant = constants_.find(phi[i]);
+        const bool fails = constant && (constant->bits[0] != 0) != holds;
+        // `a && b` as glslang writes it: where `a` failed, the value is `a`.
+        const bool itself = last.op() == spv::OpBranchConditional && last[1] == phi[i] &&
+                            last[holds ? 3 : 2] == label_of_.at(phi[2]);
+        if (!fails && !itself) return false;
+    }
+    return true;
+}
+
+void Walker::visit(Instruction instruction) {
+    const uint32_t pointer = pointer_of(instruction);
+    if (pointer == 0) return;
+    auto found = reach_of(pointer);
+    if (!found || !varies(found->index)) return;
+    ++on_path_[{found->set, found->binding}];
+    found->guards = guards_;
+    found->alone = lapsed_.empty();
+    for (const Reach& known : result_.reaches)
+        if (known.set == found->set && known.binding == found->binding && known.offset == found->offset &&
+            known.index == found->index)
+            return;  // the first one has the fewest guards
+    result_.reaches.push_back(std::move(*found));
+}
+
+// The array's element that `pointer` is in, where it is one of a buffer's.
+std::optional<Reach> Walker::reach_of(uint32_t pointer) {
+    Instruction chain = module_.find(origin(pointer));
+    // Of a chain that continues another one, the first names the element.
+    for (uint32_t depth = 0; is_chain(chain.op()) && depth < deepest; ++depth) {
+        const Instruction inner = module_.find(origin(chain[3]));
+        if (!is_chain(inner.op())) break;
+        chain = inner;
+    }
+    if (!is_chain(chain.op()) || chain.size() < 6) return std::nullopt;
+    const Instruction variable = module_.find(origin(chain[3]));
+    if (variable.op() != spv::OpVariable ||
+        (variable[3] != spv::StorageClassStorageBuffer && variable[3] != spv::StorageClassUniform))
+        return std::nullopt;
+    const Instruction pointer_type = module_.find(variable[1]);
+    if (pointer_type.op() != spv::OpTypePointer) return std::nullopt;
+    const uint32_t block_type = pointer_type[3];
+    const Instruction block = module_.find(block_type);
+    const auto member = constants_.integer(chain[4]);
+    if (block.op() != spv::OpTypeStruct || !member || *member + 2 >= block.size()) return std::nullopt;
+    const auto number = static_cast<uint32_t>(*member);
+    const Instruction array = module_.find(block[2 + number]);
+    if (array.op() != spv::OpTypeRuntimeArray) return std::nullopt;  // others have their length in the shader
+    const auto stride = module_.decoration(array[1], spv::DecorationArrayStride);
+    if (!stride || *stride == 0) return std::nullopt;
+    Reach made;
+    made.set = module_.decoration(variable[2], spv::DecorationDescriptorSet).value_or(0);
+    made.binding = module_.decoration(variable[2], spv::DecorationBinding).value_or(0);
+    made.offset = module_.member_decoration(block_type, number, spv::DecorationOffset).value_or(0);
+    made.stride = *stride;
+    made.index = value(chain[5]);
+    return made;
+}
+
+// A binding that code beside the path uses, or with another index, may be larger or smaller than the rest for a reason.
+void Walker::mark_shared_bindings() {
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> all;
+    for (const Instruction access : accesses_) {
+        const auto other = reach_of(pointer_of(access));
+        if (!other) continue;
+        ++all[{other->set, other->binding}];
+        for (Reach& mine : result_.reaches)
+            if (mine.set == other->set && mine.binding == other->binding &&
+                (mine.index != other->index || mine.offset != other->offset))
+                mine.alone = false;
+    }
+    for (Reach& mine : result_.reaches)
+        if (all[{mine.set, mine.binding}] != on_path_[{mine.set, mine.binding}]) mine.alone = false;
+}
+
+// -- values ----------------------------------------------------------------------------------------------------------------
+
+uint32_t Walker::expression(ReachExpression made) {
+    const auto [known, added] = numbers_.emplace(made, static_cast<uint32_t>(result_.expressions.size()));
+    if (!added) return known->second;
+    bool varying =
+        made.term == ReachTerm::invocation || made.term == ReachTerm::group || made.term == ReachTerm::local;
+    if (made.term >= ReachTerm::add) varying = varying_[made.a] || varying_[made.b];
+    result_.expressions.push_back(made);
+    varying_.push_back(varying);
+    return known->second;
+}
+
+uint32_t Walker::unknown(uint32_t id) { return expression({ReachTerm::unknown, id, 0, 0}); }
+
+bool Walker::varies(uint32_t made) const { return varying_[made]; }
+
+uint32_t Walker::value(uint32_t id, uint32_t depth) {
+    id = origin(id);
+    const auto key = std::pair(id, whole);
+    if (const auto known = values_.find(key); known != values_.end()) return known->second;
+    if (depth > deepest) return unknown(id);
+    const uint32_t made = compute(module_.find(id), id, depth);
+    values_.emplace(key, made);
+    return made;
+}
+
+uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
+    const auto type = spirv::numeric_type(module_, made.type());
+    const bool integral =
+        type && type->count == 1 && type->width == 32 && type->kind != spirv::NumericType::Kind::floating;
+    if (!integral) return unknown(id);
+    if (const auto constant = constants_.integer(id))
+        return expression(
+            {ReachTerm::constant, static_cast<int32_t>(static_cast<uint32_t>(*constant)), 0, 0});
+    switch (made.op()) {
+    case spv::OpIAdd:
+    case spv::OpISub:
+    case spv::OpIMul:
+    case spv::OpShiftLeftLogical:
+        return combine(made.op(), value(made[3], depth + 1), value(made[4], depth + 1), unknown(id));
+    case spv::OpBitcast: {
+        const auto source = spirv::numeric_type(module_, module_.type_of(made[3]));
+        const bool same = source && source->count == 1 && source->width == 32 &&
+                          source->kind != spirv::NumericType::Kind::floating;
+        return same ? value(made[3], depth + 1) : unknown(id);
+    }
+    case spv::OpConvertFToU:
+    case spv::OpConvertFToS: return converted(made[3], unknown(id));
+    case spv::OpLoad: return loaded(made[3], std::nullopt, unknown(id), depth + 1);
+    case spv::OpCompositeExtract:
+        return made.size() == 5 ? component(made[3], made[4], depth + 1) : unknown(id);
+    case spv::OpArrayLength: {
+        const Instruction variable = module_.find(origin(made[3]));
+        if (variable.op() != spv::OpVariable) return unknown(id);
+        return expression({ReachTerm::length, 0,
+                           module_.decoration(variable[2], spv::DecorationDescriptorSet).value_or(0),
+                           module_.decoration(variable[2], spv::DecorationBinding).value_or(0)});
+    }
+    case spv::OpExtInst: {
+        const auto set = module_.instruction_sets.find(made[3]);
+        const bool smaller = set != module_.instruction_sets.end() && set->second == "GLSL.std.450" &&
+                             (made[4] == GLSLstd450UMin || made[4] == GLSLstd450SMin);
+        if (!smaller) return unknown(id);
+        uint32_t left = value(made[5], depth + 1), right = value(made[6], depth + 1);
+        if (left > right) std::swap(left, right);
+        return expression({ReachTerm::minimum, 0, left, right});
+    }
+    default: return unknown(id);
+    }
+}
+
+// Component `index` of a vector.
+uint32_t Walker::component(uint32_t id, uint32_t index, uint32_t depth) {
+    id = origin(id);
+    const auto key = std::pair(id, index);
+    if (const auto known = values_.find(key); known != values_.end()) return known->second;
+    const uint32_t made = part_of(id, index, depth);
+    values_.emplace(key, made);
+    return made;
+}
+
+uint32_t Walker::part_of(uint32_t id, uint32_t index, uint32_t depth) {
+    const uint32_t none = expression({ReachTerm::unknown, id, 1 + index, 0});
+    if (depth > deepest || index > 3) return none;
+    const Instruction made = module_.find(id);
+    const auto type = spirv::numeric_type(module_, made.type());
+    if (!type || type->count <= index || type->width != 32 ||
+        type->kind == spirv::NumericType::Kind::floating)
+        return none;
+    if (const auto* constant = constants_.find(id))
+        return expression(
+            {ReachTerm::constant, static_cast<int32_t>(static_cast<uint32_t>(constant->bits[index])), 0, 0});
+    switch (made.op()) {
+    case spv::OpLoad: return loaded(made[3], index, none, depth + 1);
+    case spv::OpCompositeConstruct: {
+        uint32_t at = 0;
+        for (uint32_t i = 3; i < made.size(); ++i) {
+            const auto part = spirv::numeric_type(module_, module_.type_of(made[i]));
+            if (!part) return none;
+            if (index < at + part->count)
+                return part->count == 1 ? value(made[i], depth + 1)
+                                        : component(made[i], index - at, depth + 1);
+            at += part->count;
+        }
+        return none;
+    }
+    case spv::OpVectorShuffle: {
+        if (5 + index >= made.size()) return none;
+        const auto first = spirv::numeric_type(module_, module_.type_of(made[3]));
+        const uint32_t chosen = made[5 + index];
+        if (!first) return none;
+        return chosen < first->count ? component(made[3], chosen, depth + 1)
+                                     : component(made[4], chosen - first->count, depth + 1);
+    }
+    case spv::OpBitcast: {
+        const auto source = spirv::numeric_type(module_, module_.type_of(made[3]));
+        const bool same = source && source->count == type->count && source->width == 32 &&
+                          source->kind != spirv::NumericType::Kind::floating;
+        return same ? component(made[3], index, depth + 1) : none;
+    }
+    case spv::OpIAdd:
+    case spv::OpISub:
+    case spv::OpIMul:
+        return combine(made.op(), component(made[3], index, depth + 1), component(made[4], index, depth + 1),
+                       none);
+    default: return none;
+    }
+}
+
+uint32_t Walker::combine(uint32_t op, uint32_t left, uint32_t right, uint32_t none) {
+    if (op == spv::OpShiftLeftLogical) {
+        const ReachExpression by = result_.expressions[right];
+        if (by.term != ReachTerm::constant || by.value < 0 || by.value > 30) return none;
+        right = expression({ReachTerm::constant, int64_t{1} << by.value, 0, 0});
+        op = spv::OpIMul;
+    }
+    if (op != spv::OpISub && left > right) std::swap(left, right);  // x + y and y + x are one
+    if (op == spv::OpIAdd)
+        if (const auto axis = whole_number(left, right))
+            return expression({ReachTerm::invocation, *axis, 0, 0});
+    const ReachTerm term = op == spv::OpIAdd   ? ReachTerm::add
+                           : op == spv::OpISub ? ReachTerm::subtract
+                                               : ReachTerm::multiply;
+    return expression({term, 0, left, right});
+}
+
+// The axis for which left + right is gl_WorkGroupID * (the group's size) + gl_LocalInvocationID, which is gl_GlobalInvocationID.
+std::optional<int64_t> Walker::whole_number(uint32_t left, uint32_t right) const {
+    const auto& all = result_.expressions;
+    const ReachExpression &one = all[left], &two = all[right];
+    const ReachExpression& local = one.term == ReachTerm::local ? one : two;
+    const ReachExpression& begin = one.term == ReachTerm::local ? two : one;
+    if (local.term != ReachTerm::local) return std::nullopt;
+    const auto size = static_cast<int64_t>(local_size_[static_cast<size_t>(local.value)]);
+    const auto is_group = [&](const ReachExpression& term) {
+        return term.term == ReachTerm::group && term.value == local.value;
+    };
+    const auto is_size = [&](const ReachExpression& term) {
+        return term.term == ReachTerm::constant && term.value == size;
+    };
+    const bool times =
+        begin.term == ReachTerm::multiply && ((is_group(all[begin.a]) && is_size(all[begin.b])) ||
+                                              (is_size(all[begin.a]) && is_group(all[begin.b])));
+    return times || (size == 1 && is_group(begin)) ? std::optional(local.value) : std::nullopt;
+}
+
+// A push constant that is a float and becomes an integer: Kompute's scripts give sizes so.
+uint32_t Walker::converted(uint32_t number, uint32_t none) {
+    const Instruction load = module_.find(origin(number));
+    if (load.op() != spv::OpLoad) return none;
+    const Instruction place = module_.find(origin(load[3]));
+    if (!is_chain(place.op())) return none;
+    const Instruction variable = module_.find(origin(place[3]));
+    if (variable.op() != spv::OpVariable || variable[3] != spv::StorageClassPushConstant) return none;
+    const auto offset = push_offset(place, std::nullopt, true);
+    return offset ? expression({ReachTerm::push_constant, static_cast<int64_t>(*offset), 0, 1}) : none;
+}
+
+// What a load gives: of a built-in, of push constants, of a local variable; `index` chooses a component. `none`: what it is
+// where nothing is known.
+uint32_t Walker::loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_t none, uint32_t depth) {
+    const Instruction place = module_.find(origin(pointer));
+    const bool part = is_chain(place.op());
+    const Instruction variable = module_.find(origin(part ? place[3] : origin(pointer)));
+    if (variable.op() != spv::OpVariable) return none;
+    if (variable[3] == spv::StorageClassPushConstant) {
+        const auto offset = part ? push_offset(place, index) : std::nullopt;
+        return offset ? expression({ReachTerm::push_constant, static_cast<int64_t>(*offset), 0, 0}) : none;
+    }
+    if (part) {
+        if (place.size() != 5 || index) return none;
+        const auto chosen = constants_.integer(place[4]);
+        if (!chosen || *chosen > 3) return none;
+        index = static_cast<uint32_t>(*chosen);
+    }
+    if (variable[3] == spv::StorageClassInput) {
+        const auto built_in = module_.decoration(variable[2], spv::DecorationBuiltIn);
+        if (!built_in || !index || *index > 2) return none;
+        const auto axis = static_cast<int64_t>(*index);
+        switch (*built_in) {
+        case spv::BuiltInGlobalInvocationId: return expression({ReachTerm::invocation, axis, 0, 0});
+        case spv::BuiltInWorkgroupId: return expression({ReachTerm::group, axis, 0, 0});
+        case spv::BuiltInLocalInvocationId: return expression({ReachTerm::local, axis, 0, 0});
+        case spv::BuiltInNumWorkgroups: return expression({ReachTerm::groups, axis, 0, 0});
+        default: return none;
+        }
+    }
+    if (variable[3] != spv::StorageClassFunction && variable[3] != spv::StorageClassPrivate) return none;
+    const uint32_t stored = stored_in(variable[2]);
+    if (stored == 0) return none;
+    return index ? component(stored, *index, depth + 1) : value(stored, depth + 1);
+}
+
+// The byte of the push-constant space that a chain names, where that is a 32-bit number.
+std::optional<uint64_t> Walker::push_offset(Instruction chain, std::optional<uint32_t> index,
+                                            bool floating) const {
+    const Instruction pointer = module_.find(module_.type_of(origin(chain[3])));
+    if (pointer.op() != spv::OpTypePointer) return std::nullopt;
+    uint32_t type = pointer[3];
+    uint64_t offset = 0;
+    for (uint32_t i = 4; i < chain.size(); ++i) {
+        const Instruction outer = module_.find(type);
+        const auto chosen = constants_.integer(chain[i]);
+        if (!chosen || *chosen > UINT32_MAX) return std::nullopt;
+        const auto number = static_cast<uint32_t>(*chosen);
+        if (outer.op() == spv::OpTypeStruct) {
+            if (uint64_t{number} + 2 >= outer.size()) return std::nullopt;
+            const auto at = module_.member_decoration(type, number, spv::DecorationOffset);
+            if (!at) return std::nullopt;
+            offset += *at;
+            type = outer[2 + number];
+        } else if (outer.op() == spv::OpTypeArray) {
+            const auto stride = module_.decoration(type, spv::DecorationArrayStride);
+            if (!stride) return std::nullopt;
+            offset += uint64_t{number} * *stride;
+            type = outer[2];
+        } else if (outer.op() == spv::OpTypeVector) {
+            offset += uint64_t{number} * 4;
+            type = outer[2];
+        } else {
+            return std::nullopt;
+        }
+    }
+    if (index) {
+        const Instruction vector = module_.find(type);
+        if (vector.op() != spv::OpTypeVector) return std::nullopt;
+        offset += uint64_t{*index} * 4;
+        type = vector[2];
+    }
+    const auto number = spirv::numeric_type(module_, type);
+    const bool fits = number && number->count == 1 && number->width == 32 &&
+                      (floating ? number->kind == spirv::NumericType::Kind::floating
+                                : number->kind == spirv::NumericType::Kind::signed_int ||
+                                      number->kind == spirv::NumericType::Kind::unsigned_int);
+    return fits ? std::optional(offset) : std::nullopt;
+}
+
+}  // namespace
+
+ShaderReach reach(std::span<const uint32_t> words, const std::string& entry,
+                  std::span<const SpecValue> specialization) {
+    return Walker(words, entry, specialization).run();
+}
+
+}  // namespace kp

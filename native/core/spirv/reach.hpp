@@ -1,0 +1,61 @@
+// How far the invocations of an entry point reach into the arrays of its buffers: which element each of them certainly uses,
+// as an expression of the invocation's number, push constants and lengths of arrays. Pure.
+#pragma once
+
+#include "spirv/reflect.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+enum class ReachTerm : uint8_t {
+    unknown,     // a value of its own
+    constant,    // value
+    invocation,  // gl_GlobalInvocationID, axis `value`
+    group,       // gl_WorkGroupID
+    local,       // gl_LocalInvocationID
+    groups,      // gl_NumWorkGroups
+    push_constant,  // 32-bit integer at byte `value` of the push-constant space; `b` is 1 if it is a float that becomes one
+    length,  // of the run-time array of binding `b` in set `a`
+    add,     // terms a and b
+    subtract,
+    multiply,
+    minimum,
+};
+
+struct ReachExpression {
+    ReachTerm term = ReachTerm::unknown;
+    int64_t value = 0;
+    uint32_t a = 0;
+    uint32_t b = 0;
+
+    friend auto operator<=>(const ReachExpression&, const ReachExpression&) = default;
+};
+
+// Every invocation for which left < right holds for each of `guards` uses the element `index` of the array that begins at byte
+// `offset` of the block.
+struct Reach {
+    uint32_t set = 0;
+    uint32_t binding = 0;
+    uint64_t offset = 0;
+    uint32_t stride = 0;
+    uint32_t index = 0;
+    std::vector<std::pair<uint32_t, uint32_t>> guards;
+    bool alone = true;  // no other invocation uses the element, and no code uses the binding in another way
+};
+
+struct ShaderReach {
+    std::vector<ReachExpression> expressions;  // those that others are made of come first; equal ones are one
+    std::vector<Reach> reaches;
+};
+
+// Throws what reflect() throws.
+[[nodiscard]] ShaderReach reach(std::span<const uint32_t> words, const std::string& entry = "main",
+                                std::span<const SpecValue> specialization = {});
+
+}  // namespace kp

@@ -1,0 +1,86 @@
+#include "sync/queue.hpp"
+
+#include "base/error.hpp"
+#include "device/device.hpp"
+
+namespace kp {
+
+void PreparedSubmit::prepare(const Queue& queue, std::vector<VkCommandBuffer> buffers) {
+    commands = std::move(buffers);
+    signal_semaphores.assign(1, queue.semaphore());
+    signal_values.assign(1, 0);
+    relink();
+}
+
+void PreparedSubmit::relink() {
+    info.pNext = &timeline;
+    info.commandBufferCount = static_cast<uint32_t>(commands.size());
+    info.pCommandBuffers = commands.data();
+    info.signalSemaphoreCount = static_cast<uint32_t>(signal_semaphores.size());
+    info.pSignalSemaphores = signal_semaphores.data();
+    info.waitSemaphoreCount = static_cast<uint32_t>(wait_semaphores.size());
+    info.pWaitSemaphores = wait_semaphores.data();
+    info.pWaitDstStageMask = wait_stages.data();
+    timeline.signalSemaphoreValueCount = info.signalSemaphoreCount;
+    timeline.pSignalSemaphoreValues = signal_values.data();
+    timeline.waitSemaphoreValueCount = info.waitSemaphoreCount;
+    timeline.pWaitSemaphoreValues = wait_values.data();
+}
+
+void PreparedSubmit::add_wait(Point point) {
+    wait_semaphores.push_back(point.timeline->semaphore());
+    wait_values.push_back(point.value);
+    wait_stages.push_back(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+    relink();
+}
+
+void PreparedSubmit::add_signal(Point point) {
+    signal_semaphores.insert(signal_semaphores.end() - 1, point.timeline->semaphore());
+    signal_values.insert(signal_values.end() - 1, point.value);
+    relink();
+}
+
+void PreparedSubmit::clear_waits() {
+    wait_semaphores.clear();
+    wait_values.clear();
+    wait_stages.clear();
+    relink();
+}
+
+Queue::Queue(Device& device, uint32_t family, uint32_t index, uint32_t timestamp_bits)
+    : Timeline(device, 0, "a queue's timeline"),
+      device_(device),
+      family_(family),
+      index_(index),
+      timestamp_bits_(timestamp_bits) {
+    device_.vk().vkGetDeviceQueue(device_.handle(), family, index, &handle_);
+}
+
+uint64_t Queue::submit(PreparedSubmit& submission) {
+    const std::lock_guard lock(mutex_);
+    const uint64_t value = submitted() + 1;
+    submission.signal_values.back() = value;
+    // Before the queue has it: from then on anybody may learn of its end.
+    if (!submission.deliveries.empty()) [[unlikely]]
+        device_.deliveries().expect(*this, value, submission);
+    // A lost device takes nothing any more, and the validation layer counts what was refused as submitted.
+    const VkResult result = device_.lost()
+                                ? VK_ERROR_DEVICE_LOST
+                                : device_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
+    if (result != VK_SUCCESS) [[unlikely]] {
+        if (!submission.deliveries.empty()) device_.deliveries().cancel(*this, value);
+        const std::string what =
+            "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_);
+        if (result == VK_ERROR_DEVICE_LOST) device_.throw_lost("vkQueueSubmit", what);
+        throw_vk(result, "vkQueueSubmit", what);
+    }
+    promise(value);
+    return value;
+}
+
+void Queue::note_undeclared(uint64_t value) noexcept {
+    uint64_t known = undeclared_.load(std::memory_order_relaxed);
+    while (known < value && !undeclared_.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}
+}
+
+}  // namespace kp

@@ -1,0 +1,72 @@
+// A VkQueue with the lock that Vulkan asks of us and one timeline semaphore that counts its submissions.
+#pragma once
+
+#include "sync/delivery.hpp"
+#include "sync/timeline.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace kp {
+
+class Queue;
+
+// A submission whose structs were filled in once: command buffers, waits, and signals, of which the last is on the queue's own
+// timeline. submit() only patches that one's value.
+//
+// The last: who has seen the queue's timeline pass takes the whole submission for done, and may destroy the other semaphores.
+// Mesa's software queues signal one after the other, and would still be signalling those.
+struct PreparedSubmit {
+    VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    VkTimelineSemaphoreSubmitInfo timeline{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+    std::vector<VkCommandBuffer> commands;
+    std::vector<VkSemaphore> signal_semaphores;
+    std::vector<uint64_t> signal_values;
+    std::vector<VkSemaphore> wait_semaphores;
+    std::vector<uint64_t> wait_values;
+    std::vector<VkPipelineStageFlags> wait_stages;
+    std::vector<std::shared_ptr<const Delivery>> deliveries;  // what it brings to the host, if anything
+
+    PreparedSubmit() = default;
+    PreparedSubmit(const PreparedSubmit&) = delete;  // the structs point into it
+    PreparedSubmit& operator=(const PreparedSubmit&) = delete;
+
+    void prepare(const Queue& queue, std::vector<VkCommandBuffer> buffers);
+    void add_wait(Point point);
+    void add_signal(Point point);
+    void clear_waits();
+
+private:
+    void relink();
+};
+
+// Its timeline counts its submissions.
+class Queue final : public Timeline {
+public:
+    Queue(Device& device, uint32_t family, uint32_t index, uint32_t timestamp_bits);
+
+    // Submits and returns the timeline value that tells its end. Thread-safe. Throws Error; then nothing was submitted.
+    uint64_t submit(PreparedSubmit& submission);
+
+    [[nodiscard]] uint64_t submitted() const noexcept { return promised(); }
+    // The last submission so far with an operation that does not say what it uses, and so may use anything; 0: none.
+    [[nodiscard]] uint64_t undeclared() const noexcept { return undeclared_.load(std::memory_order_acquire); }
+    void note_undeclared(uint64_t value) noexcept;
+    [[nodiscard]] VkQueue handle() const noexcept { return handle_; }
+    [[nodiscard]] uint32_t family() const noexcept { return family_; }
+    [[nodiscard]] uint32_t index() const noexcept { return index_; }
+    [[nodiscard]] uint32_t timestamp_bits() const noexcept { return timestamp_bits_; }
+
+private:
+    Device& device_;
+    VkQueue handle_ = VK_NULL_HANDLE;
+    uint32_t family_;
+    uint32_t index_;
+    uint32_t timestamp_bits_;
+    std::mutex mutex_;
+    std::atomic<uint64_t> undeclared_{0};
+};
+
+}  // namespace kp

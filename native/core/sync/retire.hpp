@@ -1,0 +1,34 @@
+// One list of things to free once the GPU is done with them.
+#pragma once
+
+#include "sync/queue.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace kp {
+
+// Whatever frees Vulkan objects in its destructor. Ownership is all that the list needs to know of it.
+class Retire {
+public:
+    // Frees `payload` (by dropping it) once every point is reached; at once if they already are.
+    void push(std::vector<Point> points, std::shared_ptr<void> payload);
+    // Frees what is due. Never waits. Cheap when the list is empty.
+    void collect() noexcept;
+    // Frees all of it; the caller knows that the device is idle (or lost).
+    void drain() noexcept;
+    [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+
+private:
+    struct Entry {
+        std::vector<Point> points;
+        std::shared_ptr<void> payload;
+    };
+    std::mutex mutex_;
+    std::vector<Entry> entries_;
+    std::atomic<size_t> count_{0};
+};
+
+}  // namespace kp

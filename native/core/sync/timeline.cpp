@@ -1,0 +1,212 @@
+#include "sync/timeline.hpp"
+
+#include "device/device.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+namespace kp {
+
+void merge_point(std::vector<Point>& points, Point point) {
+    for (auto& known : points) {
+        if (known.timeline == point.timeline) {
+            known.value = known.value > point.value ? known.value : point.value;
+            return;
+        }
+    }
+    points.push_back(point);
+}
+
+namespace {
+
+void raise_to(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
+    uint64_t known = counter.load(std::memory_order_relaxed);
+    while (known < value && !counter.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}
+}
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+Timeline::Timeline(Device& device, uint64_t initial, const char* what, bool mortal)
+    : device_(device), mortal_(mortal), promised_(initial), completed_(initial) {
+    VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    type.initialValue = initial;
+    VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
+    create.pNext = &type;
+    check_vk(device_.vk().vkCreateSemaphore(device_.handle(), &create, nullptr, &semaphore_),
+             "vkCreateSemaphore", what);
+}
+
+Timeline::~Timeline() {
+    if (semaphore_ != VK_NULL_HANDLE) device_.vk().vkDestroySemaphore(device_.handle(), semaphore_, nullptr);
+}
+
+VkSemaphore Timeline::release() noexcept {
+    const std::unique_lock lock(life_);
+    return std::exchange(semaphore_, VK_NULL_HANDLE);
+}
+
+void Timeline::note_completed(uint64_t value) {
+    if (device_.deliveries().any() && value > completed_.load(std::memory_order_relaxed)) [[unlikely]]
+        device_.deliveries().receive(device_, *this, value);
+    raise_to(completed_, value);
+}
+
+void Timeline::promise(uint64_t value) noexcept { raise_to(promised_, value); }
+
+void Timeline::fail_call(VkResult result, const char* call) const {
+    if (result != VK_ERROR_DEVICE_LOST) throw_vk(result, call, "a timeline");
+    device_.throw_lost(call, "a timeline");
+}
+
+void Timeline::require_sound(uint64_t value) const {
+    if (!has_failures_.load(std::memory_order_acquire)) [[likely]]
+        return;
+    const std::lock_guard lock(mutex_);
+    for (const Failure& failure : failures_)
+        if (failure.first <= value && value <= failure.last) throw failure.error;
+}
+
+bool Timeline::failed(uint64_t value) const noexcept {
+    if (!has_failures_.load(std::memory_order_acquire)) [[likely]]
+        return false;
+    const std::lock_guard lock(mutex_);
+    return std::any_of(failures_.begin(), failures_.end(), [value](const Failure& failure) {
+        return failure.first <= value && value <= failure.last;
+    });
+}
+
+uint64_t Timeline::query() {
+    device_.require_own();
+    const auto used = use();
+    if (semaphore_ == VK_NULL_HANDLE) return completed_.load(std::memory_order_acquire);
+    uint64_t now = 0;
+    const VkResult result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+    if (result != VK_SUCCESS) [[unlikely]]
+        fail_call(result, "vkGetSemaphoreCounterValue");
+    note_completed(now);
+    return now;
+}
+
+bool Timeline::reached(uint64_t value) {
+    require_sound(value);
+    if (completed_.load(std::memory_order_acquire) >= value) return true;
+    return query() >= value;
+}
+
+bool Timeline::look(uint64_t value, uint64_t nanoseconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::nanoseconds(nanoseconds);
+    do {
+        if (query() >= value) return true;
+        for (int i = 0; i < 32; ++i) relax();
+    } while (Clock::now() < end);
+    return false;
+}
+
+bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was_long) {
+    require_sound(value);
+    if (completed_.load(std::memory_order_acquire) >= value) return true;
+    const auto used = use();
+    if (semaphore_ == VK_NULL_HANDLE) {
+        require_sound(value);
+        return false;
+    }
+    device_.require_own();
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    WaitChoice& choice = device_.waits();
+    const bool known_long =
+        was_long && was_long->load(std::memory_order_relaxed) && choice.mode() != WaitMode::spin;
+    const bool spins = !known_long && choice.next();
+    bool done = spins && look(value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
+    if (!done) {
+        VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+        info.semaphoreCount = 1;
+        info.pSemaphores = &semaphore_;
+        info.pValues = &value;
+        const VkResult result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+        if (result != VK_SUCCESS && result != VK_TIMEOUT) [[unlikely]]
+            fail_call(result, "vkWaitSemaphores");
+        done = result == VK_SUCCESS;
+    }
+    const auto took = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+    if (!known_long) choice.note(spins, took);
+    if (was_long) was_long->store(took > WaitChoice::short_nanoseconds, std::memory_order_relaxed);
+    if (done) note_completed(value);
+    // A value that failed is raised all the same, so that nobody waits for it.
+    require_sound(value);
+    return done;
+}
+
+void Timeline::wait_until(uint64_t value) {
+    // In slices: drivers differ in how they read a time-out that never ends, and a failure ends the wait, too.
+    while (!wait(value, UINT64_C(50'000'000))) {}
+}
+
+bool Timeline::passed(uint64_t value) noexcept {
+    if (completed_.load(std::memory_order_acquire) >= value || failed(value)) return true;
+    try {
+        return query() >= value;
+    } catch (const Error& error) {
+        // A lost device finishes nothing and uses nothing any more. Any other failure is the question's: ask again later.
+        return error.kind() == ErrorKind::device_lost;
+    } catch (...) {
+        return false;  // out of host memory while bringing in what is due: likewise
+    }
+}
+
+void Timeline::raise(uint64_t value) {
+    device_.require_own();
+    const auto used = use();
+    if (semaphore_ == VK_NULL_HANDLE) require_sound(value);
+    VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
+    info.semaphore = semaphore_;
+    info.value = value;
+    const VkResult result = device_.vk().vkSignalSemaphore(device_.handle(), &info);
+    if (result != VK_SUCCESS) fail_call(result, "vkSignalSemaphore");
+    promise(value);
+    raise_to(completed_, value);  // from the host: nothing of the device's is learned
+}
+
+void Timeline::fail(uint64_t first, uint64_t last, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    failures_.push_back({first, last, error});
+    has_failures_.store(true, std::memory_order_release);
+}
+
+void Timeline::note_place(uint64_t value, Point place) {
+    const std::lock_guard lock(mutex_);
+    placed_ = value;
+    place_ = place;
+    has_places_.store(true, std::memory_order_release);
+}
+
+Point Timeline::place(uint64_t value) {
+    if (has_places()) [[unlikely]] {
+        const std::lock_guard lock(mutex_);
+        if (placed_ == value) return place_;
+    }
+    return {this, value};
+}
+
+void Timeline::end(const Error& error) {
+    raise_to(completed_, promised());
+    fail(promised() + 1, UINT64_MAX, error);
+}
+
+}  // namespace kp
