@@ -1,0 +1,196 @@
+"""`python tools/check_includes.py [FOLDER]`: whether the core's files include only what they may (part of `./dev lint`).
+
+The rules, over `native/core/` of the project in FOLDER:
+
+- A room (a folder of the core) includes only itself and rooms below it. CMakeLists.txt lists the rooms from the bottom up.
+- Units do not include each other in a circle. A unit is a `.hpp` and a `.cpp` of one name.
+- An include names the room: `#include "sync/queue.hpp"`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+# Includes that break a rule and are still there: (the unit that includes, the unit that is included).
+EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("adapter/physical_device", "resource/host_import"),
+        ("adapter/shader_needs", "adapter/check_shader"),
+        ("compiler/diagnostics", "compiler/compile"),
+        ("compiler/sources", "compiler/compile"),
+        ("device/device", "resource/object"),
+        ("device/device", "resource/resource"),
+        ("device/device", "run/waiter"),
+        ("device/fork", "device/device"),
+        ("device/initial_work", "device/device"),
+        ("device/initial_work", "resource/resource"),
+        ("device/initial_work", "run/stream"),
+        ("device/staging", "device/device"),
+        ("memory/allocator", "device/device"),
+        ("memory/allocator", "device/staging"),
+        ("memory/allocator", "resource/memory_report"),
+        ("memory/block", "memory/allocator"),
+        ("memory/guard", "device/device"),
+        ("pipeline/pipeline_store", "device/device"),
+        ("pipeline/sampler", "device/device"),
+        ("pipeline/shader", "device/device"),
+        ("record/operation", "record/algorithm"),
+        ("record/stream_plan", "record/operation"),
+        ("record/substitution", "record/operation"),
+        ("record/substitution", "run/stream"),
+        ("resource/object", "run/stream"),
+        ("resource/resource_range", "resource/resource"),
+        ("spirv/layout", "spirv/constants"),
+        ("spirv/reflect", "spirv/constants"),
+        ("spirv/reflect", "spirv/layout"),
+        ("sync/delivery", "device/device"),
+        ("sync/gate", "resource/object"),
+        ("sync/gate", "resource/semaphore"),
+        ("sync/queue", "device/device"),
+        ("sync/queue", "sync/delivery"),
+        ("sync/timeline", "device/device"),
+    }
+)
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_ROOMS = re.compile(r"set\(KP_CORE_FOLDERS\s+([^)]*)\)")
+
+
+class Include(NamedTuple):
+    """One line of a file: paths relative to the core's folder."""
+
+    file: str
+    line: int
+    target: str
+
+    def units(self) -> tuple[str, str]:
+        """The unit that includes, and the one that is included."""
+        return unit_of(self.file), unit_of(self.target)
+
+
+def unit_of(path: str) -> str:
+    """`sync/queue` for `sync/queue.hpp` and `sync/queue.cpp`."""
+    return path.rpartition(".")[0]
+
+
+def rooms(project: Path) -> list[str]:
+    """The core's rooms from the bottom up, as CMakeLists.txt has them."""
+    found = _ROOMS.search((project / "CMakeLists.txt").read_text(encoding="utf-8"))
+    if found is None:
+        raise SystemExit(
+            "CMakeLists.txt has no set(KP_CORE_FOLDERS ...): the rooms of native/core, from the bottom up"
+        )
+    return found[1].split()
+
+
+def includes(core: Path) -> list[Include]:
+    """All `#include "..."` of the core's files."""
+    found = []
+    for path in sorted(core.rglob("*.[ch]pp")):
+        text = path.read_text(encoding="utf-8")
+        file = path.relative_to(core).as_posix()
+        found += [Include(file, text.count("\n", 0, m.start(1)) + 1, m[1]) for m in _INCLUDE.finditer(text)]
+    return found
+
+
+def circle_through(start: str, graph: dict[str, set[str]]) -> list[str] | None:
+    """The shortest way from a unit back to itself; None if there is none."""
+    came_from: dict[str, str] = {}
+    queue = deque([start])
+    while queue:
+        unit = queue.popleft()
+        for after in sorted(graph.get(unit, ())):
+            if after == start:
+                way = [start]
+                while unit != start:
+                    way.append(unit)
+                    unit = came_from[unit]
+                return [start, *reversed(way[1:]), start]
+            if after not in came_from:
+                came_from[after] = unit
+                queue.append(after)
+    return None
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Circles between units, each unit in one of them at most."""
+    found: list[list[str]] = []
+    seen: set[str] = set()
+    for unit in sorted(graph):
+        circle = None if unit in seen else circle_through(unit, graph)
+        if circle is not None and not seen.intersection(circle):
+            found.append(circle)
+            seen.update(circle)
+    return found
+
+
+def broken_rules(project: Path, exceptions: frozenset[tuple[str, str]] = frozenset()) -> list[str]:
+    """A sentence for each include that breaks a rule, and for each exception that nothing needs."""
+    core = project / "native" / "core"
+    order = rooms(project)
+    told = [
+        f"native/core/{path.relative_to(core).as_posix()} is in no room: the rooms are {', '.join(order)} (CMakeLists.txt)"
+        for path in sorted(core.rglob("*.[ch]pp"))
+        if path.parent.parent != core or path.parent.name not in order
+    ]
+    if told:
+        return told
+    graph: dict[str, set[str]] = {}
+    lines: dict[tuple[str, str], Include] = {}
+    needed: set[tuple[str, str]] = set()
+    for include in includes(core):
+        if not (core / include.target).is_file() or "/" not in include.target or ".." in include.target:
+            told.append(
+                f'native/core/{include.file}:{include.line} includes "{include.target}", which is no file of the core: '
+                'name the room, as in "sync/queue.hpp"'
+            )
+            continue
+        pair = include.units()
+        if pair[0] == pair[1]:
+            continue
+        lines.setdefault(pair, include)
+        lower, upper = (unit.partition("/")[0] for unit in pair)
+        if order.index(lower) < order.index(upper):
+            needed.add(pair)
+            if pair not in exceptions:
+                told.append(
+                    f"native/core/{include.file}:{include.line} includes native/core/{include.target}: the room {lower} is "
+                    f"below {upper}, and a room includes only rooms below it"
+                )
+            continue
+        graph.setdefault(pair[0], set()).add(pair[1])
+    # What an exception names closes a circle or it is not needed.
+    for pair in sorted(exceptions - needed):
+        if pair[1] in graph.get(pair[0], ()) and circle_through(pair[0], {**graph, pair[0]: {pair[1]}}):
+            needed.add(pair)
+            graph[pair[0]].discard(pair[1])
+    for circle in circles(graph):
+        steps = [lines[pair] for pair in pairwise(circle)]
+        told.append(
+            "these units include each other in a circle: "
+            + ", ".join(f"native/core/{s.file}:{s.line} includes native/core/{s.target}" for s in steps)
+        )
+    told += [
+        f"tools/check_includes.py lists {lower} -> {upper} as an exception, and nothing needs it: remove it"
+        for lower, upper in sorted(exceptions - needed)
+    ]
+    return told
+
+
+def main(arguments: list[str]) -> int:
+    """Prints what breaks a rule; 1 if something does."""
+    told = (
+        broken_rules(Path(arguments[0])) if arguments else broken_rules(Path(__file__).parents[1], EXCEPTIONS)
+    )
+    for line in told:
+        print(line)
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
