@@ -1,4 +1,4 @@
-"""The variables of a module: a compute shader has no inputs but built-ins, no outputs, and six storage classes."""
+"""The variables of a module: a compute shader has no inputs but built-ins of their own types, no outputs, and six storage classes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ OpDecorate %out Binding 0
 %float = OpTypeFloat 32
 %v3uint = OpTypeVector %uint 3
 %v4float = OpTypeVector %float 4
+{types}
 %zero = OpConstant %uint 0
 %block = OpTypeStruct %uint
 %outer = OpTypePointer StorageBuffer %block
@@ -38,11 +39,23 @@ OpFunctionEnd
 """
 
 
+# By name, for variables that the module does not need otherwise.
+TYPES = {
+    "v2uint": "%v2uint = OpTypeVector %uint 2",
+    "v4uint": "%v4uint = OpTypeVector %uint 4",
+    "v3float": "%v3float = OpTypeVector %float 3",
+    "array": "%three = OpConstant %uint 3\n%array = OpTypeArray %uint %three",
+    "ulong": "%ulong = OpTypeInt 64 0",
+    "int": "%int = OpTypeInt 32 1",
+    "v3int": "%int = OpTypeInt 32 1\n%v3int = OpTypeVector %int 3",
+}
+
+
 def module(storage, kind="uint", decorated="", used="", listed="%x"):
     if listed:  # from SPIR-V 1.4 on all variables are
         listed += " %out"
     return "; Version: 1.3\n" + MODULE.format(
-        storage=storage, type=kind, decorated=decorated, used=used, listed=listed
+        storage=storage, type=kind, types=TYPES.get(kind, ""), decorated=decorated, used=used, listed=listed
     )
 
 
@@ -73,6 +86,25 @@ REFUSED = {
     "CrossWorkgroup": (module("CrossWorkgroup", listed=""), "CrossWorkgroup"),
     "Image": (module("Image", listed=""), "Image"),
 }
+
+
+LIKE = "OpDecorate %x BuiltIn LocalInvocationIndex"
+VECTOR = "OpDecorate %x BuiltIn GlobalInvocationId"
+for kind in ("v2uint", "v3uint", "v4uint", "float", "array", "block"):
+    REFUSED[f"a scalar built-in as {kind}"] = (module("Input", kind, LIKE), "one 32-bit integer")
+for kind in ("uint", "v2uint", "v4uint", "v3float", "array"):
+    REFUSED[f"a vector built-in as {kind}"] = (module("Input", kind, VECTOR), "a vector of 3 32-bit integers")
+for storage in ("Private", "Workgroup"):
+    for name, kind, decorated in (("scalar", "uint", LIKE), ("vector", "v3uint", VECTOR)):
+        REFUSED[f"a {name} built-in that is {storage}"] = (
+            module(storage, kind, decorated),
+            "its storage class is not Input",
+        )
+# With 64-bit integers, which the module then declares.
+REFUSED["a scalar built-in of 64 bits"] = (
+    module("Input", "ulong", LIKE).replace("OpCapability Shader", "OpCapability Shader\nOpCapability Int64"),
+    "one 32-bit integer",
+)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -106,6 +138,13 @@ def test_built_ins_of_compute_shaders(mgr, needs, name):
     out = mgr.tensor_t(np.full(4, 9, np.uint32))
     mgr.sequence().eval(kp.OpAlgoDispatch(mgr.algorithm([out], kp.ShaderModule(text), (1, 1, 1))))
     assert out.read()[0] == (1 if name == "NumWorkgroups" else 0)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("LocalInvocationIndex", "int"), ("WorkgroupId", "v3int")])
+def test_built_ins_may_be_signed(mgr, name, kind):
+    text = module("Input", kind, decorated=f"OpDecorate %x BuiltIn {name}", used=f"%all = OpLoad %{kind} %x")
+    assert kp.check(text, mgr) == []
+    mgr.kernel(text)
 
 
 def test_variables_of_another_stage_do_not_matter(mgr, needs):

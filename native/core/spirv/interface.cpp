@@ -17,23 +17,30 @@ struct Name {
     const char* name;
 };
 
-// What Vulkan gives a compute shader as input. By value.
-constexpr Name built_ins[] = {
-    {spv::BuiltInNumWorkgroups, "NumWorkgroups"},
-    {spv::BuiltInWorkgroupId, "WorkgroupId"},
-    {spv::BuiltInLocalInvocationId, "LocalInvocationId"},
-    {spv::BuiltInGlobalInvocationId, "GlobalInvocationId"},
-    {spv::BuiltInLocalInvocationIndex, "LocalInvocationIndex"},
-    {spv::BuiltInSubgroupSize, "SubgroupSize"},
-    {spv::BuiltInNumSubgroups, "NumSubgroups"},
-    {spv::BuiltInSubgroupId, "SubgroupId"},
-    {spv::BuiltInSubgroupLocalInvocationId, "SubgroupLocalInvocationId"},
-    {spv::BuiltInSubgroupEqMask, "SubgroupEqMask"},
-    {spv::BuiltInSubgroupGeMask, "SubgroupGeMask"},
-    {spv::BuiltInSubgroupGtMask, "SubgroupGtMask"},
-    {spv::BuiltInSubgroupLeMask, "SubgroupLeMask"},
-    {spv::BuiltInSubgroupLtMask, "SubgroupLtMask"},
-    {spv::BuiltInDeviceIndex, "DeviceIndex"},
+// An input of a compute shader: a 32-bit integer, or a vector of so many of them. Its signedness is free.
+struct BuiltIn {
+    uint32_t value;
+    const char* name;
+    uint32_t components;
+};
+
+// All inputs that Vulkan gives a compute shader.
+constexpr BuiltIn built_ins[] = {
+    {spv::BuiltInNumWorkgroups, "NumWorkgroups", 3},
+    {spv::BuiltInWorkgroupId, "WorkgroupId", 3},
+    {spv::BuiltInLocalInvocationId, "LocalInvocationId", 3},
+    {spv::BuiltInGlobalInvocationId, "GlobalInvocationId", 3},
+    {spv::BuiltInLocalInvocationIndex, "LocalInvocationIndex", 1},
+    {spv::BuiltInSubgroupSize, "SubgroupSize", 1},
+    {spv::BuiltInNumSubgroups, "NumSubgroups", 1},
+    {spv::BuiltInSubgroupId, "SubgroupId", 1},
+    {spv::BuiltInSubgroupLocalInvocationId, "SubgroupLocalInvocationId", 1},
+    {spv::BuiltInSubgroupEqMask, "SubgroupEqMask", 4},
+    {spv::BuiltInSubgroupGeMask, "SubgroupGeMask", 4},
+    {spv::BuiltInSubgroupGtMask, "SubgroupGtMask", 4},
+    {spv::BuiltInSubgroupLeMask, "SubgroupLeMask", 4},
+    {spv::BuiltInSubgroupLtMask, "SubgroupLtMask", 4},
+    {spv::BuiltInDeviceIndex, "DeviceIndex", 1},
 };
 
 // Storage classes that module-scope variables of a compute shader may have, besides Input.
@@ -77,28 +84,49 @@ std::string described(const Module& module, Instruction variable) {
     return name.empty() ? "The variable " + std::to_string(id) : "The variable '" + name + "'";
 }
 
+// Whether the variable holds a 32-bit integer, or a vector of so many of them.
+bool holds_integers(const Module& module, Instruction variable, uint32_t components) {
+    const Instruction pointer = module.find(variable[1]);
+    if (pointer.op() != spv::OpTypePointer) return false;
+    Instruction type = module.find(pointer[3]);
+    if (components > 1) {
+        if (type.op() != spv::OpTypeVector || type[3] != components) return false;
+        type = module.find(type[2]);
+    }
+    return type.op() == spv::OpTypeInt && type[2] == 32;
+}
+
 // Why the variable cannot be; "" if it can.
 std::string problem_of(const Module& module, Instruction variable) {
     const uint32_t id = variable[2];
     const uint32_t storage = variable[3];
-    if (std::find(std::begin(classes), std::end(classes), storage) != std::end(classes)) return "";
+    const auto built_in = module.decoration(id, spv::DecorationBuiltIn);
+    const bool allowed = std::find(std::begin(classes), std::end(classes), storage) != std::end(classes);
+    if (allowed && !built_in) return "";
     const std::string what = described(module, variable);
+    if (allowed)
+        return what + " has the decoration BuiltIn, and its storage class is not Input: " +
+               "declare it as an Input, or remove the decoration";
     if (storage == spv::StorageClassOutput)
         return what + " is an Output, and a compute shader has none: write to a storage buffer or image";
     if (storage != spv::StorageClassInput)
         return what + " has the storage class " + name_in(class_names, storage) +
                ", in which a compute shader has no variables: use StorageBuffer, Uniform, UniformConstant, "
                "PushConstant, Workgroup or Private";
-    const auto built_in = module.decoration(id, spv::DecorationBuiltIn);
     if (!built_in)
         return what +
                " is an Input without the decoration BuiltIn, and a compute shader has no other inputs: "
                "read the value from a buffer or a push constant";
-    const auto known = std::any_of(std::begin(built_ins), std::end(built_ins),
-                                   [&](const Name& each) { return each.value == *built_in; });
-    if (!known)
+    const auto known = std::find_if(std::begin(built_ins), std::end(built_ins),
+                                    [&](const BuiltIn& each) { return each.value == *built_in; });
+    if (known == std::end(built_ins))
         return what + " is the built-in " + name_in(other_built_ins, *built_in) +
                ", which is no input of a compute shader";
+    if (!holds_integers(module, variable, known->components))
+        return what + " is the built-in " + known->name + " and has another type: declare it as " +
+               (known->components == 1
+                    ? "one 32-bit integer"
+                    : "a vector of " + std::to_string(known->components) + " 32-bit integers");
     return "";
 }
 

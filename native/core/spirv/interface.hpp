@@ -1,7 +1,8 @@
 // The variables of a compute shader that are not its bindings: which there may be.
 //
 // A compute shader has no inputs but built-ins, and no outputs. SPIRV-Tools takes others, since the storage classes exist; drivers
-// look for what a pipeline of stages would have given them, and end the process.
+// look for what a pipeline of stages would have given them, and end the process. So they do for a built-in of another type than its
+// own; SPIRV-Tools compares the types of most built-ins, and not that of LocalInvocationIndex.
 #pragma once
 
 #include "spirv/reflect.hpp"
