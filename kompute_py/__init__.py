@@ -23,9 +23,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .algorithm import Algorithm
+from .default import manager
 from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
-from .devices import DeviceInfo, list_devices
+from .devices import list_devices
 from .diagnostics import ValidationError
+from .dlpack_in import from_dlpack
 from .errors import (
     AbortedError,
     ArgumentTypeError,
@@ -48,11 +50,11 @@ from .errors import (
 )
 from .fence import Fence
 from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
-from .image import Image, OpCopyRegion
-from .interop import from_dlpack
+from .image import Image
 from .manager import Manager, alive
 from .mapping import Mapping
 from .memory import Memory
+from .names import DeviceInfo
 from .operations import (
     CommandRecorder,
     OpAlgoBase,
@@ -60,6 +62,7 @@ from .operations import (
     OpBase,
     OpCopy,
     OpCopyRange,
+    OpCopyRegion,
     OpFill,
     OpMult,
     OpSyncDevice,
@@ -73,8 +76,6 @@ from .sampler import SampledImage, Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence
 from .shader import Shader, ShaderCompileWarning, compile
-from .shared import manager
-from .struct_layout import struct_dtype
 from .tensor import Tensor
 from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from .shader_module import ShaderModule
     from .shader_tools import assemble, decompile, disassemble
     from .streaming import FrameStream
+    from .struct_dtype import struct_dtype
 
 __version__ = "0.1.0"
 
@@ -200,6 +202,7 @@ _LATER = {
     "shader_module": ("ShaderModule",),
     "shader_tools": ("assemble", "decompile", "disassemble"),
     "streaming": ("FrameStream",),
+    "struct_dtype": ("struct_dtype",),
 }
 _module_of = {name: module for module, names in _LATER.items() for name in names}
 

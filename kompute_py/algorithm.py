@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _native as core
 from .arrays import as_indices, as_name, require_manager
-from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, Specialization, is_given
-from .diagnostics import warn
 from .dtype_rules import conversion, difference
 from .errors import (
     ArgumentTypeError,
@@ -26,7 +21,9 @@ from .memory import Memory
 from .plain_arguments import as_list
 from .reflection import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
 from .sampler import Bindable, Sampler
+from .spirv import to_spirv
 from .struct_layout import check as check_layout
+from .warn import warn
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -35,35 +32,6 @@ if TYPE_CHECKING:
 _AXES = "xyz"
 # One reminder a process is enough: scripts that mean it would otherwise be told at each algorithm.
 _default_workgroup_warned = False
-
-
-def to_spirv(spirv: Any) -> bytes:
-    """SPIR-V as bytes from bytes, bytearray, memoryview, an array of uint32, the path of a .spv file, or a ShaderModule."""
-    if isinstance(spirv, (bytes, bytearray, memoryview)):
-        return bytes(spirv)
-    if isinstance(spirv, np.ndarray):
-        if spirv.dtype.kind not in "ui":
-            raise ArgumentTypeError(f"SPIR-V as an array has dtype uint32; this one has {spirv.dtype}")
-        return spirv.tobytes()
-    if isinstance(spirv, os.PathLike) or (
-        isinstance(spirv, str) and spirv.endswith(".spv") and "\n" not in spirv
-    ):
-        return read_file(spirv, "SPIR-V")
-    if isinstance(spirv, str):
-        raise ArgumentTypeError(
-            "The shader is a str; SPIR-V is bytes. Compile the source first: kp.compile(source)"
-        )
-    convert = getattr(spirv, "to_spirv", None)
-    if callable(convert):
-        return to_spirv(convert())
-    if isinstance(spirv, list) and all(isinstance(word, int) for word in spirv):
-        try:
-            return np.asarray(spirv, dtype=np.uint32).tobytes()
-        except (ValueError, OverflowError) as error:
-            raise InvalidArgumentError(f"SPIR-V as a list has ints from 0 to 2**32 - 1: {error}") from None
-    raise ArgumentTypeError(
-        f"SPIR-V is bytes, not {type(spirv).__name__}; compile a shader with kp.compile(source)"
-    )
 
 
 def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:

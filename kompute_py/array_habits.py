@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .diagnostics import warn
 from .errors import ArgumentTypeError, ErrorCode, KomputeError, shown
+from .warn import warn
 
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"

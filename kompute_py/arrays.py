@@ -345,3 +345,21 @@ def fill_bytes(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> byte
         # 2.0 means 2; what does not fit is reported as the integer that it is.
         array = np.array([int(each) for each in array.reshape(-1)])
     return matching(array, dtype, array.size, what).tobytes()
+
+
+Counts = tuple[int, int, int]
+"""How many there are along x, y and z."""
+
+
+def counts_of(given: Any, what: str, counted: str) -> Counts:
+    """Up to three counts of what is `counted`, as three: what is left out is 1.
+
+    0 on any axis runs nothing. Raises InvalidArgumentError for a negative count, ArgumentTypeError for what is no int. `what` names them in errors.
+    """
+    counts = as_indices(given, what)
+    if not 1 <= len(counts) <= 3:
+        raise InvalidArgumentError(f"{what} has {len(counts)} numbers; give up to three: (x, y, z)")
+    if min(counts) < 0:
+        raise InvalidArgumentError(f"{what} is {shown(given)}; it counts {counted}, 0 or more on each axis")
+    x, y, z = (*counts, 1, 1)[:3]
+    return x, y, z

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import refuse_mask
-from .diagnostics import warn
 from .dtype_rules import beyond_both, differ_in_sign, kind_of
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
+from .warn import warn
 
 # Beyond what any shader has: how many numbers are taken as constants, and how deep in lists.
 _MOST_VALUES = 1 << 20

@@ -9,41 +9,11 @@ import numpy as np
 
 from . import _native
 from .arrays import as_indices
-from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError, shown
+from .names import DeviceInfo, identity, name_of
 from .options import PREFIX, preferred_devices, settings
 from .plain_arguments import as_list, as_text
-
-
-class DeviceInfo(dict[str, Any]):
-    """A physical device's properties: a dict whose keys are attributes too (``info["device_name"]``, ``info.device_name``).
-
-    Kompute's keys: ``device_name`` (str), ``max_work_group_count`` (3 ints), ``max_work_group_invocations`` (int),
-    ``max_work_group_size`` (3 ints), ``timestamps_supported`` (bool). More: ``index``, ``vendor_id``, ``device_id``,
-    ``vendor_name``, ``uuid`` (hex), ``driver_name``, ``driver_info``, ``driver_version``, ``api_version``, ``type``
-    ("discrete", "integrated", "virtual", "cpu", "other"), ``vulkan_index`` (its place among all devices of the machine;
-    ``index`` is the one among those that are visible), ``timestamp_period`` (nanoseconds a tick),
-    ``subgroup_size``, ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
-    ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties), ``queue_families``,
-    ``memory_heaps``, ``memory_types`` (lists of dicts), ``device_local_bytes``.
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"DeviceInfo has no {shown(name)}; it has: {', '.join(self)}") from None
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self]
-
-    def __repr__(self) -> str:
-        return (
-            f"<kp.DeviceInfo {self.get('index')}: {self.get('device_name')} ({self.get('type')}, "
-            f"Vulkan {self.get('api_version')}, {self.get('driver_name')})>"
-        )
+from .warn import warn
 
 
 def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
@@ -83,37 +53,10 @@ def _warn_once(text: str) -> None:
         warn(text)
 
 
-def _identity(info: DeviceInfo) -> str:
-    """One device as an entry of a list in text: its UUID, its driver's, and its place among all devices."""
-    try:
-        return f"{info['uuid']}:{info['driver_uuid']}:{int(info['vulkan_index'])}"
-    except (KeyError, TypeError, ValueError):
-        raise InvalidArgumentError(
-            f"{shown(info)} does not say which device it is (uuid, driver_uuid, vulkan_index): take one from kp.list_devices()"
-        ) from None
-
-
 def visible_list(visible_devices: Any = None) -> str | None:
     """The visible devices as the core reads them; None for all."""
     visible: str | None = settings({"visible_devices": visible_devices}).visible_devices.value
     return visible
-
-
-def name_of(device: Any, source: str) -> str:
-    """A device as an entry of a list in text. Raises ArgumentTypeError, naming `source`, for what is none."""
-    from uuid import UUID
-
-    if isinstance(device, DeviceInfo):
-        return _identity(device)
-    if isinstance(device, UUID):
-        return device.hex
-    if isinstance(device, str):
-        return as_text(device, source)
-    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
-        return str(int(device))
-    raise ArgumentTypeError(
-        f"{source} has {shown(device)} of type {type(device).__name__}; give indices, names, UUIDs or DeviceInfo"
-    )
 
 
 def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:
@@ -121,7 +64,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
     if device is None:
         return None, preferred_devices(prefix).value or ""
     if isinstance(device, DeviceInfo):
-        return None, _identity(device)
+        return None, identity(device)
     if isinstance(device, str):
         if not device.strip():
             raise InvalidArgumentError(

@@ -283,7 +283,7 @@ def from_native(
     if issubclass(cls, ShaderCompileError):
         listed = [d if isinstance(d, Diagnostic) else Diagnostic(*d) for d in diagnostics]
         error = cls(message, vk_result=vk_result, diagnostics=listed)
-        from .shader_cache import marks
+        from .digest import marks
 
         error._sought = marks(sought)
         return error

@@ -14,7 +14,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from .kernel_grid import Choice, Counts, Spelling, settled, short
+from .arrays import Counts
+from .kernel_grid import Choice, Spelling, settled, short
 from .kernel_sizes import Launch, Reached, SizeRules, Use
 from .signature import MISSING
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native
 from .arrays import as_float32, as_index, as_typed, check_out, matching, require_manager, to_flag
 from .errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .image_shapes import (
@@ -22,9 +21,7 @@ from .image_shapes import (
 )
 from .memory import SINGLE, Memory, to_memory_type
 from .misplaced import KEPT_BY_IMAGES
-from .operations import OpBase
 from .sampler import SampledImage, Sampler
-from .tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
     from . import _native as core
     from .manager import Manager
     from .types import MemoryTypes
-
-__all__ = ["Image", "OpCopyRegion"]
 
 
 class Image(Memory):
@@ -290,43 +285,6 @@ class Image(Memory):
     def vk_format(self) -> int:
         """The VkFormat's number."""
         return self._alive().vk_format
-
-
-class OpCopyRegion(OpBase):
-    """Copies a box of texels from an image to an image, or between an image and a tensor that holds its texels in dense rows.
-
-    ``OpCopyRegion(image, tensor, source_region=np.s_[10:20, 5:9])``. Regions are indices of ints and slices over all axes
-    but the channels; without one, the whole image. Of a tensor give a view: ``tensor[a:b]``. Texels are copied bit by bit.
-
-    Raises OutOfRangeError for a region beyond its image, InvalidArgumentError where the sizes differ, a region would be
-    copied onto itself or a tensor begins at an offset that texels cannot, ArgumentTypeError for what is no image or tensor.
-    """
-
-    __slots__ = ("_native",)
-
-    def __init__(
-        self,
-        source: Image | Tensor,
-        target: Image | Tensor,
-        *,
-        source_region: Any = None,
-        target_region: Any = None,
-    ) -> None:
-        sides: list[Any] = []
-        for name, memory, region in (("source", source, source_region), ("target", target, target_region)):
-            if not isinstance(memory, Memory):
-                raise ArgumentTypeError(
-                    f"OpCopyRegion: {name} is a {type(memory).__name__}; give an Image or a Tensor"
-                )
-            if region is None:
-                sides.append(None)
-            elif isinstance(memory, Image):
-                sides.append(memory._box(region)[0])
-            else:
-                raise ArgumentTypeError(
-                    f"OpCopyRegion: {name} is a tensor; give a view of it instead of {name}_region"
-                )
-        self._native = _native.op_copy_region(source._native, sides[0], target._native, sides[1])
 
 
 def _lengths(size: ImageSize) -> tuple[int, int, int, int]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _native
 from .algorithm import made_by
-from .arrays import as_index, require_manager, to_flag
+from .arrays import as_index, counts_of, require_manager, to_flag
 from .constants import NO_SPECIALIZATION, Specialization
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .fence import Fence
@@ -34,7 +34,7 @@ from .kernel_calls import (
     several,
 )
 from .kernel_family import Specializations
-from .kernel_grid import GridRule, Spelling, as_keywords, counts_of, grid_rule
+from .kernel_grid import GridRule, Spelling, as_keywords, grid_rule
 from .kernel_operation import OpKernel, OpWatchedKernel, Version
 from .kernel_sizes import Launch, SizeRules
 from .kernel_text import describe

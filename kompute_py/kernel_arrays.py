@@ -9,8 +9,8 @@ import numpy as np
 
 from . import _native
 from .arrays import refuse_mask
+from .dlpack import CPU_MEMORY, capsule_of, dtype_of
 from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError
-from .interop import CPU_MEMORY, _capsule, _dtype_of
 from .kernel_calls import array_of, pack_block
 from .signature import Parameter
 
@@ -62,7 +62,7 @@ def _shared(value: Any, what: str) -> np.ndarray[Any, Any] | None:
                 raise ArgumentTypeError(
                     f"it lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
                 )
-            return _native.dlpack_import(_capsule(value, False), _dtype_of)
+            return _native.dlpack_import(capsule_of(value, False), dtype_of)
         interface = getattr(value, "__array_interface__", None)
         if isinstance(interface, dict) and isinstance(interface.get("data"), tuple):
             return np.asarray(value)

@@ -16,9 +16,10 @@ from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .memory import Memory
 from .push_members import pack_struct
 from .sampler import Bindable, SampledImage, Sampler
-from .signature import Parameter, type_text
+from .signature import Parameter
 from .struct_layout import check as check_layout
 from .struct_layout import tail_of
+from .type_text import type_text
 
 if TYPE_CHECKING:
     from .kernel import Kernel

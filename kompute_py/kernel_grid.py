@@ -24,34 +24,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from .arrays import as_indices
-from .errors import InvalidArgumentError, shown
+from .arrays import Counts
+from .errors import InvalidArgumentError
 from .signature import MISSING, Parameter, Signature
 
 if TYPE_CHECKING:
     from .constants import Specialization
     from .shader_module import ShaderModule
 
-Counts = tuple[int, int, int]
 Spelling = Callable[[str, tuple[object, ...]], str]
 """How a user writes ("grid" or "groups", counts)."""
 
 _ROW = 65535  # groups on an axis that every device runs
 _XYZ = ("x", "y", "z")
-
-
-def counts_of(given: Any, what: str, counted: str) -> Counts:
-    """Up to three counts of what is `counted`, as three: what is left out is 1.
-
-    0 on any axis runs nothing. Raises InvalidArgumentError for a negative count, ArgumentTypeError for what is no int. `what` names them in errors.
-    """
-    counts = as_indices(given, what)
-    if not 1 <= len(counts) <= 3:
-        raise InvalidArgumentError(f"{what} has {len(counts)} numbers; give up to three: (x, y, z)")
-    if min(counts) < 0:
-        raise InvalidArgumentError(f"{what} is {shown(given)}; it counts {counted}, 0 or more on each axis")
-    x, y, z = (*counts, 1, 1)[:3]
-    return x, y, z
 
 
 def as_keywords(keyword: str, counts: tuple[object, ...]) -> str:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .constants import Specialization
-from .diagnostics import warn
 from .errors import InvalidArgumentError
 from .signature import MISSING, Signature
+from .warn import warn
 
 if TYPE_CHECKING:
     from .shader_module import ShaderModule

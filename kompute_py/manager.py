@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
-import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -24,8 +22,7 @@ from .arrays import (
     to_element,
     to_flag,
 )
-from .devices import DeviceInfo, family_indices, selection, warn_of
-from .diagnostics import Diagnostics, warn_of_cancelled
+from .device import Device
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -37,15 +34,9 @@ from .host_memory import HostBufferSemantics, from_host
 from .image import Image
 from .image_shapes import parse_format, size_of
 from .memory import DEVICE, Memory, to_memory_type
-from .open_device import OpenDevice
+from .names import DeviceInfo
 from .options import (
     PREFIX,
-    ConfigReport,
-    Setting,
-    options_of,
-    preferred_devices,
-    settings,
-    string_tuple,
     to_prefix,
 )
 from .plain_arguments import as_list
@@ -54,6 +45,7 @@ from .sampler import Sampler
 from .semaphore import Semaphore
 from .sequence import Sequence, submit_together
 from .tensor import Tensor, buffer_tensor
+from .warn import warn_of_cancelled
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -79,7 +71,7 @@ def _modes(address: Any) -> Any:
         return address  # which the Sampler complains about
 
 
-class Manager(OpenDevice):
+class Manager(Device):
     """Opens a device and makes tensors, images, algorithms and sequences on it.
 
     `device`: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete", "integrated",
@@ -121,47 +113,15 @@ class Manager(OpenDevice):
         env_prefix: str | None = PREFIX,
         **options: Any,
     ) -> None:
-        prefix = to_prefix(env_prefix)
-        report = settings({"validation": validation, "strict": strict, **options}, prefix)
-        resolved = options_of(report)
-        index, preferences = selection(device, prefix)
-        native = _native.Context(
-            index=index,
-            preferences=preferences,
-            visible=resolved.visible_devices,
-            family_queue_indices=family_indices(family_queue_indices),
-            desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
-            required_extensions=resolved.required_extensions,
-            validation=resolved.validation,
-            layers=resolved.debug_layers,
-            robust_access=resolved.robust_access,
-            pipeline_cache_dir=os.fsencode(resolved.pipeline_cache_dir),
-            memory_block_size=resolved.memory_block_size,
-            memory_limit=resolved.memory_limit,
-            memory_debug=resolved.memory_debug,
-            force_staging=resolved.force_staging,
-            force_non_coherent=resolved.force_non_coherent,
-            recent_pipelines=resolved.recent_pipelines,
-            wait_mode=resolved.wait_mode,
+        super().__init__(
+            device,
+            family_queue_indices,
+            desired_extensions,
+            prefix=to_prefix(env_prefix),
+            options={"validation": validation, "strict": strict, **options},
         )
-        info = native.info
-        warn_of(native.repeated_devices)
-        self._native = native
-        self._families = weakref.WeakSet()
+        self._buffer = self._native.buffer
         watch_over(self)
-        self._buffer = native.buffer
-        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
-        self._config = ConfigReport((wanted, *report))
-        self._info = info
-        self._device_name = info["device_name"]
-        self._max_groups = tuple(info["max_work_group_count"])
-        self._diagnostics = Diagnostics(native, resolved.strict)
-        watched = native.validation or resolved.memory_debug
-        self._watch = self._diagnostics.report if watched else None
-        self._diagnostics.log_notes()
-        if self._watch is not None:
-            self._diagnostics.watch()
-            self._watch()
 
     # -- tensors -------------------------------------------------------------------------------------------------------
 
@@ -513,7 +473,7 @@ class Manager(OpenDevice):
         if waiting is not None:
             waiting.end(self)
         _native.release_arrays()
-        from .shared import forget
+        from .current import forget
 
         forget(self)
         self._diagnostics.log_notes()
@@ -524,7 +484,7 @@ class Manager(OpenDevice):
     def __enter__(self) -> Manager:
         if not self._native.is_init():
             raise FailedPreconditionError(f"{self!r} cannot be entered: make a new one")
-        from .shared import enter
+        from .current import enter
 
         enter(self)
         return self
@@ -532,7 +492,7 @@ class Manager(OpenDevice):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        from .shared import leave
+        from .current import leave
 
         leave(self)
         self.destroy()

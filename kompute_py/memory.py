@@ -12,6 +12,7 @@ import numpy as np
 from . import _native
 from .array_habits import ArrayHabits
 from .arrays import as_name, check_out, matching, to_flag
+from .device import Device
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -24,7 +25,7 @@ from .fence import Fence
 from .misplaced import KEPT_BY_TO
 from .peer import PeerCopies
 from .plain_arguments import as_list
-from .types import DataTypes, MemoryTypes, data_type_of
+from .types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_of
 from .types import memory_type as memory_type_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTy
     return value if isinstance(value, MemoryTypes) else memory_type_of(value, instead)
 
 
-class Memory(ArrayHabits):
+class Memory(ArrayHabits, DeviceMemoryObject):
     """Base of Tensor and Image: memory on the device, and (but for `storage`) a copy of it that the host sees.
 
     Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for (see `array_habits`).
@@ -229,7 +230,7 @@ class Memory(ArrayHabits):
         if not isinstance(source, Memory):
             self.write(source)
             return Fence.join()
-        return _submitted(_operations().OpCopy([source, self]), self._manager)
+        return submitted(copy_of([source, self]), self._manager)
 
     def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
@@ -239,7 +240,7 @@ class Memory(ArrayHabits):
         if not isinstance(target, Memory):
             self.read(target)
             return Fence.join()
-        return _submitted(_operations().OpCopy([self, target]), self._manager)
+        return submitted(copy_of([self, target]), self._manager)
 
     def to(
         self: _Kind, manager: Manager, memory_type: MemoryTypes | str | None = None, *, copy: bool = False
@@ -254,9 +255,7 @@ class Memory(ArrayHabits):
         FailedPreconditionError where this object or a Manager was destroyed, DeviceLostError where a device fails.
         """
         self._require_init("be copied to another Manager")
-        from .manager import Manager
-
-        if not isinstance(manager, Manager):
+        if not isinstance(manager, Device):
             raise ArgumentTypeError(f"to() takes a kp.Manager, not {type(manager).__name__}")
         where = self._memory_type if memory_type is None else to_memory_type(memory_type, None, KEPT_BY_TO)
         if manager is self._manager and where is self._memory_type and not to_flag(copy, "copy"):
@@ -444,16 +443,11 @@ class Memory(ArrayHabits):
         return self._alive().vk_memory_offset
 
 
-def _operations() -> Any:
-    from . import operations  # it imports this module
-
-    return operations
-
-
-def _submitted(operation: Any, manager: Manager) -> Fence:
-    if type(operation._native) is PeerCopies:
-        return operation._native.run()
-    return Fence(_native.submit_once(operation._native), (manager,))
+def submitted(native: Any, manager: Manager) -> Fence:
+    """Submits one native operation, or copies between Managers, without waiting."""
+    if type(native) is PeerCopies:
+        return native.run()
+    return Fence(_native.submit_once(native), (manager,))
 
 
 def _by_manager(manager: Manager) -> str:
@@ -499,3 +493,29 @@ def operate(make: Callable[[list[Any]], Any], memories: Seq[Memory], user: str) 
         natives(memories, user)
         raise
     return make(natives(memories, user))
+
+
+def copy_of(tensors: Seq[Memory]) -> Any:
+    """The native operation that copies the first of `tensors` to the others; PeerCopies for several Managers' objects.
+
+    Raises what OpCopy raises.
+    """
+    made = natives(tensors, "OpCopy")
+    if len(made) < 2:
+        raise InvalidArgumentError(
+            "OpCopy copies from the first to the rest: give at least two tensors or images"
+        )
+    source = tensors[0]
+    manager, alone = source._manager, True
+    for target in tensors[1:]:
+        alone = alone and target._manager is manager
+        if target._dtype != source._dtype:
+            raise ArgumentTypeError(
+                f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
+            )
+        if target._count != source._count:
+            raise InvalidArgumentError(
+                f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
+                f"{target._describe()} {target._count}"
+            )
+    return _native.op_copy(made) if alone else PeerCopies(list(tensors))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import _native
 from ._library import library_shader
 from .algorithm import Algorithm, pack_push
-from .arrays import FLOAT32, as_index, element_bytes
+from .arrays import FLOAT32, as_index, counts_of
 from .constants import is_given
 from .errors import (
     ArgumentTypeError,
@@ -21,17 +21,14 @@ from .errors import (
     OutOfRangeError,
     not_copyable,
 )
-from .kernel_grid import counts_of
-from .memory import Memory, natives, operate
-from .peer import PeerCopies
-from .plain_arguments import as_list
-from .tensor import Tensor
+from .image import Image
+from .memory import Memory, copy_of, natives, operate
+from .tensor import Tensor, fill_of
 
 if TYPE_CHECKING:
     from .manager import Manager
 
 _NOTHING: Any = ()
-_PATTERNS = (1, 2, 4, 8)
 
 
 class CommandRecorder:
@@ -191,25 +188,7 @@ class OpCopy(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Seq[Memory]) -> None:
-        made = natives(tensors, "OpCopy")
-        if len(made) < 2:
-            raise InvalidArgumentError(
-                "OpCopy copies from the first to the rest: give at least two tensors or images"
-            )
-        source = tensors[0]
-        manager, alone = source._manager, True
-        for target in tensors[1:]:
-            alone = alone and target._manager is manager
-            if target._dtype != source._dtype:
-                raise ArgumentTypeError(
-                    f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
-                )
-            if target._count != source._count:
-                raise InvalidArgumentError(
-                    f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
-                    f"{target._describe()} {target._count}"
-                )
-        self._native = _native.op_copy(made) if alone else PeerCopies(list(tensors))
+        self._native = copy_of(tensors)
 
 
 class OpFill(OpBase):
@@ -224,33 +203,7 @@ class OpFill(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Seq[Tensor], value: Any = 0) -> None:
-        tensors = (
-            tensors
-            if isinstance(tensors, (list, tuple, Memory))
-            else as_list(tensors, "OpFill", "a list of Tensor")
-        )
-        made = natives(tensors, "OpFill")
-        self._native = _native.op_fill(made, [fill_pattern(tensor, value) for tensor in tensors])
-
-
-def fill_pattern(tensor: Any, value: Any) -> bytes:
-    """The bytes that OpFill repeats over `tensor` for `value`. Raises what OpFill raises."""
-    if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(
-            f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
-        )
-    what = f"OpFill of {tensor._describe()}"
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        try:
-            pattern = bytes(value)
-        except (ValueError, BufferError) as error:  # a memoryview that was released
-            raise ArgumentTypeError(f"{what}: the pattern has no bytes: {error}") from None
-        if len(pattern) not in _PATTERNS:
-            raise InvalidArgumentError(
-                f"{what}: the pattern has {len(pattern)} bytes; it has {', '.join(map(str, _PATTERNS))}, or the value is a scalar"
-            )
-        return pattern
-    return element_bytes(value, tensor._dtype, what)
+        self._native = fill_of(tensors, value)
 
 
 class OpCopyRange(OpBase):
@@ -294,6 +247,43 @@ def _elements(tensor: Tensor, first: int, count: int, what: str) -> Tensor:
             "were asked for"
         )
     return tensor._part(first * tensor._dtype.itemsize, (count,), tensor._dtype)
+
+
+class OpCopyRegion(OpBase):
+    """Copies a box of texels from an image to an image, or between an image and a tensor that holds its texels in dense rows.
+
+    ``OpCopyRegion(image, tensor, source_region=np.s_[10:20, 5:9])``. Regions are indices of ints and slices over all axes
+    but the channels; without one, the whole image. Of a tensor give a view: ``tensor[a:b]``. Texels are copied bit by bit.
+
+    Raises OutOfRangeError for a region beyond its image, InvalidArgumentError where the sizes differ, a region would be
+    copied onto itself or a tensor begins at an offset that texels cannot, ArgumentTypeError for what is no image or tensor.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(
+        self,
+        source: Image | Tensor,
+        target: Image | Tensor,
+        *,
+        source_region: Any = None,
+        target_region: Any = None,
+    ) -> None:
+        sides: list[Any] = []
+        for name, memory, region in (("source", source, source_region), ("target", target, target_region)):
+            if not isinstance(memory, Memory):
+                raise ArgumentTypeError(
+                    f"OpCopyRegion: {name} is a {type(memory).__name__}; give an Image or a Tensor"
+                )
+            if region is None:
+                sides.append(None)
+            elif isinstance(memory, Image):
+                sides.append(memory._box(region)[0])
+            else:
+                raise ArgumentTypeError(
+                    f"OpCopyRegion: {name} is a tensor; give a view of it instead of {name}_region"
+                )
+        self._native = _native.op_copy_region(source._native, sides[0], target._native, sides[1])
 
 
 class OpAlgoDispatch(OpBase):

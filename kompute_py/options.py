@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from .diagnostics import warn
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
+from .names import name_of
+from .paths import default_cache_dir
 from .plain_arguments import as_list, as_text
+from .warn import warn
 
 PREFIX = "KOMPUTE_PY_"
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -160,24 +162,10 @@ def _to_block_size(value: Any, source: str) -> int:
     return size
 
 
-def default_cache_dir() -> str:
-    """The folder for what may be deleted at any time: the user's, as the system has it. "" where there is none."""
-    if sys.platform == "win32":
-        root = os.environ.get("LOCALAPPDATA", "")
-    elif sys.platform == "darwin":
-        root = os.path.expanduser("~/Library/Caches")
-    else:
-        root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    # With no home folder expanduser leaves the tilde: then there is no place of the user's to write to.
-    return os.path.join(root, "kompute_py") if os.path.isabs(root) else ""
-
-
 def _to_visible(value: Any, source: str) -> str:
     """A list of devices as the core reads it. Text is one already."""
     if isinstance(value, str):
         return as_text(value, source)
-    from .devices import name_of
-
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ArgumentTypeError(
             f"{source} is {shown(value)}; use a list of devices: indices, names, UUIDs, DeviceInfo"

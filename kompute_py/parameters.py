@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .diagnostics import warn
 from .errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -35,6 +34,7 @@ from .safetensors_format import (
     parse_header,
 )
 from .tensor import Tensor
+from .warn import warn
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -135,7 +135,7 @@ def load_tensors(
     """
     path = _path(path)
     if manager is None:
-        from .shared import manager as default_manager
+        from .default import manager as default_manager
 
         manager = default_manager()
     else:

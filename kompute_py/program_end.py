@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import _native
-from .diagnostics import warn_of_cancelled
 from .errors import KomputeError
 from .sequence import Sequence
+from .warn import warn_of_cancelled
 
 if TYPE_CHECKING:
     from .manager import Manager

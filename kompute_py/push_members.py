@@ -11,7 +11,9 @@ import numpy as np
 from .arrays import refuse_mask
 from .constants import SCALARS, pack_scalar
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
-from .memory import Memory
+from .type_text import type_text
+from .types import DeviceMemoryObject
+from .units import nearest
 
 
 class PushMembers:
@@ -53,9 +55,9 @@ class PushMembers:
         codes.append(f"{self.size - at}x")
         return struct.Struct("".join(codes))
 
-    def references(self, values: Mapping[str, Any]) -> tuple[Memory, ...]:
+    def references(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The tensors among the values: those whose addresses `pack` puts into the block."""
-        found: list[Memory] = []
+        found: list[Any] = []
         if self.has_references:
             for name in self.names:
                 _collect(values.get(name), found)
@@ -69,8 +71,6 @@ class PushMembers:
         """
         missing = [name for name in self.names if name not in values]
         if missing:
-            from .signature import type_text
-
             raise InvalidArgumentError(
                 f"{kernel} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: "
                 f"it has {', '.join(f'{type_text(member)} {name}' for member, name in zip(self.members, self.names, strict=True))}"
@@ -100,8 +100,8 @@ def _has_reference(layout: Mapping[str, Any]) -> bool:
     return layout["kind"] == "pointer" or any(map(_has_reference, layout["members"]))
 
 
-def _collect(value: Any, found: list[Memory]) -> None:
-    if isinstance(value, Memory):
+def _collect(value: Any, found: list[Any]) -> None:
+    if isinstance(value, DeviceMemoryObject):
         found.append(value)
     elif isinstance(value, Mapping):
         for each in value.values():
@@ -113,7 +113,7 @@ def _collect(value: Any, found: list[Memory]) -> None:
 
 def _address(value: Any, layout: Mapping[str, Any], what: str) -> Any:
     """What a buffer reference is given, as its address."""
-    if isinstance(value, Memory):
+    if isinstance(value, DeviceMemoryObject):
         if value._is_image:
             raise ArgumentTypeError(
                 f"{what} is a buffer reference; {value._describe()} is an image: give a Tensor"
@@ -182,8 +182,6 @@ def pack_struct(into: bytearray, layout: Mapping[str, Any], offset: int, value: 
         # A name that is wrong before one that is missing: the one is mostly meant to be the other.
         wrong = sorted(set(value) - names) or sorted(names - set(value))
         if wrong:
-            from .signature import nearest
-
             known = ", ".join(m["name"] for m in members)
             is_what = " is missing" if wrong[0] in names else f" is none of them{nearest(wrong[0], names)}"
             raise InvalidArgumentError(f"{what} is a struct of {known}; {wrong[0]!r}{is_what}")

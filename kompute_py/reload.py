@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .arrays import to_flag
-from .diagnostics import outside, warn
 from .errors import (
     DeviceLostError,
     FailedPreconditionError,
@@ -33,6 +32,7 @@ from .errors import (
 from .reflection import plan_of
 from .shader import _path_of
 from .shader_module import ShaderModule, is_assembly
+from .warn import outside, warn
 from .watched_files import WatchedFiles
 
 if TYPE_CHECKING:

@@ -130,14 +130,12 @@ def to_signals(signal: Any) -> list[tuple[_native.Semaphore, int]]:
 
 def to_waits(wait: Any) -> tuple[list[_native.Fence], list[tuple[_native.Semaphore, int]]]:
     """Fences, sequences and (semaphore, value) pairs, sorted for the core."""
-    from .sequence import Sequence
-
     fences: list[_native.Fence] = []
     pairs: list[tuple[_native.Semaphore, int]] = []
     for each in _listed(wait):
         if isinstance(each, Fence):
             fences.append(each._native)
-        elif isinstance(each, Sequence):
+        elif isinstance(getattr(type(each), "fence", None), property):  # a Sequence
             fences.append(each.fence._native)
         else:
             pairs.append(_pair(each, "wait"))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .arrays import as_index, as_name, require_manager, to_flag
-from .diagnostics import warn, warn_of_cancelled
 from .errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -25,9 +24,11 @@ from .errors import (
 from .fence import Fence, to_seconds
 from .memory import Memory
 from .operations import OpBase
-from .peer import PeerCopies, SplitStream, fence_of_streams, managers_of, submit_streams
+from .peer import PeerCopies
 from .plain_arguments import as_list
 from .semaphore import to_signals, to_waits
+from .split_stream import SplitStream, fence_of_streams, managers_of, submit_streams
+from .warn import warn, warn_of_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

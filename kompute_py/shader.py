@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native
 from .arrays import to_flag
 from .compile_limits import read_file, time_limit, too_long
+from .digest import digest, marks, pack
 from .errors import (
     ArgumentTypeError,
     CompileTimeoutError,
@@ -22,7 +23,7 @@ from .errors import (
     ShaderCompileError,
     shown,
 )
-from .shader_cache import CachedShader, compiler_key, digest, marks, pack, shader_cache
+from .shader_cache import CachedShader, compiler_key, shader_cache
 from .shader_languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from . import _native
+from .digest import DIGEST_SIZE, digest, marks, pack, unpack
 from .errors import InvalidArgumentError
 from .file_access import (
     create_temporary,
@@ -29,13 +30,7 @@ from .file_access import (
     read_own,
     read_regular,
 )
-from .options import default_cache_dir
-
-try:
-    # The module behind hashlib.blake2b: hashlib would load OpenSSL, which takes longer than the cache may.
-    from _blake2 import blake2b
-except ImportError:  # a Python that was built without it
-    from hashlib import blake2b
+from .paths import default_cache_dir
 
 DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
 SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
@@ -43,7 +38,6 @@ SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
 _MAGIC = b"kpshad\r\n"
 _FORMAT = 4
 _SUFFIX = ".kpsh"
-_DIGEST = 16  # bytes
 _DEFAULT_LIMIT = 128 << 20
 _KEPT_BY_PRUNING = 0.75  # of the limit, so that not every store prunes
 _TOUCH_AFTER = 3600.0  # seconds; a use within them does not count again
@@ -78,37 +72,6 @@ class CacheEntry(NamedTuple):
     """Bytes on disk."""
     used: float
     """When it was last used, in seconds since the epoch; exact to an hour."""
-
-
-def digest(content: bytes) -> bytes:
-    """A short name for `content` that no other content has."""
-    return blake2b(content, digest_size=_DIGEST).digest()
-
-
-def pack(parts: Iterable[bytes]) -> bytes:
-    """The parts as one, so that no two different lists give the same."""
-    listed = list(parts)
-    lengths = [len(part) for part in listed]
-    return struct.pack(f"<Q{len(listed)}Q", len(listed), *lengths) + b"".join(listed)
-
-
-def unpack(packed: bytes) -> list[bytes]:
-    """The parts that `pack` was given. Raises ValueError for what it never wrote."""
-    try:
-        (count,) = struct.unpack_from("<Q", packed)
-        if count > len(packed) // 8:
-            raise ValueError("the list is longer than its bytes")
-        lengths = struct.unpack_from(f"<{count}Q", packed, 8)
-    except struct.error as error:
-        raise ValueError(str(error)) from None
-    parts = []
-    at = 8 * (1 + count)
-    for length in lengths:
-        parts.append(packed[at : at + length])
-        at += length
-    if at != len(packed):
-        raise ValueError("the list does not end where its bytes do")
-    return parts
 
 
 class ShaderCache:
@@ -259,11 +222,6 @@ def _to_size(text: str) -> int:
     return int(number) << _UNITS[unit]
 
 
-def marks(probes: Iterable[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-    """The digests of what the compiler found at the paths where it sought includes."""
-    return [(path, b"" if content is None else digest(content)) for path, content in probes]
-
-
 def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str, path: str) -> bytes:
     places = []
     for place, mark in marks(probes):
@@ -293,10 +251,10 @@ def _checksum(path: str, body: bytes) -> bytes:
 
 def _parts(content: bytes, path: str) -> list[bytes]:
     head = len(_MAGIC) + 8
-    body = content[head + _DIGEST :]
-    if content[:head] != _MAGIC + struct.pack("<Q", _FORMAT) or content[head : head + _DIGEST] != _checksum(
-        path, body
-    ):
+    body = content[head + DIGEST_SIZE :]
+    if content[:head] != _MAGIC + struct.pack("<Q", _FORMAT) or content[
+        head : head + DIGEST_SIZE
+    ] != _checksum(path, body):
         raise ValueError("the entry is damaged")
     parts = unpack(body)
     if len(parts) != 7:

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from .algorithm import to_spirv
 from .compile_limits import read_file
 from .constants import NO_SPECIALIZATION, SpecConstants, is_given
+from .device import Device
 from .devices import list_devices, selection, visible_list
 from .errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .plain_arguments import as_text
 from .shader import COMPILE_OPTIONS, _compile
 from .shader_module import is_assembly
+from .spirv import to_spirv
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -154,9 +155,7 @@ def _text(value: Any, what: str) -> str:
 
 
 def _info_of(device: Any) -> Mapping[str, Any]:
-    from .manager import Manager
-
-    if isinstance(device, Manager):
+    if isinstance(device, Device):
         return device.get_device_properties()
     if isinstance(device, Mapping):
         return device

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from . import _native
 from .compile_limits import too_long
+from .digest import marks
 from .errors import (
     CompileTimeoutError,
     Diagnostic,
@@ -25,7 +26,7 @@ from .errors import (
     UnimplementedError,
     shown,
 )
-from .shader_cache import CachedShader, marks
+from .shader_cache import CachedShader
 from .slang_library import INSTALL, LIBRARY_VARIABLE, find_slang
 
 LANGUAGES = ("glsl", "hlsl", "slang")

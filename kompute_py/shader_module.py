@@ -13,6 +13,7 @@ from .errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_c
 from .plain_arguments import as_text
 from .shader import COMPILE_OPTIONS, _compile, _path_of, check_target, minor_of, text_name
 from .signature import Signature
+from .units import nearest
 
 if TYPE_CHECKING:
     from .constants import Specialization
@@ -66,8 +67,6 @@ class ShaderModule:
     ) -> None:
         for option in options:
             if option not in COMPILE_OPTIONS:
-                from .signature import nearest
-
                 raise ArgumentTypeError(
                     f"A shader has no option {shown(option)}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
                 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import _native
-from .algorithm import to_spirv
 from .arrays import to_flag
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
 from .plain_arguments import as_text
 from .shader import TARGETS
+from .spirv import to_spirv
 
 
 def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:

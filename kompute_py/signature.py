@@ -14,51 +14,11 @@ from .constants import SpecConstants
 from .dtype_rules import contradicts
 from .errors import InvalidArgumentError, UnimplementedError
 from .push_members import PushMembers
-
-# Scalars of a shader -> (GLSL's name, prefix of its vectors and matrices, NumPy's dtype).
-_GLSL: dict[str, tuple[str, str, str]] = {
-    "bool": ("bool", "b", "uint32"),
-    "int8": ("int8_t", "i8", "int8"),
-    "uint8": ("uint8_t", "u8", "uint8"),
-    "int16": ("int16_t", "i16", "int16"),
-    "uint16": ("uint16_t", "u16", "uint16"),
-    "int32": ("int", "i", "int32"),
-    "uint32": ("uint", "u", "uint32"),
-    "int64": ("int64_t", "i64", "int64"),
-    "uint64": ("uint64_t", "u64", "uint64"),
-    "float16": ("float16_t", "f16", "float16"),
-    "float32": ("float", "", "float32"),
-    "float64": ("double", "d", "float64"),
-}
-
-_HLSL = {"float16": "half"}  # where HLSL's name differs from GLSL's
+from .type_text import GLSL_SCALARS, type_text
+from .units import nearest
 
 # What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
 _IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
-
-
-def type_text(layout: Mapping[str, Any]) -> str:
-    """GLSL's name of a reflected type: ``vec4[]``, ``mat3x2``, ``struct Particle[16]``.
-
-    A matrix of HLSL or Slang has its name there, which counts rows first: ``float2x3`` has two rows.
-    """
-    kind = layout["kind"]
-    if kind == "struct":
-        text = f"struct {layout['type_name']}" if layout["type_name"] else "struct"
-    elif kind == "pointer":
-        text = f"{layout['type_name'] or 'buffer'}*"
-    elif kind not in _GLSL:
-        text = kind
-    else:
-        name, prefix, _ = _GLSL[kind]
-        rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
-        if columns > 1 and layout["hlsl_matrix"]:
-            text = f"{_HLSL.get(kind, name)}{rows}x{columns}"
-        elif columns > 1:
-            text = f"{prefix}mat{columns}x{rows}" if columns != rows else f"{prefix}mat{rows}"
-        else:
-            text = f"{prefix}vec{rows}" if rows > 1 else name
-    return text + "".join(f"[{length or ''}]" for length in layout["array"])
 
 
 class Parameter(NamedTuple):
@@ -145,8 +105,8 @@ def _scalars(layout: Mapping[str, Any]) -> set[str]:
     if layout["kind"] == "struct":
         return set().union(*map(_scalars, layout["members"]))
     return (
-        {"uint64" if layout["kind"] == "pointer" else _GLSL[layout["kind"]][2]}
-        if layout["kind"] in (*_GLSL, "pointer")
+        {"uint64" if layout["kind"] == "pointer" else GLSL_SCALARS[layout["kind"]][2]}
+        if layout["kind"] in (*GLSL_SCALARS, "pointer")
         else set()
     )
 
@@ -327,18 +287,6 @@ def _list_structs(layout: Mapping[str, Any], found: dict[str, None]) -> None:
         _list_structs(member, found)
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: ": did you mean 'sigma'?" where a `known` one is near, else "."."""
-    import difflib  # for messages alone
-
-    text, names = str(name), tuple(known)
-    near = difflib.get_close_matches(text, names, 1)
-    if not near:
-        lower = {each.lower(): each for each in names}
-        near = [lower[each] for each in difflib.get_close_matches(text.lower(), lower, 1)]
-    return f": did you mean {near[0]!r}?" if near else "."
-
-
 class _Missing:
     def __repr__(self) -> str:
         return "<missing>"
@@ -361,4 +309,4 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
     return result
 
 
-__all__ = ["MISSING", "Parameter", "Signature", "nearest", "parameter_of", "type_text"]
+__all__ = ["MISSING", "Parameter", "Signature", "parameter_of"]

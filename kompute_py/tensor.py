@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import as_indices, as_typed, require_manager, to_dtype
+from .arrays import as_indices, as_typed, element_bytes, require_manager, to_dtype
+from .dlpack import dlpack_device, memoryview_of, to_dlpack
 from .errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
-from .interop import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
-from .memory import DEVICE, Memory, _operations, _submitted, to_memory_type
+from .memory import DEVICE, Memory, natives, submitted, to_memory_type
 from .misplaced import KEPT_BY_TENSOR_T
+from .plain_arguments import as_list
 from .regions import locate, reshaped, retyped
 from .types import is_small_float
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence as Seq
+
     from numpy.typing import ArrayLike, DTypeLike
 
     from . import _native as core
@@ -163,7 +166,7 @@ class Tensor(Memory, _native.BufferExporter):
 
         Raises what OpFill raises.
         """
-        return _submitted(_operations().OpFill([self], value), self._manager)
+        return submitted(fill_of([self], value), self._manager)
 
     def item(self) -> Any:
         """The one element, as a Python number, after pending work. Raises InvalidArgumentError if there are more or none."""
@@ -280,3 +283,37 @@ def buffer_tensor(
     tensor = Tensor.__new__(Tensor)
     tensor._adopt(native, manager, shape, dtype, count, memory_type)
     return tensor
+
+
+_PATTERNS = (1, 2, 4, 8)  # bytes
+
+
+def fill_of(tensors: Seq[Tensor], value: Any) -> _native.Operation:
+    """The native operation that fills `tensors` with `value`. Raises what OpFill raises."""
+    tensors = (
+        tensors
+        if isinstance(tensors, (list, tuple, Memory))
+        else as_list(tensors, "OpFill", "a list of Tensor")
+    )
+    made = natives(tensors, "OpFill")
+    return _native.op_fill(made, [fill_pattern(tensor, value) for tensor in tensors])
+
+
+def fill_pattern(tensor: Any, value: Any) -> bytes:
+    """The bytes that OpFill repeats over `tensor` for `value`. Raises what OpFill raises."""
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(
+            f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
+        )
+    what = f"OpFill of {tensor._describe()}"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        try:
+            pattern = bytes(value)
+        except (ValueError, BufferError) as error:  # a memoryview that was released
+            raise ArgumentTypeError(f"{what}: the pattern has no bytes: {error}") from None
+        if len(pattern) not in _PATTERNS:
+            raise InvalidArgumentError(
+                f"{what}: the pattern has {len(pattern)} bytes; it has {', '.join(map(str, _PATTERNS))}, or the value is a scalar"
+            )
+        return pattern
+    return element_bytes(value, tensor._dtype, what)

@@ -13,6 +13,17 @@ from .errors import ArgumentTypeError, InvalidArgumentError, shown
 __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_type_of", "memory_type"]
 
 
+class DeviceMemoryObject:
+    """Marks tensors and images for code that must not know their classes, such as the packing of buffer references."""
+
+    __slots__ = ()
+
+    _is_image: bool
+
+    def _describe(self) -> str:
+        raise NotImplementedError
+
+
 class _Enumeration(IntEnum):
     # As pybind11's enumerations print, in Kompute: "MemoryTypes.device". IntEnum's own form is the bare
     # number in some Python versions and this in others.

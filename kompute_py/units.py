@@ -1,6 +1,8 @@
-"""Numbers for people."""
+"""Text for people: durations, sizes, the name that was meant."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def duration(seconds: float) -> str:
@@ -20,3 +22,15 @@ def binary_size(count: float) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.4g} {unit}"
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: ": did you mean 'sigma'?" where a `known` one is near, else "."."""
+    import difflib  # for messages alone
+
+    text, names = str(name), tuple(known)
+    near = difflib.get_close_matches(text, names, 1)
+    if not near:
+        lower = {each.lower(): each for each in names}
+        near = [lower[each] for each in difflib.get_close_matches(text.lower(), lower, 1)]
+    return f": did you mean {near[0]!r}?" if near else "."

@@ -11,8 +11,8 @@ import os
 import time
 from collections.abc import Iterable
 
+from .digest import digest
 from .file_access import read_regular
-from .shader_cache import digest
 
 _YOUNG = 2.5  # seconds: the coarsest clock of a file system in use (FAT's) ticks every two
 _SETTLING = 1.0  # seconds that a file may be missing or empty while an editor writes it

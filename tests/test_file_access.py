@@ -15,7 +15,8 @@ import pytest
 import kompute_py as kp
 from kompute_py import parameters
 from kompute_py.file_access import create_temporary, delete_abandoned, is_temporary
-from kompute_py.shader_cache import CachedShader, ShaderCache, pack
+from kompute_py.digest import pack
+from kompute_py.shader_cache import CachedShader, ShaderCache
 from tests.child import run_child
 from tests.hostile.files import make_hostile
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..errors import InvalidArgumentError
 from ..push_members import PushMembers
-from ..signature import MISSING, Parameter, Signature, nearest
+from ..signature import MISSING, Parameter, Signature
 from ..struct_layout import tail_of
+from ..units import nearest
 from .array_files import SOURCES, Array, literal, load, shape_of
 from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
 

@@ -12,9 +12,9 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import display
 
 from ..compile_report import colored
+from ..default import manager
 from ..errors import KomputeError, ShaderCompileError
 from ..manager import Manager
-from ..shared import manager
 
 
 class CellCompileError(ShaderCompileError):

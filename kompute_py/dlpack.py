@@ -1,4 +1,4 @@
-"""Sharing memory with the rest of Python: DLPack, the buffer protocol, and what other libraries hold as tensors."""
+"""DLPack and the buffer protocol: a tensor's memory for other libraries, and what their objects are made of."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from .arrays import refuse_mask, require_manager, to_flag
-from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, KomputeError, shown
+from .errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .manager import Manager
     from .tensor import Tensor
 
 CPU = 1
@@ -103,7 +101,7 @@ def _code_of(dtype: np.dtype[Any], what: str) -> tuple[int, int]:
     return code, dtype.itemsize * 8
 
 
-def _dtype_of(code: int, bits: int) -> np.dtype[Any]:
+def dtype_of(code: int, bits: int) -> np.dtype[Any]:
     if (code, bits) == (_BFLOAT16, 16):
         try:
             import ml_dtypes
@@ -146,7 +144,7 @@ def memoryview_of(tensor: Tensor) -> memoryview:
         raise ExchangeError(f"{tensor._describe()} cannot be given as a buffer: {error}") from None
 
 
-def _capsule(obj: Any, copy: bool | None) -> Any:
+def capsule_of(obj: Any, copy: bool | None) -> Any:
     make: Callable[..., Any] = obj.__dlpack__
     # Older producers know fewer keywords, and say so by TypeError.
     options: list[dict[str, Any]] = [{"max_version": (1, 1), "copy": copy}, {"max_version": (1, 1)}, {}]
@@ -159,52 +157,3 @@ def _capsule(obj: Any, copy: bool | None) -> Any:
             if not each:
                 raise
     raise AssertionError("unreachable")
-
-
-def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None = None) -> Tensor:
-    """A Tensor, of memory type `host`, of what `obj` holds in the CPU's memory: a NumPy array, a torch tensor, ....
-
-    The memory is shared where the device imports memory of the process and the data is dense, writable, and aligned to
-    ``mgr.host_import_alignment`` (`kp.aligned_empty` makes such arrays); else it is copied. ``copy=True`` always copies.
-    ``copy=False`` never does; read-only data then gives a read-only Tensor. The memory lives as long as the Tensor or any
-    view of it. `manager` is `kp.manager()` where it is None.
-
-    A producer that speaks DLPack before version 1 cannot say that its data is read-only; it is taken as writable.
-
-    Raises ExchangeError for data on another device, and with ``copy=False`` where sharing is not possible;
-    ArgumentTypeError for an `obj` without ``__dlpack__``, or of a dtype that the device does not have.
-    """
-    # These make Tensors, whose module needs this one.
-    from .host_memory import HostBufferSemantics, from_host
-    from .shared import manager as default_manager
-
-    mgr = default_manager() if manager is None else manager
-    require_manager(mgr)
-    if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
-        raise ArgumentTypeError(
-            f"{type(obj).__name__} has no __dlpack__ and __dlpack_device__: it does not speak DLPack. "
-            "mgr.tensor_t(data) takes arrays and lists"
-        )
-    refuse_mask(obj, "The data")
-    copy = copy if copy is None else to_flag(copy, "copy")
-    device = obj.__dlpack_device__()
-    try:
-        where = int(device[0])
-    except Exception:
-        raise ArgumentTypeError(
-            f"{type(obj).__name__}.__dlpack_device__() gave {shown(device)}, not (device type, device id)"
-        ) from None
-    if where not in CPU_MEMORY:
-        raise ExchangeError(
-            f"The data lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
-        )
-    array = _native.dlpack_import(_capsule(obj, False if copy is False else None), _dtype_of)
-    if copy is not False:
-        return from_host(mgr, array, "always" if copy else "auto", None, None)
-    semantics = None if array.flags.writeable else HostBufferSemantics.IMMUTABLE_ZERO_COPY
-    try:
-        return from_host(mgr, array, "never", semantics, None)
-    except KomputeError as error:
-        if not mgr.is_init():
-            raise
-        raise ExchangeError(f"The data cannot be shared, and copy=False: {error}") from error

@@ -1,21 +1,23 @@
-"""OpenDevice: what a Manager tells of the device that it has opened."""
+"""Device: an open device, below everything that is made on it."""
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._native import Context
+from . import _native
 from .arrays import as_index
 from .device_memory import DeviceMemory
-from .devices import DeviceInfo, list_devices
+from .devices import family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
 from .errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
-from .options import ConfigReport
+from .names import DeviceInfo
+from .options import ConfigReport, Setting, options_of, preferred_devices, settings, string_tuple
 
 if TYPE_CHECKING:
-    from ._native import Shader
+    from ._native import Context, Shader
     from .constants import Specialization
     from .kernel_family import Specializations
 
@@ -23,10 +25,10 @@ _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # that Vulkan's commands count
 
 
-class OpenDevice:
+class Device:
     """An open device: its properties and limits, what is enabled on it, its memory, its Vulkan handles.
 
-    `Manager` is the only one; it opens the device, and sets these attributes.
+    `Manager` derives from it and makes the objects that live on the device. Rooms below the Manager's know this class alone.
     """
 
     __slots__ = (
@@ -49,6 +51,55 @@ class OpenDevice:
     _native: Context
     # None where nothing reports messages: then no call pays for looking for them.
     _watch: Callable[..., None] | None
+
+    def __init__(
+        self,
+        device: Any,
+        family_queue_indices: Any,
+        desired_extensions: Any,
+        *,
+        prefix: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        """Opens the device. See `Manager` for the arguments and the errors; `prefix` is that of the environment's variables."""
+        report = settings(options, prefix)
+        resolved = options_of(report)
+        index, preferences = selection(device, prefix)
+        native = _native.Context(
+            index=index,
+            preferences=preferences,
+            visible=resolved.visible_devices,
+            family_queue_indices=family_indices(family_queue_indices),
+            desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
+            required_extensions=resolved.required_extensions,
+            validation=resolved.validation,
+            layers=resolved.debug_layers,
+            robust_access=resolved.robust_access,
+            pipeline_cache_dir=os.fsencode(resolved.pipeline_cache_dir),
+            memory_block_size=resolved.memory_block_size,
+            memory_limit=resolved.memory_limit,
+            memory_debug=resolved.memory_debug,
+            force_staging=resolved.force_staging,
+            force_non_coherent=resolved.force_non_coherent,
+            recent_pipelines=resolved.recent_pipelines,
+            wait_mode=resolved.wait_mode,
+        )
+        info = native.info
+        warn_of(native.repeated_devices)
+        self._native = native
+        self._families = weakref.WeakSet()
+        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+        self._config = ConfigReport((wanted, *report))
+        self._info = info
+        self._device_name = info["device_name"]
+        self._max_groups = tuple(info["max_work_group_count"])
+        self._diagnostics = Diagnostics(native, resolved.strict)
+        watched = native.validation or resolved.memory_debug
+        self._watch = self._diagnostics.report if watched else None
+        self._diagnostics.log_notes()
+        if self._watch is not None:
+            self._diagnostics.watch()
+            self._watch()
 
     def is_init(self) -> bool:
         """Whether the device is open: False after `destroy()`."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .current import entered, lock, process
 from .devices import list_devices, selection, visible_list
 from .errors import NotFoundError
 from .manager import Manager
@@ -16,14 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from .devices import DeviceInfo
-
-_lock = threading.RLock()
-# The Managers of the ``with`` blocks that the code is in, outermost first. Weak: contexts are copied, and may live long.
-_entered: ContextVar[tuple[weakref.ref[Manager], ...]] = ContextVar("kompute_py_managers", default=())
-_default: Manager | None = None
-# By what a device is, which stays when the list of visible devices changes.
-_by_device: dict[tuple[str, str], Manager] = {}
+    from .names import DeviceInfo
 
 
 def manager(
@@ -40,23 +31,19 @@ def manager(
     and outside of blocks, the process's default Manager, on the best device or what the environment prefers; a new one
     if it was destroyed. Whatever names the same device gives the same Manager. Raises what `kp.Manager` raises.
     """
-    global _default
-    if device is None:
-        for entered in reversed(_entered.get()):
-            found = entered()
-            if found is not None and found.is_init():
-                return found
-    with _lock:
+    if device is None and (around := entered()) is not None:
+        return around
+    with lock:
         if device is None:
-            if _default is None or not _default.is_init():
-                _default = _of(Manager)
-            return _default
+            if process.default is None or not process.default.is_init():
+                process.default = _of(Manager)
+            return process.default
         index, preferences = selection(device)
         choice = _native.select_device(index, preferences, visible_list())
         if choice["index"] is None:
             raise NotFoundError(choice["error"])
         info = next(each for each in list_devices() if each["index"] == choice["index"])
-        found = _by_device.get(_key(info))
+        found = process.by_device.get(_key(info))
         if found is not None and found.is_init():
             return found
         return _of(lambda: Manager(info))
@@ -64,9 +51,9 @@ def manager(
 
 def _of(make: Any) -> Manager:
     made: Manager = make()
-    known = _by_device.setdefault(_key(made.get_device_properties()), made)
+    known = process.by_device.setdefault(_key(made.get_device_properties()), made)
     if known is made or not known.is_init():
-        _by_device[_key(made.get_device_properties())] = made
+        process.by_device[_key(made.get_device_properties())] = made
         return made
     made.destroy()
     return known
@@ -75,27 +62,3 @@ def _of(make: Any) -> Manager:
 def _key(info: DeviceInfo) -> tuple[str, str]:
     # Two drivers of one device give it the same UUID.
     return info["uuid"], info["driver_uuid"]
-
-
-def enter(manager: Manager) -> None:
-    """A ``with`` block of this Manager begins."""
-    _entered.set((*_entered.get(), weakref.ref(manager)))
-
-
-def leave(manager: Manager) -> None:
-    """It ends; in another context than it began in, there is nothing to take back."""
-    around = _entered.get()
-    for i in reversed(range(len(around))):
-        if around[i]() is manager:
-            _entered.set((*around[:i], *around[i + 1 :]))
-            return
-
-
-def forget(gone: Manager) -> None:
-    """What is destroyed must not stay alive for this."""
-    global _default
-    with _lock:
-        if _default is gone:
-            _default = None
-        for key in [key for key, known in _by_device.items() if known is gone]:
-            del _by_device[key]
