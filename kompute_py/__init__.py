@@ -22,12 +22,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .algorithm import Algorithm
-from .default import manager
-from .device_memory import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
-from .devices import list_devices
-from .diagnostics import ValidationError
-from .dlpack_in import from_dlpack
+from ._base.types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
+from ._compilers.compile import Shader, compile
+from ._device.devices import list_devices
+from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
+from ._device.names import DeviceInfo
+from ._device.options import ConfigReport, config_report
+from ._manager.default import manager
+from ._manager.dlpack_in import from_dlpack
+from ._manager.manager import Manager, alive
+from ._memory.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
+from ._memory.image import Image
+from ._memory.mapping import Mapping
+from ._memory.memory import Memory
+from ._memory.sampler import SampledImage, Sampler
+from ._memory.tensor import Tensor
+from ._recording.algorithm import Algorithm
+from ._recording.operations import (
+    CommandRecorder,
+    OpAlgoBase,
+    OpAlgoDispatch,
+    OpBase,
+    OpCopy,
+    OpCopyRange,
+    OpCopyRegion,
+    OpFill,
+    OpMult,
+    OpSyncDevice,
+    OpSyncLocal,
+    OpTensorCopy,
+    OpTensorSyncDevice,
+    OpTensorSyncLocal,
+)
+from ._recording.sequence import Sequence
+from ._sync.fence import Fence
+from ._sync.semaphore import Semaphore
 from .errors import (
     AbortedError,
     ArgumentTypeError,
@@ -45,45 +74,15 @@ from .errors import (
     OutOfMemoryError,
     OutOfRangeError,
     ShaderCompileError,
+    ShaderCompileWarning,
     UnavailableError,
     UnimplementedError,
+    ValidationError,
 )
-from .fence import Fence
-from .host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
-from .image import Image
-from .manager import Manager, alive
-from .mapping import Mapping
-from .memory import Memory
-from .names import DeviceInfo
-from .operations import (
-    CommandRecorder,
-    OpAlgoBase,
-    OpAlgoDispatch,
-    OpBase,
-    OpCopy,
-    OpCopyRange,
-    OpCopyRegion,
-    OpFill,
-    OpMult,
-    OpSyncDevice,
-    OpSyncLocal,
-    OpTensorCopy,
-    OpTensorSyncDevice,
-    OpTensorSyncLocal,
-)
-from .options import ConfigReport, config_report
-from .sampler import SampledImage, Sampler
-from .semaphore import Semaphore
-from .sequence import Sequence
-from .shader import Shader, ShaderCompileWarning, compile
-from .tensor import Tensor
-from .types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 
 if TYPE_CHECKING:
-    from .kernel import Kernel
-    from .kernel_operation import OpKernel
-    from .notebook.plots import plot
-    from .parameters import (
+    from ._device.shader_check import Finding, check
+    from ._files.tensors import (
         TensorDict,
         TensorFileEntry,
         TensorFileInfo,
@@ -91,11 +90,13 @@ if TYPE_CHECKING:
         save_tensors,
         tensor_file_info,
     )
-    from .shader_check import Finding, check
-    from .shader_module import ShaderModule
-    from .shader_tools import assemble, decompile, disassemble
-    from .streaming import FrameStream
-    from .struct_dtype import struct_dtype
+    from ._kernels.kernel import Kernel
+    from ._kernels.operation import OpKernel
+    from ._recording.streaming import FrameStream
+    from ._shaders.module import ShaderModule
+    from ._shaders.struct_dtype import struct_dtype
+    from ._shaders.tools import assemble, decompile, disassemble
+    from .notebook.plots import plot
 
 __version__ = "0.1.0"
 
@@ -187,10 +188,8 @@ __all__ = [
 
 # Modules that a script may do without, loaded when one of their names is first used.
 _LATER = {
-    "kernel": ("Kernel",),
-    "kernel_operation": ("OpKernel",),
-    "notebook.plots": ("plot",),
-    "parameters": (
+    "_device.shader_check": ("Finding", "check"),
+    "_files.tensors": (
         "TensorDict",
         "TensorFileEntry",
         "TensorFileInfo",
@@ -198,13 +197,29 @@ _LATER = {
         "save_tensors",
         "tensor_file_info",
     ),
-    "shader_check": ("Finding", "check"),
-    "shader_module": ("ShaderModule",),
-    "shader_tools": ("assemble", "decompile", "disassemble"),
-    "streaming": ("FrameStream",),
-    "struct_dtype": ("struct_dtype",),
+    "_kernels.kernel": ("Kernel",),
+    "_kernels.operation": ("OpKernel",),
+    "_recording.streaming": ("FrameStream",),
+    "_shaders.module": ("ShaderModule",),
+    "_shaders.struct_dtype": ("struct_dtype",),
+    "_shaders.tools": ("assemble", "decompile", "disassemble"),
+    "notebook.plots": ("plot",),
 }
 _module_of = {name: module for module, names in _LATER.items() for name in names}
+
+
+def _publish(name: str, value: Any) -> Any:
+    """Makes `value` a name of this package; tracebacks, help() and pickles then name the package, not the room."""
+    if getattr(value, "__module__", "").startswith(f"{__name__}._"):
+        value.__module__ = __name__
+    globals()[name] = value
+    return value
+
+
+for _name in __all__:
+    if _name in globals():
+        _publish(_name, globals()[_name])
+del _name
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -230,8 +245,7 @@ def __getattr__(name: str) -> Any:
     if name in _module_of:
         from importlib import import_module
 
-        value = globals()[name] = getattr(import_module(f".{_module_of[name]}", __name__), name)
-        return value
+        return _publish(name, getattr(import_module(f".{_module_of[name]}", __name__), name))
     if name == "notebook":
         from importlib import import_module
 

@@ -24,7 +24,7 @@ import time
 import warnings
 
 import kompute_py as kp
-from kompute_py.slang_library import find_slang
+from kompute_py._compilers.slang_library import find_slang
 
 from . import fuzz_modules
 from .hlsl_programs import BLOCK_SOURCES

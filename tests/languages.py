@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kompute_py as kp
-from kompute_py.slang_library import find_slang
+from kompute_py._compilers.slang_library import find_slang
 
 needs_slang = pytest.mark.skipif(find_slang() is None, reason="needs Slang: pip install slangpy")
 COMPILERS = [pytest.param("slang", marks=needs_slang), "glslang"]

@@ -165,7 +165,7 @@ def test_what_a_default_grid_leaves_out_is_told_the_grid_that_says_so(mgr, needs
 
 def test_the_default_workgroup_is_told_both_ways_to_run_each_element_once(mgr, needs, monkeypatch):
     needs(mgr, "dispatch")
-    monkeypatch.setattr("kompute_py.algorithm._default_workgroup_warned", False)
+    monkeypatch.setattr("kompute_py._recording.algorithm._default_workgroup_warned", False)
     a, b = mgr.tensor(np.arange(10)), mgr.zeros(10)
     spirv = kp.compile(copier("float"))
     message = warned(lambda: mgr.algorithm([a, b], spirv))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-import kompute_py.algorithm as module
+import kompute_py._recording.algorithm as module
 
 MULTIPLY = """
 #version 450

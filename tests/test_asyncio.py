@@ -93,14 +93,14 @@ def test_thousand_awaits_on_one_thread(mgr):
         assert kp.alive() == before
 
     asyncio.run(main())
-    from kompute_py import waiting
+    from kompute_py._sync import waiting
 
     service = waiting._services[mgr]
     assert not service._calls
 
 
 def test_a_thousand_awaits_are_spread_over_turns_of_the_loop(mgr):
-    from kompute_py import waiting
+    from kompute_py._sync import waiting
 
     sem = mgr.semaphore()
     begun, ended = [0], [0]

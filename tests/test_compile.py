@@ -11,8 +11,8 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import _native
+from kompute_py._compilers.compile import ShaderCompileWarning
 from kompute_py.errors import Diagnostic
-from kompute_py.shader import ShaderCompileWarning
 from tests.compiling import HEAD, HLSL, run, shader
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import _native
-from kompute_py.shader import ShaderCompileWarning
+from kompute_py._compilers.compile import ShaderCompileWarning
 from tests.compiling import HEAD, shader
 
 pytestmark = pytest.mark.own_driver  # none at all

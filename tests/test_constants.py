@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from kompute_py.constants import PushBlock, SpecConstants
+from kompute_py._shaders.constants import PushBlock, SpecConstants
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
 
 pytestmark = pytest.mark.own_driver  # none at all

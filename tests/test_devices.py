@@ -317,7 +317,7 @@ def test_a_manager_knows_its_config(make_manager, monkeypatch):
 
 
 def test_variables_that_nothing_reads_are_said(monkeypatch):
-    from kompute_py import options
+    from kompute_py._device import options
 
     monkeypatch.setattr(options, "_names_warned", set())
     monkeypatch.setenv("KOMPUTE_PY_VISIBLE_DEVICE", "0")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py import parameters
-from kompute_py.file_access import create_temporary, delete_abandoned, is_temporary
-from kompute_py.digest import pack
-from kompute_py.shader_cache import CachedShader, ShaderCache
+from kompute_py._base.digest import pack
+from kompute_py._base.file_access import create_temporary, delete_abandoned, is_temporary
+from kompute_py._compilers.cache import CachedShader, ShaderCache
+from kompute_py._files import tensors as parameters
 from tests.child import run_child
 from tests.hostile.files import make_hostile
 
@@ -152,7 +152,7 @@ def test_an_entry_under_anothers_name_is_none(tmp_path):
     ],
 )
 def test_an_entry_with_a_valid_checksum_and_no_sense_is_none(tmp_path, parts, monkeypatch):
-    from kompute_py import shader_cache
+    from kompute_py._compilers import cache as shader_cache
 
     cache = ShaderCache(str(tmp_path))
     path = cache.path(b"key")
@@ -412,7 +412,7 @@ def test_an_include_that_is_a_pipe_is_no_file(tmp_path, hanging, monkeypatch):
 @pytest.mark.parametrize("compiler", ["glslang", "slang"])
 @pytest.mark.parametrize("kind", ["nothing", "pipe"])
 def test_an_include_of_hlsl_that_is_no_file_is_an_error_of_the_source(tmp_path, hanging, compiler, kind):
-    from kompute_py.slang_library import find_slang
+    from kompute_py._compilers.slang_library import find_slang
 
     if compiler == "slang" and find_slang() is None:
         pytest.skip("Slang is not installed")
@@ -424,7 +424,7 @@ def test_an_include_of_hlsl_that_is_no_file_is_an_error_of_the_source(tmp_path, 
 
 
 def test_a_library_of_slang_that_is_a_pipe_is_none(tmp_path, hanging, monkeypatch):
-    from kompute_py.slang_library import find_slang
+    from kompute_py._compilers.slang_library import find_slang
 
     os.mkfifo(tmp_path / "libslang.so")
     monkeypatch.setenv("KOMPUTE_PY_SLANG_LIBRARY", str(tmp_path / "libslang.so"))

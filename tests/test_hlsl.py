@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py import shader_languages
+from kompute_py._compilers import languages as shader_languages
 
 from .hlsl_programs import PROGRAMS, USES_WAVES
 from .languages import COMPILERS, needs_slang, skipping_missing_waves

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py.image_shapes import parse_format
+from kompute_py._base.texels import parse_format
 
 MEMORY_TYPES = list(kp.MemoryTypes.__members__)
 

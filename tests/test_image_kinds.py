@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py.image_shapes import all_formats
+from kompute_py._base.texels import all_formats
 from tests.child import run_child
 from tests.drivers import null_control
 

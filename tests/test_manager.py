@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py.diagnostics import Diagnostics
-from kompute_py.options import resolve_options
+from kompute_py._device.diagnostics import Diagnostics
+from kompute_py._device.options import resolve_options
 
 
 def test_device_properties(mgr):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py.kernel import Kernel
+from kompute_py._kernels.kernel import Kernel
 from tests.child import run_child
 from tests.drivers import null_control
 from tests.soak.phases import PHASES

@@ -16,7 +16,9 @@ import safetensors
 import safetensors.numpy
 
 import kompute_py as kp
-from kompute_py import parameters, progress, safetensors_format
+from kompute_py._files import progress
+from kompute_py._files import safetensors as safetensors_format
+from kompute_py._files import tensors as parameters
 
 MEMORY_TYPES = list(kp.MemoryTypes)
 DTYPES = ["?", "u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "c8"]

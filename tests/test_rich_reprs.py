@@ -12,7 +12,7 @@ import pytest
 from PIL import Image as pillow
 
 import kompute_py as kp
-from kompute_py.notebook import graph, pictures
+from kompute_py._display import graph, pictures
 
 SOURCE = """
 #version 450

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
-from kompute_py.safetensors_format import (
+from kompute_py._files.safetensors import (
     MOST_HEADER_BYTES,
     Header,
     build_header,

@@ -12,10 +12,11 @@ import warnings
 import pytest
 
 import kompute_py as kp
-from kompute_py import _native, shader_cache
-from kompute_py.file_access import create_temporary
-from kompute_py.digest import digest, pack, unpack
-from kompute_py.shader_cache import CachedShader, ShaderCache
+from kompute_py import _native
+from kompute_py._base.digest import digest, pack, unpack
+from kompute_py._base.file_access import create_temporary
+from kompute_py._compilers import cache as shader_cache
+from kompute_py._compilers.cache import CachedShader, ShaderCache
 from tests.child import run_child
 
 pytestmark = pytest.mark.own_driver  # none at all

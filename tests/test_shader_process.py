@@ -12,7 +12,7 @@ import time
 import pytest
 
 import kompute_py as kp
-from kompute_py import shader_process
+from kompute_py._compilers import process as shader_process
 
 from .languages import needs_slang
 
@@ -167,7 +167,7 @@ def test_fork():
 _SCRIPT = """
 import sys, threading, time
 import kompute_py as kp
-from kompute_py import shader_process
+from kompute_py._compilers import process as shader_process
 good, slow = sys.argv[1:]
 kp.compile(good, language="hlsl")
 print(shader_process._pool.everyone()[0].process.pid, flush=True)
@@ -207,7 +207,7 @@ def test_it_ends_with_its_parent(how):
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_interrupts_end_the_wait_and_the_process():
     code = (
-        "import sys, threading, os, signal, time\nimport kompute_py as kp\nfrom kompute_py import shader_process\n"
+        "import sys, threading, os, signal, time\nimport kompute_py as kp\n"
         "good, slow = sys.argv[1:]\nkp.compile(good, language='hlsl')\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\nbegan = time.monotonic()\n"
         "try:\n    kp.compile(slow, language='hlsl')\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
@@ -229,7 +229,7 @@ def test_what_cannot_be_started_is_an_error(monkeypatch):
 def test_nothing_is_started_for_glsl():
     code = (
         "import sys, kompute_py as kp\nkp.compile('#version 450\\nlayout(local_size_x=1) in;\\nvoid main() {}')\n"
-        "print([n for n in ('kompute_py.shader_process', 'subprocess', 'ctypes', 'slangpy') if n in sys.modules and n != 'ctypes'])"
+        "print([n for n in ('kompute_py._compilers.process', 'subprocess', 'ctypes', 'slangpy') if n in sys.modules and n != 'ctypes'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "shader_process" not in done.stdout and "slangpy" not in done.stdout

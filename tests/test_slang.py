@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py import shader, shader_languages
-from kompute_py.slang_library import find_slang
+from kompute_py._compilers import compile as shader
+from kompute_py._compilers import languages as shader_languages
+from kompute_py._compilers.slang_library import find_slang
 
 from .languages import needs_slang, shape
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py import parameters
+from kompute_py._files import tensors as parameters
 
 from .child import run_child
 

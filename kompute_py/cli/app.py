@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ..errors import KomputeError
+from .._base.errors import KomputeError
 from . import bench, caches, running, shaders
 from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
 

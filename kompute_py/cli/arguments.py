@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidArgumentError
-from ..push_members import PushMembers
-from ..signature import MISSING, Parameter, Signature
-from ..struct_layout import tail_of
-from ..units import nearest
+from .._base.errors import InvalidArgumentError
+from .._base.text import nearest
+from .._shaders.layout import tail_of
+from .._shaders.push_members import PushMembers
+from .._shaders.signature import MISSING, Parameter, Signature
 from .array_files import SOURCES, Array, literal, load, shape_of
 from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
 
 if TYPE_CHECKING:
-    from ..kernel import Kernel, OpKernel
-    from ..manager import Manager
+    from .._kernels.kernel import Kernel, OpKernel
+    from .._manager.manager import Manager
 
 
 @dataclass

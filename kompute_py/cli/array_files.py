@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidArgumentError, KomputeError, NotFoundError
-from ..picture_files import opened_picture
+from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
+from .._files.pictures import opened_picture
 from .common import require
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ..units import binary_size
+from .._base.text import binary_size
 from .common import Traceback, output_console
 from .progress import LateProgress
 from .running import (
@@ -30,7 +30,7 @@ from .running import (
 from .shaders import DefineOption, EntryOption, IncludeOption, LanguageOption, TargetOption, compiled
 
 if TYPE_CHECKING:
-    from ..manager import Manager
+    from .._manager.manager import Manager
     from .arguments import Prepared
     from .measuring import Figure, KernelTimes
 

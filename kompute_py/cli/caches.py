@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..units import binary_size
+from .._base.text import binary_size
 from .common import Traceback
 
 
@@ -19,8 +19,8 @@ def cache_command(
     show_traceback: Traceback = False,
 ) -> None:
     """Show or clear the caches on disk: compiled shaders, and the drivers' pipelines."""
-    from ..options import settings
-    from ..shader_cache import shader_cache, source_name
+    from .._compilers.cache import shader_cache, source_name
+    from .._device.options import settings
 
     shaders = shader_cache()
     if shaders is None:

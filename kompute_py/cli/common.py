@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ..errors import KomputeError
+from .._base.errors import KomputeError
 
 _wants_traceback = False
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import keeps_finite
-from ..errors import ArgumentTypeError, InvalidArgumentError
-from ..image_shapes import ImageFormat, parse_format, plain_format
-from ..signature import Parameter
-from ..struct_layout import element_dtype
+from .._base.arrays import keeps_finite
+from .._base.errors import ArgumentTypeError, InvalidArgumentError
+from .._base.texels import ImageFormat, parse_format, plain_format
+from .._shaders.layout import element_dtype
+from .._shaders.signature import Parameter
 from .array_files import Array, dtype_of, full_scale, with_channels
 
 PACKED = "rgba8"

@@ -6,10 +6,10 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, _native
-from ..devices import list_devices, visible_list
-from ..errors import KomputeError
-from ..shader_languages import describe_compilers
-from ..units import binary_size
+from .._base.errors import KomputeError
+from .._base.text import binary_size
+from .._compilers.languages import describe_compilers
+from .._device.devices import list_devices, visible_list
 from .capabilities import VALIDATION, missing, validation_advice
 
 if TYPE_CHECKING:

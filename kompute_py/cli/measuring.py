@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..collector import collector_off
-from ..operations import OpAlgoDispatch, OpCopy
+from .._recording.operations import OpAlgoDispatch, OpCopy
 from .arguments import Prepared
+from .collector import collector_off
 
 if TYPE_CHECKING:
-    from ..manager import Manager
+    from .._manager.manager import Manager
 
 _BLOCK_SECONDS = 1e-3
 _FIGURE_SECONDS = 0.25

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ..errors import InvalidArgumentError, NotFoundError
+from .._base.errors import InvalidArgumentError, NotFoundError
 from .common import Traceback, device_of, output_console
 from .progress import LateProgress
 from .shaders import (
@@ -31,7 +31,7 @@ from .shaders import (
 )
 
 if TYPE_CHECKING:
-    from ..manager import Manager
+    from .._manager.manager import Manager
     from .arguments import Argument, Prepared
 
 _DATA, _LAUNCH = "What it works on", "How it runs"
@@ -196,7 +196,7 @@ def run_command(
 @contextlib.contextmanager
 def opened(device: str | None) -> Iterator[Manager]:
     """A Manager for one command."""
-    from ..manager import Manager
+    from .._manager.manager import Manager
 
     with Manager(device_of(device)) as manager:
         try:

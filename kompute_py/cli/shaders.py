@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InvalidArgumentError, KomputeError, NotFoundError, ShaderCompileError
+from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
 
 COMPILE_PANEL = "How it is compiled"
@@ -206,7 +206,7 @@ def check_command(
     show_traceback: Traceback = False,
 ) -> None:
     """List what a device would refuse about a shader; the exit status is 1 where there is something."""
-    from ..shader_check import check
+    from .._device.shader_check import check
 
     options: dict[str, Any] = {}
     if language is not None:
@@ -237,7 +237,7 @@ def _described(device: str | None) -> list[Any] | None:
     """The devices that a file of ``kompute-py info --json`` describes; None where `device` is no such file."""
     if device is None or not device.lower().endswith(".json"):
         return None
-    from ..compile_limits import read_file
+    from .._compilers.limits import read_file
 
     try:
         described = json.loads(read_file(device, "device").decode())
@@ -252,8 +252,8 @@ def _described(device: str | None) -> list[Any] | None:
 def _source(shader: str) -> Any:
     """What `kp.compile` takes for an argument of the command line, which is always a file."""
     if shader != "-":
-        from ..compile_limits import read_file
-        from ..file_access import open_regular
+        from .._base.file_access import open_regular
+        from .._compilers.limits import read_file
 
         path = Path(shader)
         # Without a known suffix SPIR-V is told by its first bytes.
@@ -290,7 +290,7 @@ def compiled(
     **options: Any,
 ) -> Any:
     """The shader that an argument of the command line names; what the compiler says goes to stderr."""
-    from ..shader_module import ShaderModule
+    from .._shaders.module import ShaderModule
 
     source = _source(shader)
     if target is not None:
@@ -304,8 +304,8 @@ def compiled(
 
 def _compiling(work: Callable[[], Any]) -> Any:
     """Does the work; the compiler's messages go to stderr as it words them, with their source lines."""
-    from ..compile_report import colored, terminal_shows_color
-    from ..shader import ShaderCompileWarning
+    from .._base.report import colored, terminal_shows_color
+    from .._compilers.compile import ShaderCompileWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

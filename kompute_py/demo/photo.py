@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ..errors import InvalidArgumentError, NotFoundError
-from ..picture_files import opened_picture
+from .._base.errors import InvalidArgumentError, NotFoundError
+from .._files.pictures import opened_picture
 
 _WHITE = (255, 255, 255, 255)
 _FULL = 65535

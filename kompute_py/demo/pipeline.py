@@ -9,7 +9,7 @@ import numpy as np
 
 import kompute_py as kp
 
-from .._library import library_shader
+from .._shaders.library import library_shader
 
 BYTES_PER_PIXEL = 8
 """Of the largest buffers, whose size maxStorageBufferRange limits: RGBA with 16 bits a channel."""

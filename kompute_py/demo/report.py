@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..units import binary_size, duration
+from .._base.text import binary_size, duration
 from .checks import Check
 from .pipeline import BYTES_PER_PIXEL
 from .run import DemoResult

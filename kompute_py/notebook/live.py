@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, KomputeError
-from ..kernel import Kernel
-from ..memory import Memory
-from . import pictures
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, KomputeError
+from .._display import pictures
+from .._kernels.kernel import Kernel
+from .._memory.memory import Memory
 
 try:
     import ipywidgets

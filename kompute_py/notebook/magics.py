@@ -11,10 +11,10 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import display
 
-from ..compile_report import colored
-from ..default import manager
-from ..errors import KomputeError, ShaderCompileError
-from ..manager import Manager
+from .._base.errors import KomputeError, ShaderCompileError
+from .._base.report import colored
+from .._manager.default import manager
+from .._manager.manager import Manager
 
 
 class CellCompileError(ShaderCompileError):

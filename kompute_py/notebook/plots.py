@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
-from ..memory import Memory
-from ..types import MemoryTypes
-from .pictures import is_picture
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .._base.types import MemoryTypes
+from .._display.pictures import is_picture
+from .._memory.memory import Memory
 
 __all__ = ["plot"]
 

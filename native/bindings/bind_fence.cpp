@@ -133,7 +133,7 @@ std::string why_held(const std::vector<Point>& points) {
 bool warn_if_held(const std::vector<Point>& points, double seconds) {
     const std::string why = why_held(points);
     if (why.empty()) return false;
-    py::module_::import("kompute_py.warn").attr("warn_of_wait")(why, seconds);
+    py::module_::import("kompute_py._base.warn").attr("warn_of_wait")(why, seconds);
     return true;
 }
 

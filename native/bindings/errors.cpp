@@ -34,7 +34,7 @@ void set_error(const Error& error, const py::object& diagnostics, const py::obje
         // The error that is on its way says more.
         if (!done) PyErr_WriteUnraisable(before_raising);
     }
-    const py::object made = py::module_::import("kompute_py.errors")
+    const py::object made = py::module_::import("kompute_py._base.errors")
                                 .attr("from_native")(kind_name(error.kind()), to_text(error.what()),
                                                      error.vk_result(), diagnostics, probes);
     PyErr_SetObject(py::type::handle_of(made).ptr(), made.ptr());

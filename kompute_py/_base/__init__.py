@@ -1,0 +1,1 @@
+"""What every room uses: errors, dtypes, arguments, text. NumPy and the standard library only."""

@@ -1,0 +1,252 @@
+"""Sizes of images: from arrays and arguments to what Vulkan makes, and from indices to regions. Pure."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+from .. import _native
+from . import misplaced
+from .arrays import as_index
+from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
+
+_HELP = "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) or Vulkan's (R8G8B8A8_UNORM)"
+
+
+class ImageFormat(NamedTuple):
+    """A format: its names, and what a texel is on the host and in a shader."""
+
+    name: str
+    """GLSL's qualifier, or a name in its manner."""
+    vulkan: str
+    """Vulkan's name without VK_FORMAT_."""
+    component: str
+    """NumPy's dtype of what a texel holds on the host."""
+    channels: int
+    """How many of them; a packed texel is one."""
+    texel_bytes: int
+    scalar: str
+    """What a shader sees: "float", "int" or "uint"."""
+    plain: bool
+    """Whether a shader sees the components as they are: no normalization, no packing."""
+
+
+@functools.cache
+def _formats() -> tuple[dict[str, ImageFormat], dict[tuple[str, int], ImageFormat]]:
+    by_name: dict[str, ImageFormat] = {}
+    plain: dict[tuple[str, int], ImageFormat] = {}
+    for f in _native.image_formats():
+        made = ImageFormat(
+            f["name"], f["vulkan"], f["component"], f["channels"], f["texel_bytes"], f["scalar"], f["plain"]
+        )
+        by_name[made.name] = made
+        if made.plain:
+            plain[made.component, made.channels] = made
+    return by_name, plain
+
+
+def all_formats() -> list[ImageFormat]:
+    """Every format that there is a name for."""
+    return list(_formats()[0].values())
+
+
+def parse_format(name: str) -> ImageFormat:
+    """The format of a name, GLSL's or Vulkan's. Raises InvalidArgumentError for any other text."""
+    if not isinstance(name, str):
+        raise ArgumentTypeError(
+            f"format is a {type(name).__name__}; give a str. {misplaced.as_format(name)}{_HELP}"
+        )
+    by_name = _formats()[0]
+    found = by_name.get(name)
+    if found is None:
+        vulkan = name.removeprefix("VK_FORMAT_")
+        found = next((f for f in by_name.values() if f.vulkan == vulkan), None)
+    if found is None:
+        raise InvalidArgumentError(
+            f"There is no image format {shown(name)}. {misplaced.as_format(name)}{_HELP}"
+        )
+    return found
+
+
+def plain_format(component: str, channels: int) -> ImageFormat | None:
+    """The format whose texels are `channels` components of a dtype as they are; None where there is none."""
+    return _formats()[1].get((component, channels))
+
+
+def component_names() -> list[str]:
+    """The dtypes that a texel can be made of."""
+    return sorted({component for component, _ in _formats()[1]})
+
+
+class ImageSize(NamedTuple):
+    """The extent of an image."""
+
+    dims: int
+    width: int
+    height: int
+    depth: int
+    layers: int | None
+    """None for an image that is no array of layers."""
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The lengths of the host's axes before that of the channels: layers, depth, height, width."""
+        lengths = (self.width, self.height, self.depth)[: self.dims]
+        return (*(() if self.layers is None else (self.layers,)), *reversed(lengths))
+
+    @property
+    def texels(self) -> int:
+        """How many texels it has."""
+        return self.width * self.height * self.depth * (self.layers or 1)
+
+
+def extent(value: Any, axis: str) -> int:
+    """`value` as a length of an image. Raises InvalidArgumentError below 1, ArgumentTypeError for no int."""
+    try:
+        number = as_index(value, f"Image {axis}")
+    except ArgumentTypeError as error:
+        raise misplaced.in_image(axis, value, error) from None
+    if number < 1:
+        raise InvalidArgumentError(f"Image {axis} is {number}; it must be at least 1")
+    return number
+
+
+def size_of(
+    shape: tuple[int, ...],
+    dims: int,
+    width: Any,
+    height: Any,
+    depth: Any,
+    layers: Any,
+) -> ImageSize:
+    """The size of an image of data of `shape`, (layers,) (depth,) (height,) width (, channels); arguments come first.
+
+    Raises InvalidArgumentError where neither tells, or the two contradict each other.
+    """
+    if as_index(dims, "dims") not in (1, 2, 3):
+        raise InvalidArgumentError(f"dims is {shown(dims)}; an image has 1, 2 or 3 dimensions")
+    if dims == 3 and layers is not None:
+        raise InvalidArgumentError("An image of three dimensions has no layers: Vulkan has no arrays of them")
+    names = [*(["layers"] if layers is not None and layers is not False else []), "depth", "height", "width"]
+    if dims < 3:
+        names.remove("depth")
+    if dims < 2:
+        names.remove("height")
+    given = {"width": width, "height": height, "depth": depth, "layers": None if layers is True else layers}
+    for name, value in given.items():
+        if name not in names and value is not None and value is not False:
+            raise InvalidArgumentError(
+                f"An image of {dims} dimension{'s' if dims > 1 else ''} has no {name}: leave it out"
+            )
+    lengths: dict[str, int] = {}
+    # An array with an axis for each tells all of them; one more axis is the channels.
+    told = dict(zip(names, shape, strict=False)) if len(shape) in (len(names), len(names) + 1) else {}
+    for name in names:
+        value = given[name]
+        if value is not None:
+            lengths[name] = extent(value, name)
+        elif name in told:
+            lengths[name] = told[name]
+        else:
+            example = f"({', '.join(name[0] for name in names)}[, c])"
+            raise InvalidArgumentError(
+                f"An array of shape {shape} does not tell an image's {name}; give {' and '.join(names)}, or an array of "
+                f"shape {example}"
+            )
+    extents = [lengths[name] for name in names]
+    if 0 in (*extents, *shape):
+        raise InvalidArgumentError(
+            f"An image has at least 1 texel on each axis; the shape {shape} is empty, and Vulkan has no such image. "
+            "A tensor may be empty: mgr.tensor_t(data)"
+        )
+    per_texel, odd = divmod(math.prod(shape), math.prod(extents))
+    # (h, w) data with its axes interchanged has the right number of elements, in the wrong order.
+    contradicts = len(shape) == len(names) + 1 or (not odd and not _is_merged(shape, [*extents, per_texel]))
+    if told and contradicts and any(lengths[name] != told[name] for name in names):
+        raise InvalidArgumentError(
+            f"The data has shape {shape}, which is {', '.join(f'{name} {told[name]}' for name in names)}; "
+            f"{', '.join(f'{name} {lengths[name]}' for name in names if lengths[name] != told[name])} contradicts it"
+        )
+    for name, length in lengths.items():
+        if length >= 2**32:  # beyond it numbers would be cut before any device is asked
+            raise InvalidArgumentError(f"Image {name} is {length}; no image has 2**32 or more")
+    return ImageSize(
+        dims,
+        lengths["width"],
+        lengths.get("height", 1),
+        lengths.get("depth", 1),
+        lengths.get("layers"),
+    )
+
+
+def _is_merged(shape: Sequence[int], full: Sequence[int]) -> bool:
+    """Whether `shape` is `full` with neighbouring axes merged: row-major data then means the same texels."""
+    rest = [n for n in full if n != 1]
+    for length in (n for n in shape if n != 1):
+        product = 1
+        while product < length and rest:
+            product *= rest.pop(0)
+        if product != length:
+            return False
+    return not rest
+
+
+Region = tuple[int, int, int, int, int, int, int, int]
+
+
+def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, ...]]:
+    """((x, y, z, layer, width, height, depth, layers), lengths of the axes that are left) of ``image[key]``.
+
+    `key` is an int, a slice, Ellipsis, or a tuple of these, over the host's axes without the channels. Raises OutOfRangeError
+    beyond an axis, InvalidArgumentError for no texel, UnimplementedError for a step, ArgumentTypeError for anything else.
+    """
+    axes = size.axes
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if sum(each is Ellipsis for each in keys) > 1:
+        raise OutOfRangeError(f"{what}: an index has one Ellipsis at most")
+    if any(each is Ellipsis for each in keys):
+        at = next(i for i, each in enumerate(keys) if each is Ellipsis)
+        keys[at : at + 1] = [slice(None)] * (len(axes) - len(keys) + 1)
+    if len(keys) > len(axes):
+        raise OutOfRangeError(f"{what} has {len(axes)} axes of texels; the region names {len(keys)}")
+    keys += [slice(None)] * (len(axes) - len(keys))
+    begins, lengths, shape = [], [], []
+    for each, length in zip(keys, axes, strict=True):
+        begin, count, keeps = _axis(each, length, what)
+        begins.append(begin)
+        lengths.append(count)
+        if keeps:
+            shape.append(count)
+    first = 0 if size.layers is None else 1
+    x, y, z = [*reversed(begins[first:]), 0, 0][:3]
+    w, h, d = [*reversed(lengths[first:]), 1, 1][:3]
+    layer, layers = (begins[0], lengths[0]) if first else (0, 1)
+    return (x, y, z, layer, w, h, d, layers), tuple(shape)
+
+
+def _axis(key: int | slice | EllipsisType, length: int, what: str) -> tuple[int, int, bool]:
+    if isinstance(key, slice):
+        try:
+            start, stop, step = key.indices(length)
+        except ValueError:
+            raise InvalidArgumentError(f"{what}: the step of a slice cannot be 0") from None
+        except Exception:  # of the objects' own __index__
+            raise ArgumentTypeError(f"{what}: a slice is made of ints, not {shown(key)}") from None
+        if step != 1:
+            raise UnimplementedError(f"{what}: a region is a box of texels; it has no step ({step})")
+        if start >= stop:
+            raise InvalidArgumentError(f"{what}: the region has no texel")
+        return start, stop - start, True
+    if isinstance(key, bool):
+        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {shown(key)}")
+    try:
+        index = operator.index(key)  # type: ignore[arg-type]
+    except Exception:  # of the object's own __index__
+        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {shown(key)}") from None
+    if not -length <= index < length:
+        raise OutOfRangeError(f"{what}: index {shown(index)} is beyond an axis of {length}")
+    return index % length, 1, False

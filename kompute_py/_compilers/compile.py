@@ -1,0 +1,524 @@
+"""Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL and Slang by Slang where it is
+installed (shader_languages.py)."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _native
+from .._base.arrays import to_flag
+from .._base.digest import digest, marks, pack
+from .._base.errors import (
+    ArgumentTypeError,
+    CompileTimeoutError,
+    EvalTimeoutError,
+    InvalidArgumentError,
+    ShaderCompileError,
+    ShaderCompileWarning,
+    shown,
+)
+from .cache import CachedShader, compiler_key, shader_cache
+from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
+from .limits import read_file, time_limit, too_long
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Shader", "ShaderCompileWarning", "compile"]
+
+_OPTIMIZATIONS = ("none", "size", "performance")
+_MAX_REGISTER_BASE = 1 << 16  # far beyond the bindings of any device
+# A str on one line with such an end is a path. What each is written in; None: it is SPIR-V already.
+_SUFFIXES = {
+    ".comp": "glsl",
+    ".glsl": "glsl",
+    ".hlsl": "hlsl",
+    ".slang": "slang",
+    ".spv": None,
+    ".spvasm": None,
+}
+_SPIRV_MAGIC = b"\x03\x02\x23\x07"
+TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
+
+
+class _Compiled(NamedTuple):
+    spirv: bytes
+    declared: bytes
+    """The module before it was optimized; b"" where that is the same."""
+    files: list[str]
+    """The files that the result was made from: the source's own and all that it includes."""
+    sought: list[tuple[str, bytes]]
+    """All paths whose change would change the result, with the digest of what was there; b"" for nothing."""
+    language: str | None = None
+    """None: it was SPIR-V already."""
+    compiler: str | None = None
+
+
+def compile(
+    source: str | os.PathLike[str],
+    *,
+    language: str | None = None,
+    entry: str = "main",
+    defines: Mapping[str, object] | None = None,
+    include_dirs: Iterable[str | os.PathLike[str]] = (),
+    includes: Mapping[str, str] | None = None,
+    optimize: bool | str = True,
+    debug_info: bool = False,
+    target: str = "vulkan1.2",
+    spirv_version: str | None = None,
+    glsl_version: int | str | None = None,
+    auto_bind: bool = False,
+    register_bases: Mapping[str, int] | None = None,
+    hlsl_offsets: bool = False,
+    hlsl_16bit_types: bool = False,
+    compiler: str | None = None,
+    cache: bool = True,
+    timeout: float | None = None,
+    size_limit: int | None = None,
+) -> bytes:
+    """Compile a compute shader to SPIR-V.
+
+    Args:
+        source: The text of the shader, or where it is: a path object, or a `str` on one line that ends in
+            ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A ``.spv`` file is validated and
+            returned as it is, a ``.spvasm`` file is assembled and validated. A GLSL source without a ``#version`` counts as version 450.
+        language: ``"glsl"``, ``"hlsl"`` or ``"slang"``; by default what the path's suffix says, else GLSL.
+        entry: The name of the entry point. In HLSL and Slang it is the function to compile; in GLSL that function is
+            always ``main`` and the module's entry point gets this name.
+        defines: Macros. An `int` or `float` becomes a literal, a `bool` 1 or 0, None an empty macro (for
+            ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a parameter.
+        include_dirs: Where ``#include`` looks, after the directory of the file that includes.
+        includes: Texts by name, which ``#include`` finds before any file.
+        optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and specialization
+            constants are kept.
+        debug_info: Keep the source and its lines in the module, for debuggers and profilers.
+        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the version of Vulkan whose SPIR-V is made.
+        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for HLSL
+            without Slang).
+        glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``, ``"450 compatibility"``.
+        auto_bind: Number bindings that have no number. In HLSL and Slang that is always so.
+        register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``, ``b0`` and
+            ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
+        hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
+        hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
+        compiler: What compiles HLSL: ``"slang"`` or ``"glslang"``; by default what ``KOMPUTE_PY_COMPILER`` says, else Slang where
+            its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need Slang, GLSL needs glslang.
+        cache: Look into the cache on disk, and keep the result there.
+        timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment variable
+            ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20.
+        size_limit: Bytes that the shader's file may have. The default is 64 MiB.
+
+    Returns:
+        The SPIR-V module.
+
+    Raises:
+        ShaderCompileError: The source does not compile. The message shows every error with its line and a
+            caret; ``.diagnostics`` lists them.
+        CompileTimeoutError: A ShaderCompileError: the compiler did not finish within the time limit.
+        NotFoundError: There is no such file, or it is not a regular file (a folder, a device, a pipe).
+        InvalidArgumentError: The file is larger than `size_limit`; a language, compiler, target, macro or name cannot be.
+        UnavailableError: Slang is needed and its library is not found: ``pip install 'kompute_py[slang]'``.
+        ArgumentTypeError: An argument is of the wrong type.
+
+    Ctrl-C is heard at once. After it, or after the time limit, the compiler of GLSL cannot be stopped: it goes on in a thread of its
+    own until it is done, its result is dropped, and the memory that it takes is free then. It holds up no other compilation, nor
+    the end of the process. The compilers of HLSL and Slang are processes, which are ended.
+
+    What the compiler warns about is a `ShaderCompileWarning`.
+
+    The cache is in the folder ``KOMPUTE_PY_SHADER_CACHE_DIR`` (default: ``kompute_py/shaders`` in the user's cache folder; ""
+    turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default 128M). It notices changes of includes.
+    """
+    return _compile(
+        source,
+        language=language,
+        entry=entry,
+        defines=defines,
+        include_dirs=include_dirs,
+        includes=includes,
+        optimize=optimize,
+        debug_info=debug_info,
+        target=target,
+        spirv_version=spirv_version,
+        glsl_version=glsl_version,
+        auto_bind=auto_bind,
+        register_bases=register_bases,
+        hlsl_offsets=hlsl_offsets,
+        hlsl_16bit_types=hlsl_16bit_types,
+        compiler=compiler,
+        cache=cache,
+        timeout=timeout,
+        size_limit=size_limit,
+        stacklevel=3,
+    ).spirv
+
+
+def _compile(
+    source: str | os.PathLike[str],
+    *,
+    language: str | None = None,
+    entry: str = "main",
+    defines: Mapping[str, object] | None = None,
+    include_dirs: Iterable[str | os.PathLike[str]] = (),
+    includes: Mapping[str, str] | None = None,
+    optimize: bool | str = True,
+    debug_info: bool = False,
+    target: str = "vulkan1.2",
+    spirv_version: str | None = None,
+    glsl_version: int | str | None = None,
+    auto_bind: bool = False,
+    register_bases: Mapping[str, int] | None = None,
+    hlsl_offsets: bool = False,
+    hlsl_16bit_types: bool = False,
+    compiler: str | None = None,
+    cache: bool = True,
+    timeout: float | None = None,
+    size_limit: int | None = None,
+    title: str | None = None,
+    stacklevel: int = 2,
+) -> _Compiled:
+    """`compile`, which also says which files took part. `title` is what messages call source text."""
+    if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
+        raise InvalidArgumentError(
+            f"{shown(language)} is not a shading language; choose one of {', '.join(LANGUAGES)}"
+        )
+    if not isinstance(entry, str) or not isinstance(target, str):
+        raise ArgumentTypeError("entry and target must each be a str")
+    macros = _macros({} if defines is None else defines)
+    if isinstance(include_dirs, str | bytes | os.PathLike):
+        raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
+    directories = _directories(include_dirs)
+
+    path = _path_of(source)
+    graphics = _stage_of(str(source if path is None else path))
+    if graphics is not None:
+        raise InvalidArgumentError(
+            f"{os.fspath(source)!r} is a {graphics} shader by its name; kompute_py runs compute shaders (.comp)"
+        )
+    if path is None:
+        text, name, files, sought = _encoded("the source", str(source)), text_name(title), [], []
+    else:
+        text, name, files = read_file(path, "shader", size_limit), os.fsencode(path), [str(path)]
+        sought = [(str(path), digest(text))]
+        suffix = path.suffix.lower()
+        if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
+            if language is not None or macros or includes:
+                raise InvalidArgumentError(
+                    f"{path} is SPIR-V already: language, defines and includes cannot apply to it"
+                )
+            return _Compiled(_module(path, text, target), b"", files, sought)
+        language = language or _SUFFIXES.get(suffix)
+    language = language or "glsl"
+    chosen = choose_compiler(language, compiler)
+    request = _Request(
+        text,
+        name,
+        language,
+        _encoded("entry", entry),
+        macros,
+        directories,
+        _texts({} if includes is None else includes),
+        _optimization(optimize),
+        to_flag(debug_info, "debug_info"),
+        _encoded("target", target),
+        _encoded("spirv_version", "" if spirv_version is None else spirv_version),
+        _encoded("glsl_version", _glsl_version(glsl_version)),
+        to_flag(auto_bind, "auto_bind"),
+        to_flag(hlsl_offsets, "hlsl_offsets"),
+        to_flag(hlsl_16bit_types, "hlsl_16bit_types"),
+        _bases({} if register_bases is None else register_bases),
+        chosen,
+    )
+    try:
+        seconds = time_limit(timeout)
+        compiled = _cached(request, seconds) if to_flag(cache, "cache") else _run(request, seconds)[0]
+    except ShaderCompileError as error:
+        error._sought = [*sought, *error._sought]
+        if _GRAPHICS.search(text):
+            # The compiler complains about each line that only a graphics shader can have; this says what they have in common.
+            error.args = (
+                f"{error}\nIt looks like a graphics shader; kompute_py runs compute shaders: a main() with "
+                "layout(local_size_x = N) in (GLSL), or [numthreads(N, 1, 1)] (HLSL)",
+            )
+        raise
+    for file, line, column, _, message, _ in compiled.warnings:
+        place = ":".join(str(part) for part in (file, line, column) if part)
+        warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
+    return _Compiled(
+        compiled.spirv,
+        compiled.declared,
+        files + compiled.included,
+        [*sought, *compiled.sought],
+        language,
+        compiled.compiler,
+    )
+
+
+COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
+"""The names of what `compile` takes beside the source."""
+
+
+class _Request(NamedTuple):
+    """The arguments of the native compiler, and which compiler takes them."""
+
+    source: bytes
+    name: bytes
+    language: str
+    entry: bytes
+    defines: list[tuple[bytes, bytes]]
+    include_dirs: list[bytes]
+    includes: dict[str, bytes]
+    optimize: str
+    debug_info: bool
+    target: bytes
+    spirv_version: bytes
+    glsl_version: bytes
+    auto_bind: bool
+    hlsl_offsets: bool
+    hlsl_16bit_types: bool
+    register_bases: dict[str, int]
+    compiler: Compiler
+
+    def key(self) -> bytes:
+        """All that decides the result, files that are included aside."""
+        relative = [*self.include_dirs, *([] if self.name.startswith(b"<") else [self.name])]
+        here = b"" if all(map(os.path.isabs, relative)) else os.fsencode(os.getcwd())
+        flags = (self.debug_info, self.auto_bind, self.hlsl_offsets, self.hlsl_16bit_types)
+        options = f"{self.language} {self.optimize} {flags} {sorted(self.register_bases.items())}"
+        return pack(
+            [
+                compiler_key(),
+                self.source,
+                self.name,
+                here,
+                options.encode(),
+                self.entry,
+                self.target,
+                self.spirv_version,
+                self.glsl_version,
+                self.compiler.identity.encode(errors="surrogateescape"),
+                pack(part for define in self.defines for part in define),
+                pack(self.include_dirs),
+                pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
+            ]
+        )
+
+
+def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
+    """The compiler's result, and where it looked for includes."""
+    if request.language != "glsl":
+        return compile_elsewhere(request._asdict(), seconds)
+    try:
+        spirv, declared, found, included, probes = _native.compile(*request[:-1], seconds)
+    except EvalTimeoutError:
+        raise CompileTimeoutError(f"{os.fsdecode(request.name)}: {too_long(seconds)}") from None
+    return CachedShader(spirv, found, included, marks(probes), declared), probes
+
+
+def _cached(request: _Request, seconds: float) -> CachedShader:
+    cache = shader_cache()
+    if cache is None:
+        return _run(request, seconds)[0]
+    key = request.key()
+    shader = cache.load(key)
+    if shader is None:
+        shader, probes = _run(request, seconds)
+        cache.store(key, shader, probes, os.fsdecode(request.name))
+    return shader
+
+
+def _optimization(value: bool | str) -> str:
+    if isinstance(value, str):
+        if value not in _OPTIMIZATIONS:
+            raise InvalidArgumentError(
+                f"optimize is {shown(value)}; choose True, False or one of {', '.join(_OPTIMIZATIONS)}"
+            )
+        return value
+    return "performance" if to_flag(value, "optimize") else "none"
+
+
+def _glsl_version(version: int | str | None) -> str:
+    if version is None:
+        return ""
+    if isinstance(version, bool) or not isinstance(version, (int, str)):
+        raise ArgumentTypeError(f"glsl_version is {shown(version)}; give an int such as 450, or a str")
+    if isinstance(version, int) and version > 10**6:
+        raise InvalidArgumentError(f"glsl_version is {shown(version)}; GLSL has versions such as 450")
+    return str(version)
+
+
+def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
+    try:
+        return [os.fsencode(directory) for directory in directories]
+    except Exception as error:  # of the objects' own methods
+        raise ArgumentTypeError(f"include_dirs is no list of paths: {error}") from None
+
+
+def _texts(includes: Mapping[str, str]) -> dict[str, bytes]:
+    if not isinstance(includes, Mapping):
+        raise ArgumentTypeError(f"includes is a dict of texts by name, not {type(includes).__name__}")
+    for name in includes:
+        _encoded("an include's name", name)
+    return {name: _encoded(f"the include {name!r}", text) for name, text in includes.items()}
+
+
+def _bases(bases: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(bases, Mapping):
+        raise ArgumentTypeError(f"register_bases is a dict such as {{'u': 8}}, not {type(bases).__name__}")
+    for letter, base in bases.items():
+        if letter not in ("t", "u", "b", "s"):
+            raise InvalidArgumentError(
+                f"register_bases has {shown(letter)}; HLSL's registers have the letters t, u, b and s"
+            )
+        if isinstance(base, bool) or not isinstance(base, int):
+            raise ArgumentTypeError(f"register_bases[{shown(letter)}] is {shown(base)}; give an int")
+        if not 0 <= base <= _MAX_REGISTER_BASE:
+            raise InvalidArgumentError(
+                f"register_bases[{shown(letter)}] is {base}; give 0 to {_MAX_REGISTER_BASE}"
+            )
+    return dict(bases)
+
+
+# What only the stages of a graphics pipeline have: built-in variables, and inputs and outputs by location.
+_GRAPHICS = re.compile(
+    rb"\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
+    rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b",
+    re.IGNORECASE,
+)
+_STAGES = {
+    ".vert": "vertex", ".frag": "fragment", ".geom": "geometry", ".tesc": "tessellation control",
+    ".tese": "tessellation evaluation", ".mesh": "mesh", ".task": "task", ".rgen": "ray generation", ".rchit": "closest hit",
+    ".rahit": "any hit", ".rmiss": "miss", ".rint": "intersection", ".rcall": "callable",
+}  # fmt: skip
+
+
+def _stage_of(text: str) -> str | None:
+    """The stage that a file's suffix stands for, where it is not that of compute shaders; None for source text."""
+    if len(text) > 4096 or "\n" in text:
+        return None
+    return _STAGES.get(os.path.splitext(text)[1].lower())
+
+
+def text_name(title: str | None) -> bytes:
+    """The file's name for source text, which is in none: the compiler takes it for no path by its "<"."""
+    shown = " ".join((title or "source").replace("\0", " ").split())
+    return f"<{shown}>".encode(errors="replace")
+
+
+def _path_of(source: object) -> Path | None:
+    if not isinstance(source, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"A shader's source is a str or a path, not {type(source).__name__}"
+            + ("; bytes of SPIR-V need no compiling" if isinstance(source, bytes | bytearray) else "")
+        )
+    if isinstance(source, str) and (
+        "\n" in source or "\r" in source or not source.lower().endswith(tuple(_SUFFIXES))
+    ):
+        return None
+    # pathlib is a tenth of what importing the package costs, and most programs never name a file: source text that is found
+    # on disk would wait ten times as long for it as for the rest.
+    from pathlib import Path
+
+    return Path(os.fsdecode(source))
+
+
+def _module(path: Path, content: bytes, target: str) -> bytes:
+    """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
+    minor = minor_of(target)
+    if path.suffix.lower() == ".spvasm":
+        content = _native.assemble_spirv(content, minor, os.fsencode(path))
+    elif content[:4] != _SPIRV_MAGIC or len(content) % 4:
+        raise InvalidArgumentError(
+            f"{path} is not SPIR-V: it has {len(content)} bytes and starts with {content[:4]!r}"
+        )
+    check_target(content, target, str(path))
+    return content
+
+
+def check_target(spirv: bytes, target: str, what: str) -> None:
+    """Raises InvalidArgumentError where `what`, a module, is not valid for the target: it may be newer."""
+    # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
+    if problem := _native.validate_spirv(spirv, minor_of(target), scalar_block_layout=True):
+        raise InvalidArgumentError(f"{what} is not valid SPIR-V for {target}: {problem}")
+
+
+def minor_of(target: str) -> int:
+    """The Vulkan 1.x that a target names. InvalidArgumentError for what is no target."""
+    if target not in TARGETS:
+        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
+    return TARGETS.index(target)
+
+
+def _encoded(what: str, text: str) -> bytes:
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"{what} must be a str, not {type(text).__name__}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"{what} contains half of a surrogate pair, which is no character"
+        ) from error
+
+
+def _macros(defines: Mapping[str, object]) -> list[tuple[bytes, bytes]]:
+    if not isinstance(defines, Mapping):
+        raise ArgumentTypeError(f"defines is a dict of macros, not {type(defines).__name__}")
+    return [(_encoded("a macro's name", name), _literal(name, value)) for name, value in defines.items()]
+
+
+def _literal(name: str, value: Any) -> bytes:
+    """The value of a macro as the shader's text."""
+    if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+        value = value.item()  # a NumPy scalar
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        return _encoded(f"the value of the macro {name}", value)
+    if isinstance(value, bool):
+        # Not true and false: #if knows only numbers.
+        return b"1" if value else b"0"
+    if isinstance(value, int):
+        if -(2**31) <= value < 2**31:
+            return str(value).encode()
+        if 0 <= value < 2**32:
+            return f"{value}u".encode()
+        raise InvalidArgumentError(
+            f"The macro {name} = {value} does not fit 32 bits; give it as the text that the shader should see"
+        )
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidArgumentError(
+                f"The macro {name} = {value}: shading languages have no literal for it"
+            )
+        return repr(value).encode()
+    raise ArgumentTypeError(
+        f"The macro {name} is a {type(value).__name__}; it must be a str, int, float, bool or None"
+    )
+
+
+class Shader:
+    """What Kompute's older versions have for compiling; `compile` is the newer way."""
+
+    @staticmethod
+    def compile_source(
+        source: str, entryPoint: str = "main", definitions: Iterable[tuple[str, object]] = ()
+    ) -> bytes:
+        """Compile GLSL to SPIR-V, as `compile` does.
+
+        `definitions` are pairs of a macro's name and value. The argument is always the text itself, never a path.
+        """
+        if not isinstance(source, str):
+            raise ArgumentTypeError(f"The source must be a str, not {type(source).__name__}")
+        try:
+            defines = dict(definitions)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"definitions are {shown(definitions)}; give pairs of a macro's name and value: {error}"
+            ) from None
+        # A line end more keeps what looks like the name of a file from being opened.
+        return _compile(source + "\n", entry=entryPoint, defines=defines, stacklevel=3).spirv

@@ -1,0 +1,258 @@
+"""Processes that compile HLSL and Slang (shader_worker.py): a compiler that crashes or hangs ends one of them, and nothing else.
+
+A process is started when the first source needs one, serves one compilation at a time and is kept for the next. Several threads get
+several processes, up to `_MOST`. A process ends with its parent, whatever it is doing, since its standard input ends. After a fork the
+child knows none and starts its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+
+if TYPE_CHECKING:
+    import subprocess
+
+_STARTING = 60.0  # seconds more for a process that has not answered before
+_MOST = max(1, min(4, os.cpu_count() or 1))
+_TAIL = 400  # characters of what a process printed that are shown
+_SLICE = 0.25  # seconds between two looks for Ctrl-C, where a wait cannot be interrupted
+
+
+class Ended(Exception):
+    """The process ended while it compiled; says how."""
+
+
+class TimedOut(Exception):
+    """The compilation took longer than the limit, in seconds: `args[0]`."""
+
+
+class _Process:
+    """One process and the thread that talks to it, since writing to a process or reading from it may block."""
+
+    def __init__(self) -> None:
+        import subprocess
+        import tempfile
+
+        self.served = 0
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115
+        to_child, self._write_end = os.pipe()
+        self._read_end, from_child = os.pipe()
+        worker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
+        try:
+            # -I and -S: nothing of the user's environment is imported. A session of its own hears no Ctrl-C of the terminal.
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
+                [sys.executable or "python3", "-I", "-S", worker, _native.__file__],
+                stdin=to_child,
+                stdout=from_child,
+                stderr=self._printed,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._write_end)
+            os.close(self._read_end)
+            self._printed.close()
+            raise
+        finally:
+            os.close(to_child)
+            os.close(from_child)
+        self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(
+            target=_converse,
+            args=(self._write_end, self._read_end, self._requests, self._answers),
+            name="kompute_py shader compiler",
+            daemon=True,
+        ).start()
+
+    def ask(self, request: bytes, seconds: float) -> bytes:
+        """The answer. Raises Ended, or TimedOut; the process is of no use after either."""
+        self._requests.put(request)
+        deadline = time.monotonic() + seconds + (0 if self.served else _STARTING)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimedOut(seconds)
+            try:
+                answer = self._answers.get(timeout=min(left, _SLICE))
+            except queue.Empty:
+                continue
+            if answer is None:
+                raise Ended(self._end())
+            self.served += 1
+            return answer
+
+    def _end(self) -> str:
+        """How the process ended."""
+        try:
+            code = self.process.wait(5)
+        except Exception:  # closed its output, and lives: it is killed
+            return "it stopped answering"
+        if code == 0:
+            return ""
+        try:
+            self._printed.seek(0)
+            printed = " ".join(self._printed.read().decode(errors="replace").split())[-_TAIL:]
+        except (OSError, ValueError):
+            printed = ""
+        if code < 0:
+            import signal
+
+            try:
+                how = signal.Signals(-code).name
+            except ValueError:
+                how = f"signal {-code}"
+        else:
+            how = f"exit status {code}"
+        return f"{how}: {printed}" if printed else how
+
+    def stop(self) -> None:
+        """End the process, and with it the thread."""
+        try:
+            self.process.kill()
+            self.process.wait(5)
+        except Exception:  # it is gone already
+            pass
+        self._requests.put(None)
+        self._printed.close()
+
+    def abandon(self) -> None:
+        """In a child of a fork: close what was inherited, and leave the process to the parent."""
+        self.process.returncode = 0  # nothing here may wait for it
+        for end in (self._write_end, self._read_end):
+            try:
+                os.close(end)
+            except OSError:
+                pass
+
+
+def _converse(
+    target: int,
+    source: int,
+    requests: queue.SimpleQueue[bytes | None],
+    answers: queue.SimpleQueue[bytes | None],
+) -> None:
+    try:
+        while (request := requests.get()) is not None:
+            _write(target, len(request).to_bytes(8, "little") + request)
+            length = int.from_bytes(_read(source, 8), "little")
+            answers.put(_read(source, length))
+    except (OSError, EOFError, MemoryError):
+        pass
+    finally:
+        os.close(target)
+        os.close(source)
+        answers.put(None)
+
+
+def _write(target: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(target, rest[: 1 << 20]) :]
+
+
+def _read(source: int, length: int) -> bytes:
+    parts = []
+    while length:
+        part = os.read(source, min(length, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+class _Pool:
+    """The processes of this process."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+        self._starting = 0
+
+    def take(self) -> _Process:
+        with self._changed:
+            while not self._idle and len(self._busy) + self._starting >= _MOST:
+                self._changed.wait(_SLICE)
+            if self._idle:
+                process = self._idle.pop()  # the one that was used last
+                self._busy.add(process)
+                return process
+            self._starting += 1
+        process_or_none = None
+        try:
+            process_or_none = _Process()
+            return process_or_none
+        finally:
+            with self._changed:
+                self._starting -= 1
+                if process_or_none is not None:
+                    self._busy.add(process_or_none)
+                self._changed.notify()
+
+    def give_back(self, process: _Process, usable: bool) -> None:
+        with self._changed:
+            self._busy.discard(process)
+            if usable:
+                self._idle.append(process)
+            self._changed.notify()
+        if not usable:
+            process.stop()
+
+    def everyone(self) -> list[_Process]:
+        return [*self._idle, *self._busy]
+
+
+_pool = _Pool()
+
+
+def _after_fork() -> None:
+    global _pool
+    for process in _pool.everyone():
+        process.abandon()
+        _inherited.append(process)
+    _pool = _Pool()
+
+
+_inherited: list[_Process] = []  # of a parent: kept, so that nothing closes what they had
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@atexit.register
+def _stop_all() -> None:
+    for process in _pool.everyone():
+        process.stop()
+
+
+def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The answer of a process of compilers to a request (shader_worker.py says what they hold).
+
+    Raises Ended where the process crashes on it, TimedOut beyond `seconds`, OSError where no process can be started. Ctrl-C ends
+    the wait and the process.
+    """
+    packed = json.dumps(request).encode()
+    while True:
+        process = _pool.take()
+        fresh = process.served == 0
+        usable = False
+        try:
+            answer = process.ask(packed, seconds)
+            usable = True
+            decoded: dict[str, Any] = json.loads(answer)
+            return decoded
+        except Ended:
+            # What earlier compilations left behind may be the cause, or that it had been idle for long: a fresh one decides.
+            if fresh:
+                raise
+        finally:
+            _pool.give_back(process, usable)

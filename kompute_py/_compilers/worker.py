@@ -1,0 +1,272 @@
+"""The process that compiles HLSL and Slang: `shader_process` starts it, and a crash of a compiler ends nothing else.
+
+It is run as a script, without the package: importing that would load NumPy. One thread reads requests from standard input and ends
+the process with it, whatever the compiler is at; another one, with a large stack, compiles. What compilers print goes to standard
+error, a file, so that nothing fills up.
+
+A message is its length in 8 bytes and JSON, in which bytes are the characters of the same numbers.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import queue
+import re
+import signal
+import sys
+import threading
+import types
+from typing import Any
+
+_STACK = 256 << 20
+_MOST_MEMORY = 8 << 30  # bytes of address space; beyond it the compiler fails, not the machine
+_MOST_PRINTED = 16 << 20
+_IDLE = 300.0  # seconds without work after which it ends
+
+
+_SAME = re.compile(r"'(.*)' and '\1' are both binding")
+
+
+def _import_siblings(native: str) -> Any:
+    """The native module, with the package's other files importable beside it but its __init__ not run."""
+    package = types.ModuleType("kompute_py")
+    package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    sys.modules["kompute_py"] = package
+    spec = importlib.util.spec_from_file_location("kompute_py._native", native)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot load {native}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kompute_py._native"] = module
+    spec.loader.exec_module(module)
+    package._native = module  # type: ignore[attr-defined]
+    return module
+
+
+def _limit() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's Ctrl-C is the parent's
+    try:
+        import resource
+
+        for which, most in (
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_FSIZE, _MOST_PRINTED),
+            (resource.RLIMIT_AS, _MOST_MEMORY),
+        ):
+            hard = resource.getrlimit(which)[1]
+            soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(which, (soft, hard))
+    except (ImportError, OSError, ValueError):
+        pass  # Windows, or limits that are lower already
+
+
+def _text(content: bytes) -> str:
+    return content.decode("latin-1")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("latin-1")
+
+
+class Compilers:
+    """The two compilers, each made when it is first asked for."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+        self._slang: Any = None
+        self._slang_path = ""
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request; errors are answers, too."""
+        from kompute_py._base.errors import KomputeError, ShaderCompileError
+        from kompute_py._compilers import hlsl_faults
+        from kompute_py._compilers.hlsl_faults import Refused
+        from kompute_py._compilers.slang_compiler import Unusable
+
+        try:
+            os.chdir(asked["folder"])  # relative paths are the parent's
+        except OSError:
+            pass
+        try:
+            return self._slang_of(asked) if asked["compiler"] == "slang" else self._glslang_of(asked)
+        except ShaderCompileError as error:
+            fault = next(
+                filter(None, (hlsl_faults.explained(each.message) for each in error.diagnostics)), None
+            )
+            if fault is not None:
+                return {"error": "refused", "message": fault}
+            return {
+                "error": "compile",
+                "diagnostics": [list(each) for each in error.diagnostics],
+                "sought": [[path, _text(mark)] for path, mark in error._sought],
+            }
+        except Refused as error:
+            return {"error": "refused", "message": str(error)}
+        except Unusable as error:
+            return {"error": "unusable", "message": str(error)}
+        except KomputeError as error:
+            return {"error": type(error).__name__, "message": str(error)}
+        except MemoryError:
+            return {"error": "InternalError", "message": "the compiler ran out of memory"}
+        except Exception as error:
+            return {"error": "InternalError", "message": f"{type(error).__name__}: {error}"}
+
+    def _glslang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from kompute_py._compilers import hlsl_faults
+
+        fields = asked["request"]
+        source, name = _bytes(fields["source"]), _bytes(fields["name"])
+        includes = {each: _bytes(text) for each, text in fields["includes"].items()}
+        texts = [source, *includes.values()]
+        own = [(_bytes(key), _bytes(value)) for key, value in fields["defines"]]
+        defines = [*own, *(each for each in hlsl_faults.macros(texts) if each[0] not in dict(own))]
+        spirv, _, warnings, included, probes = self._native.compile(
+            source,
+            name,
+            fields["language"],
+            _bytes(fields["entry"]),
+            defines,
+            [_bytes(folder) for folder in fields["include_dirs"]],
+            includes,
+            "none",
+            fields["debug_info"],
+            _bytes(fields["target"]),
+            _bytes(fields["spirv_version"]),
+            _bytes(fields["glsl_version"]),
+            fields["auto_bind"],
+            fields["hlsl_offsets"],
+            fields["hlsl_16bit_types"],
+            fields["register_bases"],
+        )
+        texts += [content for _, content in probes if content is not None]
+        spirv = hlsl_faults.mended(spirv, texts, own)
+        spirv, declared, _ = self._native.finish_spirv(
+            spirv, name, fields["optimize"], fields["target"], False
+        )
+        return self._done(spirv, declared, warnings, included, probes, "glslang")
+
+    def _slang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from kompute_py._compilers.slang_compiler import Slang, Source
+        from kompute_py._compilers.slang_spirv import tidied
+
+        if self._slang_path != asked["library"]:
+            self._slang, self._slang_path = Slang(asked["library"]), asked["library"]
+        fields = asked["request"]
+        name = _bytes(fields["name"])
+        source = Source(
+            _bytes(fields["source"]),
+            os.fsdecode(name),
+            fields["language"],
+            fields["entry"],
+            [(_bytes(key).decode(), _bytes(value).decode()) for key, value in fields["defines"]],
+            [os.fsdecode(_bytes(folder)) for folder in fields["include_dirs"]],
+            {each: _bytes(text) for each, text in fields["includes"].items()},
+            fields["debug_info"],
+            fields["target"],
+            fields["spirv_version"],
+            fields["hlsl_16bit_types"],
+            fields["register_bases"],
+        )
+        made = self._slang.compile(source)
+        if not made.spirv:
+            if not any(each[3] == "error" for each in made.messages):
+                made.messages.append((source.name, 0, 0, "error", "it failed without saying why", ""))
+            return {
+                "error": "compile",
+                "diagnostics": [list(each) for each in made.messages],
+                "probes": self._probes(made.probes),
+                "name": self._slang.name,
+            }
+        spirv = tidied(made.spirv, source.language)
+        spirv, declared, shared = self._native.finish_spirv(
+            spirv, name, fields["optimize"], fields["target"], True
+        )
+        # A byte-address buffer is several variables of one binding, if it is read as several types.
+        shared = [each for each in shared if not _SAME.match(each[4])]
+        return self._done(
+            spirv, declared, [*made.messages, *shared], made.included, made.probes, self._slang.name
+        )
+
+    def _done(
+        self,
+        spirv: bytes,
+        declared: bytes,
+        warnings: Any,
+        included: list[str],
+        probes: list[tuple[str, bytes | None]],
+        name: str,
+    ) -> dict[str, Any]:
+        return {
+            "spirv": _text(spirv),
+            "declared": _text(declared),
+            "warnings": [list(each) for each in warnings],
+            "included": included,
+            "probes": self._probes(probes),
+            "name": name,
+        }
+
+    @staticmethod
+    def _probes(probes: list[tuple[str, bytes | None]]) -> list[list[str | None]]:
+        return [[path, None if content is None else _text(content)] for path, content in probes]
+
+
+def _read(source: int, length: int) -> bytes:
+    """So many bytes; the process ends with its parent."""
+    parts = []
+    while length:
+        part = os.read(source, min(length, 1 << 20))
+        if not part:
+            os._exit(0)
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _write(target: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(target, rest) :]
+
+
+def _serve(requests: queue.SimpleQueue[bytes], target: int, native_path: str) -> None:
+    try:
+        compilers = Compilers(_import_siblings(native_path))
+        while True:
+            try:
+                request = requests.get(timeout=_IDLE)
+            except queue.Empty:
+                break
+            try:
+                os.ftruncate(2, 0)
+                os.lseek(2, 0, os.SEEK_SET)
+            except OSError:
+                pass  # standard error is no file
+            answer = json.dumps(compilers.answer(json.loads(request))).encode()
+            _write(target, len(answer).to_bytes(8, "little") + answer)
+    except BaseException as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}")
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)
+
+
+def main() -> None:
+    """Serves requests until standard input ends. The argument is the path of the native module."""
+    source, target = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    _limit()
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    try:
+        threading.stack_size(_STACK)
+    except (ValueError, RuntimeError):
+        pass
+    threading.Thread(target=_serve, args=(requests, target, sys.argv[1]), daemon=True).start()
+    while True:
+        length = int.from_bytes(_read(source, 8), "little")
+        requests.put(_read(source, length))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""Device: an open device, below everything that is made on it."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._base.arrays import as_index
+from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from .devices import family_indices, list_devices, selection, warn_of
+from .diagnostics import Diagnostics
+from .memory_use import DeviceMemory
+from .names import DeviceInfo
+from .options import ConfigReport, Setting, options_of, preferred_devices, settings, string_tuple
+
+if TYPE_CHECKING:
+    from .._kernels.family import Specializations
+    from .._native import Context, Shader
+    from .._shaders.constants import Specialization
+
+_AXES = "xyz"
+_MOST_GROUPS = 2**32 - 1  # that Vulkan's commands count
+
+
+class Device:
+    """An open device: its properties and limits, what is enabled on it, its memory, its Vulkan handles.
+
+    `Manager` derives from it and makes the objects that live on the device. Rooms below the Manager's know this class alone.
+    """
+
+    __slots__ = (
+        "_config",
+        "_device_name",
+        "_diagnostics",
+        "_families",
+        "_info",
+        "_max_groups",
+        "_native",
+        "_watch",
+    )
+
+    _config: ConfigReport
+    _device_name: str
+    _diagnostics: Diagnostics
+    _families: weakref.WeakSet[Specializations]  # kept by their kernels
+    _info: dict[str, Any]
+    _max_groups: tuple[int, int, int]
+    _native: Context
+    # None where nothing reports messages: then no call pays for looking for them.
+    _watch: Callable[..., None] | None
+
+    def __init__(
+        self,
+        device: Any,
+        family_queue_indices: Any,
+        desired_extensions: Any,
+        *,
+        prefix: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        """Opens the device. See `Manager` for the arguments and the errors; `prefix` is that of the environment's variables."""
+        report = settings(options, prefix)
+        resolved = options_of(report)
+        index, preferences = selection(device, prefix)
+        native = _native.Context(
+            index=index,
+            preferences=preferences,
+            visible=resolved.visible_devices,
+            family_queue_indices=family_indices(family_queue_indices),
+            desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
+            required_extensions=resolved.required_extensions,
+            validation=resolved.validation,
+            layers=resolved.debug_layers,
+            robust_access=resolved.robust_access,
+            pipeline_cache_dir=os.fsencode(resolved.pipeline_cache_dir),
+            memory_block_size=resolved.memory_block_size,
+            memory_limit=resolved.memory_limit,
+            memory_debug=resolved.memory_debug,
+            force_staging=resolved.force_staging,
+            force_non_coherent=resolved.force_non_coherent,
+            recent_pipelines=resolved.recent_pipelines,
+            wait_mode=resolved.wait_mode,
+        )
+        info = native.info
+        warn_of(native.repeated_devices)
+        self._native = native
+        self._families = weakref.WeakSet()
+        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+        self._config = ConfigReport((wanted, *report))
+        self._info = info
+        self._device_name = info["device_name"]
+        self._max_groups = tuple(info["max_work_group_count"])
+        self._diagnostics = Diagnostics(native, resolved.strict)
+        watched = native.validation or resolved.memory_debug
+        self._watch = self._diagnostics.report if watched else None
+        self._diagnostics.log_notes()
+        if self._watch is not None:
+            self._diagnostics.watch()
+            self._watch()
+
+    def is_init(self) -> bool:
+        """Whether the device is open: False after `destroy()`."""
+        return self._native.is_init()
+
+    def get_device_properties(self) -> DeviceInfo:
+        """The properties of the device that this Manager opened."""
+        return DeviceInfo(self._info)
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """The machine's Vulkan devices, as this Manager sees them: those that are visible to it, in the list's order."""
+        return list_devices(self._config.visible_devices.value)
+
+    @property
+    def config(self) -> ConfigReport:
+        """The options that it runs with, and where each value comes from (see `kp.config_report`)."""
+        return self._config
+
+    @property
+    def queues(self) -> list[dict[str, Any]]:
+        """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
+        return list(self._native.queues)
+
+    @property
+    def waits(self) -> str:
+        """How short waits are done now: "spin", "block", or "measuring" while ``wait_mode="auto"`` tries both."""
+        return self._native.waits
+
+    @property
+    def enabled_extensions(self) -> list[str]:
+        """The device extensions that are enabled."""
+        return list(self._native.enabled_extensions)
+
+    @property
+    def enabled_features(self) -> list[str]:
+        """The device features that are enabled, under Vulkan's names."""
+        return list(self._native.enabled_features)
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """What the device's memory is used for: heaps, totals, who holds how much, shader modules and pipelines; see
+        `kp.DeviceMemory`."""
+        return DeviceMemory(self._native, self._diagnostics, self._families)
+
+    @property
+    def validation(self) -> bool:
+        """Whether the validation layer is really on."""
+        return self._native.validation
+
+    @property
+    def host_import_alignment(self) -> int | None:
+        """Bytes to which memory that `from_host` shares must be aligned; None where the device takes no such memory."""
+        return self._native.host_import_alignment or None
+
+    def image_formats(self) -> dict[str, tuple[str, ...]]:
+        """What this device can do with images of each format: any of "store", "sample", "filter".
+
+        The keys are GLSL's names, or names in their manner; formats that the device does not have are left out.
+        """
+        return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
+
+    def _check_groups(
+        self, groups: tuple[int, ...], what: str, shader: Shader, special: Specialization
+    ) -> None:
+        """Raises InvalidArgumentError for more workgroups than the device runs, even in layers."""
+        limits = self._max_groups
+        if groups[0] <= limits[0] and groups[1] <= limits[1] and groups[2] <= limits[2]:
+            return
+        axis = next(i for i in range(3) if groups[i] > limits[i])
+        if max(groups) > _MOST_GROUPS:
+            why = f"no device counts more than {_MOST_GROUPS}: give fewer"
+        else:
+            x, y, z = groups
+            why = shader.refuses((x, y, z), special.data, special.entries)
+        if why:
+            raise InvalidArgumentError(
+                f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most {limits[axis]} there "
+                f"(maxComputeWorkGroupCount {limits}), and {why}"
+            )
+
+    # -- raw Vulkan: of a destroyed Manager they raise FailedPreconditionError -----------------------------------------
+
+    def _open(self) -> Context:
+        if not self._native.is_init():
+            raise FailedPreconditionError(f"{self!r}: it has no Vulkan handles to give")
+        return self._native
+
+    @property
+    def vk_instance(self) -> int:
+        """The VkInstance, as an integer."""
+        return self._open().vk_instance
+
+    @property
+    def vk_physical_device(self) -> int:
+        """The VkPhysicalDevice, as an integer."""
+        return self._open().vk_physical_device
+
+    @property
+    def vk_device(self) -> int:
+        """The VkDevice, as an integer."""
+        return self._open().vk_device
+
+    def vk_queue(self, queue_index: int = 0) -> int:
+        """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
+        index = as_index(queue_index, "queue_index")
+        if not 0 <= index < self._native.queue_count:
+            raise OutOfRangeError(
+                f"queue_index is {index}; the Manager opened {self._native.queue_count} queues, numbered from 0"
+            )
+        return self._open().vk_queue(index)

@@ -1,0 +1,106 @@
+"""What a device is and can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from .._base.arrays import as_indices
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError, shown
+from .._base.plain_arguments import as_list, as_text
+from .._base.warn import warn
+from .names import DeviceInfo, identity, name_of
+from .options import PREFIX, preferred_devices, settings
+
+
+def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
+    """The machine's Vulkan devices, in Vulkan's order, with no Manager needed.
+
+    `visible_devices`, else the environment variable KOMPUTE_PY_VISIBLE_DEVICES, names those that count, in the order wanted: a
+    list, or text with ";" between. Each is an index, a part of a name, a type ("gpu": all that are no CPU), a vendor or a
+    UUID, and stands for all devices that it fits; an empty list leaves none. `index`, here and in ``kp.Manager(device=index)``,
+    counts what is visible.
+
+    Raises UnavailableError, saying what to install, where there is no Vulkan loader or driver; NotFoundError where a visible
+    device is not there.
+    """
+    found, repeated = _native.enumerate_devices(visible_list(visible_devices))
+    warn_of(repeated)
+    return [DeviceInfo(info) for info in found]
+
+
+def warn_of(repeated: Iterable[str]) -> None:
+    """Warns of what the environment or a list of visible devices says in vain, once for each."""
+    late = _native.late_loader()
+    if late:
+        _warn_once(late)
+    for entry in repeated:
+        _warn_once(
+            f"The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES) name a device twice: {entry}, with nothing that the "
+            "entries before it do not name. Each device counts once, at its first place"
+        )
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warn(text)
+
+
+def visible_list(visible_devices: Any = None) -> str | None:
+    """The visible devices as the core reads them; None for all."""
+    visible: str | None = settings({"visible_devices": visible_devices}).visible_devices.value
+    return visible
+
+
+def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:
+    """(index, preferences) for the core's ranking."""
+    if device is None:
+        return None, preferred_devices(prefix).value or ""
+    if isinstance(device, DeviceInfo):
+        return None, identity(device)
+    if isinstance(device, str):
+        if not device.strip():
+            raise InvalidArgumentError(
+                "device is an empty str; give a part of a device's name, or None for the best device"
+            )
+        return None, as_text(device, "device")
+    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
+        if not 0 <= device < 2**32:  # what Vulkan counts with
+            raise NotFoundError(
+                f"There is no device {shown(device)}; kp.list_devices() lists those there are, from 0"
+            )
+        return int(device), ""
+    from uuid import UUID
+
+    if isinstance(device, UUID):
+        return None, device.hex
+    if isinstance(device, Iterable) and not isinstance(device, (bytes, bytearray, Mapping)):
+        given = as_list(device, "device", "an index, a name, a UUID, a DeviceInfo, or a list of these")
+        wanted = [name_of(each, "device") for each in given]
+        if not any(each.strip() for each in wanted):
+            raise InvalidArgumentError(
+                "device is an empty list; give preferences, or None for the best device"
+            )
+        return None, ",".join(wanted)
+    raise ArgumentTypeError(
+        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, a list of these, or None"
+    )
+
+
+def family_indices(indices: Any) -> list[int]:
+    """What Manager(family_queue_indices=...) is given, checked."""
+    if not isinstance(indices, Iterable) or isinstance(indices, str):
+        raise ArgumentTypeError(f"family_queue_indices is {shown(indices)}; give a list of ints")
+    made = list(as_indices(indices, "family_queue_indices"))
+    if any(index < 0 for index in made):
+        raise InvalidArgumentError(f"family_queue_indices is {made}; queue families are numbered from 0")
+    if any(index >= 2**32 for index in made):
+        raise OutOfRangeError(f"family_queue_indices is {made}; no device has that many queue families")
+    return made

@@ -1,0 +1,360 @@
+"""Options of a Manager: keyword, else environment variable ``KOMPUTE_PY_<NAME>``, else default.
+
+`env_prefix` changes the variables' prefix for programs that embed this one; None looks at no variable at all.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, cast
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.paths import default_cache_dir
+from .._base.plain_arguments import as_list, as_text
+from .._base.warn import warn
+from .names import name_of
+
+PREFIX = "KOMPUTE_PY_"
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+
+
+class Options(NamedTuple):
+    """The values that one Manager runs with."""
+
+    validation: bool
+    """Turn the validation layer on, with synchronization validation."""
+    strict: bool
+    """Raise validation errors after the call that caused them; without it they are only logged."""
+    robust_access: bool
+    """Enable robustBufferAccess, and hold indices into other arrays to their last element (docs/shaders.md)."""
+    pipeline_cache_dir: str
+    """Folder of the pipeline cache on disk; "" keeps the cache in memory only."""
+    required_extensions: tuple[str, ...]
+    """Device extensions without which no Manager is made."""
+    debug_layers: tuple[str, ...]
+    """Further instance layers to load."""
+    memory_block_size: int
+    """Bytes of the largest block that memory is taken from the driver in; larger requests get their own."""
+    memory_limit: int
+    """Most bytes to take from the driver, over all heaps; 0 for no limit of ours."""
+    memory_debug: bool
+    """Put guard bytes around host-visible memory, check them on release, and poison what is released."""
+    force_staging: bool
+    """Treat `device` and `storage` memory as not host-visible, as on a discrete GPU."""
+    force_non_coherent: bool
+    """Flush and invalidate mapped memory even where it is coherent."""
+    recent_pipelines: int
+    """How many pipelines, and how many shader modules, stay when nothing uses them any more: those asked for last."""
+    wait_mode: str
+    """How short waits are done: "spin", "block", or "auto" for what is measured to be faster."""
+    visible_devices: str | None
+    """The devices that count, in this order, separated by ";"; None for all."""
+
+
+def _to_bool(value: Any, source: str) -> bool:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE:
+            return True
+        if word in _FALSE:
+            return False
+        raise InvalidArgumentError(f"{source} is {shown(value)}; use 1, true, yes, on, or 0, false, no, off")
+    try:
+        if value in (0, 1):
+            return bool(value)
+    except Exception:  # an array's comparison has no truth
+        pass
+    raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
+
+
+def _to_names(value: Any, source: str) -> tuple[str, ...]:
+    """Names from a list, or from text separated by spaces (as Kompute has it) or commas."""
+    if isinstance(value, str):
+        return tuple(as_text(value, source).replace(",", " ").split())
+    return string_tuple(value, source)
+
+
+def _to_path(value: Any, source: str) -> str:
+    try:
+        text = os.fspath(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f'{source} is {shown(value)}; use a folder, or "" to keep the pipeline cache in memory only'
+        ) from None
+    # From the environment it may have bytes that are no text: os.fsencode gives them back.
+    text = os.fsdecode(text)
+    try:
+        valid = "\0" not in os.fsencode(text).decode(errors="ignore")
+    except UnicodeEncodeError:
+        valid = False
+    if not valid:
+        raise InvalidArgumentError(f"{source} is {text!r}, which no folder is called")
+    return text
+
+
+_UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_UNITS |= {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_SMALLEST_BLOCK = 2**20
+
+
+def _to_bytes(value: Any, source: str) -> int:
+    """A number of bytes from an int, or from text such as "512 MiB"."""
+    if isinstance(value, str):
+        digits = value.strip().lower().rstrip("abcdefghijklmnopqrstuvwxyz")
+        unit = value.strip().lower()[len(digits) :].removesuffix("ytes").removesuffix("yte")
+        try:
+            count = float(digits.strip() or "?")
+            size = int(count * _UNITS[unit])
+        except (ValueError, KeyError, OverflowError):
+            raise InvalidArgumentError(
+                f'{source} is {shown(value)}; use a number of bytes, or text such as "512 MiB" (KiB, MiB, GiB, TiB)'
+            ) from None
+    else:
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            size = operator.index(value)
+        except Exception:  # of the object's own __index__
+            raise ArgumentTypeError(
+                f'{source} is {shown(value)}; use an int of bytes, or text such as "512 MiB"'
+            ) from None
+    if not 0 <= size < 2**63:
+        raise InvalidArgumentError(f"{source} is {shown(value)}; use a number of bytes from 0 to 2**63 - 1")
+    return size
+
+
+_MOST_RECENT = 10**6
+
+
+def _to_count(value: Any, source: str) -> int:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        count = int(value)
+    elif isinstance(value, str):
+        raise InvalidArgumentError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+    else:
+        count = operator.index(value)
+    if not 0 <= count <= _MOST_RECENT:
+        raise InvalidArgumentError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+    return count
+
+
+def _to_wait_mode(value: Any, source: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
+    mode = value.strip().lower()
+    if mode not in ("auto", "spin", "block"):
+        raise InvalidArgumentError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
+    return mode
+
+
+def _to_block_size(value: Any, source: str) -> int:
+    size = _to_bytes(value, source)
+    if size < _SMALLEST_BLOCK:
+        raise InvalidArgumentError(
+            f"{source} is {shown(value)}; blocks have at least {_SMALLEST_BLOCK} bytes (1 MiB)"
+        )
+    return size
+
+
+def _to_visible(value: Any, source: str) -> str:
+    """A list of devices as the core reads it. Text is one already."""
+    if isinstance(value, str):
+        return as_text(value, source)
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        raise ArgumentTypeError(
+            f"{source} is {shown(value)}; use a list of devices: indices, names, UUIDs, DeviceInfo"
+        )
+    return ";".join(
+        name_of(device, source)
+        for device in as_list(value, source, "a list of devices: indices, names, UUIDs, DeviceInfo")
+    )
+
+
+class _Option(NamedTuple):
+    convert: Callable[[Any, str], Any]
+    default: Callable[[], Any]
+    other_variables: tuple[str, ...] = ()
+
+
+_OPTIONS: dict[str, _Option] = {
+    "validation": _Option(_to_bool, lambda: False),
+    "strict": _Option(_to_bool, lambda: False),
+    "robust_access": _Option(_to_bool, lambda: True),
+    "pipeline_cache_dir": _Option(_to_path, default_cache_dir),
+    "required_extensions": _Option(_to_names, tuple),
+    "debug_layers": _Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
+    "memory_block_size": _Option(_to_block_size, lambda: 64 * 2**20),
+    "memory_limit": _Option(_to_bytes, lambda: 0),
+    "memory_debug": _Option(_to_bool, lambda: False),
+    "force_staging": _Option(_to_bool, lambda: False),
+    "force_non_coherent": _Option(_to_bool, lambda: False),
+    "recent_pipelines": _Option(_to_count, lambda: 128),
+    "wait_mode": _Option(_to_wait_mode, lambda: "auto"),
+    "visible_devices": _Option(_to_visible, lambda: None),
+}
+
+
+class Setting(NamedTuple):
+    """One option's value and where it comes from."""
+
+    name: str
+    value: Any
+    source: str
+    """"keyword", "default", or the name of the environment variable."""
+
+
+class ConfigReport(tuple[Setting, ...]):
+    """The settings of a Manager: a tuple of Setting; as text, a table."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        rows = [(each.name, repr(each.value), each.source) for each in self]
+        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+        return "\n".join(f"{name:{first}}  {value:{second}}  {source}" for name, value, source in rows)
+
+    def __getattr__(self, name: str) -> Setting:
+        for each in self:
+            if each.name == name:
+                return each
+        raise AttributeError(
+            f"There is no option {shown(name)}; there are: {', '.join(each.name for each in self)}"
+        )
+
+
+def to_prefix(value: Any) -> str | None:
+    """`env_prefix`, checked."""
+    if value is None or isinstance(value, str):
+        return None if value is None else as_text(value, "env_prefix")
+    raise ArgumentTypeError(
+        f"env_prefix is {shown(value)}; use a str, or None to look at no environment variable"
+    )
+
+
+def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> ConfigReport:
+    """Each option's value, from the keywords and the environment, and its source.
+
+    A keyword that is None counts as not given. Raises InvalidArgumentError for an unknown keyword (it lists the known
+    ones) or for a value that cannot be read, and ArgumentTypeError for a value of the wrong type.
+    """
+    _look_at_names(prefix)
+    for name in keywords:
+        if name not in _OPTIONS:
+            near = _nearest(name, [*_OPTIONS, "env_prefix"])
+            raise InvalidArgumentError(
+                f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
+            )
+    found = []
+    for name, option in _OPTIONS.items():
+        value = keywords.get(name)
+        if value is not None:
+            found.append(Setting(name, option.convert(value, f"Manager({name}=...)"), "keyword"))
+            continue
+        variables = () if prefix is None else (prefix + name.upper(), *option.other_variables)
+        for variable in variables:
+            text = os.environ.get(variable)
+            if text is not None:
+                if option.convert is not _to_path:
+                    require_text(text, variable)
+                value = option.convert(text, f"The environment variable {variable}")
+                found.append(Setting(name, value, variable))
+                break
+        else:
+            found.append(Setting(name, option.default(), "default"))
+    return ConfigReport(found)
+
+
+# Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools take.
+_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY", "SHADER_CACHE_DIR", "SHADER_CACHE_SIZE", "COMPILE_TIMEOUT")
+_OF_TESTS = ("TEST", "TSAN")
+_names_warned: set[str] = set()
+
+
+def _look_at_names(prefix: str | None) -> None:
+    """Warns, once for each, of variables with our prefix that nothing reads."""
+    if not prefix:
+        return
+    known = {prefix + name.upper() for name in _OPTIONS} | {prefix + "DEVICE"}
+    if prefix == PREFIX:
+        known.update(prefix + name for name in _OTHER_VARIABLES)
+    for name in os.environ:
+        if not name.startswith(prefix) or name in known or name in _names_warned:
+            continue
+        if prefix == PREFIX and name[len(prefix) :].startswith(_OF_TESTS):
+            continue
+        near = _nearest(name, known)
+        # The program that brings a prefix of its own may have variables of its own.
+        if near is None and prefix != PREFIX:
+            continue
+        _names_warned.add(name)
+        warn(
+            f"The environment variable {name} is set, and nothing reads it"
+            + (f": did you mean {near}?" if near else f"; there are: {', '.join(sorted(known))}")
+        )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), 1, 0.75)), None)
+
+
+def resolve_options(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Options:
+    """The values alone, from the keywords and the environment. Raises what `settings` raises."""
+    return options_of(settings(keywords, prefix))
+
+
+def options_of(report: ConfigReport) -> Options:
+    """The values alone."""
+    return Options(**{each.name: each.value for each in report})
+
+
+def require_text(value: str, variable: str) -> None:
+    """Raises InvalidArgumentError if an environment variable has bytes that are not text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"The environment variable {variable} is {shown(value)}, which is not text in this system's encoding "
+            f"({sys.getfilesystemencoding()})"
+        ) from None
+
+
+def preferred_devices(prefix: str | None) -> Setting:
+    """What the environment prefers where no device is asked for."""
+    variable = None if prefix is None else f"{prefix}DEVICE"
+    value = None if variable is None else os.environ.get(variable, "").strip()
+    if value:
+        require_text(value, cast(str, variable))
+    return Setting("device", value or None, cast(str, variable) if value else "default")
+
+
+def config_report(device: Any = None, *, env_prefix: str | None = PREFIX, **options: Any) -> ConfigReport:
+    """What a Manager made with these arguments runs with, and where each value comes from; makes no Manager.
+
+    ``print(kp.config_report())`` shows a table; ``report.validation.source`` is "keyword", "default" or the name of an environment
+    variable. Raises what `kp.Manager` raises for its options.
+    """
+    prefix = to_prefix(env_prefix)
+    first = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+    return ConfigReport((first, *settings(options, prefix)))
+
+
+def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:
+    """`value` as a tuple of str. Raises ArgumentTypeError, naming `what`, for anything else."""
+    if isinstance(value, str):
+        raise ArgumentTypeError(f"{what} is the str {shown(value)}; give a list of names: [{shown(value)}]")
+    names = tuple(as_list(value, what, "a list of names"))
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"{what} has {shown(name)} of type {type(name).__name__}; give names as str"
+            )
+        as_text(name, what)
+    return names

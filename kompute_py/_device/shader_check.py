@@ -1,0 +1,216 @@
+"""What a device would refuse about a shader, found without opening the device; it may be another machine's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _native
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
+from .._base.plain_arguments import as_text
+from .._compilers.compile import COMPILE_OPTIONS, _compile
+from .._compilers.limits import read_file
+from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
+from .._shaders.module import is_assembly
+from .._shaders.spirv import to_spirv
+from .device import Device
+from .devices import list_devices, selection, visible_list
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+
+class Finding(NamedTuple):
+    """One thing that a device refuses about a shader. As text it is a sentence."""
+
+    kind: str
+    """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V, or no compute shader's),
+    "capability", "extension" (of SPIR-V), "mode" (an execution mode), "feature" or "limit"."""
+    what: str
+    """The limit, capability, extension, mode or feature, under Vulkan's or SPIR-V's name."""
+    needed: int | str | None
+    """How much the shader needs, or what the device would have to have."""
+    has: int | str | None
+    """How much the device has."""
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def check(
+    shader: Any,
+    device: int | str | Mapping[str, Any] | Manager | None = None,
+    *,
+    entry: str = "main",
+    spec_consts: Any = (),
+    array_lengths: Mapping[str, int] | None = None,
+    **options: Any,
+) -> list[Finding]:
+    """All that a device would refuse about a shader, limit by limit; an empty list where it runs. No Manager is made.
+
+    Args:
+        shader: SPIR-V (bytes, an array of uint32, a .spv file, assembly, an object with ``to_spirv()``), or source as
+            `kp.compile` takes it, which is then compiled for the device's version of Vulkan.
+        device: An index, a part of a name, a Manager, or a description: a `DeviceInfo`, or the dict that
+            ``kompute-py info --json`` printed on another machine. None for the device that a Manager would open.
+        entry: The entry point.
+        spec_consts: Specialization constants, as `Manager.algorithm` takes them: local sizes and shared arrays may be made
+            of them.
+        array_lengths: How many tensors or images the arrays of run-time length get (``buffer B { ... } x[];``), by name:
+            ``{"x": 101}``. Without it each counts as one descriptor. An algorithm or a bound kernel is checked against the
+            same limits, with the number that it was given.
+        options: What `kp.compile` takes, for source.
+
+    Raises:
+        ShaderCompileError: The source does not compile.
+        NotFoundError: There is no such device or file.
+        InvalidArgumentError: A description lacks what is compared; constants do not fit; `array_lengths` names no array of
+            run-time length, or a length is not a whole number from 1 to 2**32 - 1.
+        ArgumentTypeError: An argument is of the wrong type.
+    """
+    entry = as_text(entry, "entry")
+    lengths = _lengths(array_lengths)
+    info = _info_of(device)
+    vulkan = _version(info)
+    spirv = _spirv_of(shader, min(vulkan[1], 3) if vulkan[0] == 1 else 3, entry, options)
+    if not spirv or len(spirv) % 4:
+        sentence = f"Not SPIR-V: {len(spirv)} bytes, but a module is a non-empty whole number of 4-byte words"
+        return [Finding("validation", "SPIR-V", None, None, sentence)]
+    special = NO_SPECIALIZATION
+    if is_given(spec_consts):
+        special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
+    size = info.get("max_work_group_size") or _part(info, "limits").get("maxComputeWorkGroupSize")
+    if not isinstance(size, list | tuple) or len(size) != 3 or not all(map(_is_count, size)):
+        raise InvalidArgumentError(
+            "The description of the device lacks max_work_group_size, three counts from 0 to 2**32 - 1"
+        )
+    limits = {
+        _text(name, "limits"): value for name, value in _part(info, "limits").items() if _is_count(value)
+    }
+    features = [_text(name, "features") for name, has in _part(info, "features").items() if has is True]
+    operations = info.get("subgroup_operations", ())
+    if not isinstance(operations, list | tuple):
+        raise InvalidArgumentError(
+            "The description of the device has subgroup_operations that are no list of names"
+        )
+    # Descriptions made by older versions have none: nothing is known to be there then.
+    controls = info.get("float_controls", {})
+    extensions = info.get("extensions", ())
+    if not isinstance(controls, Mapping) or not isinstance(extensions, list | tuple):
+        raise InvalidArgumentError(
+            "The description of the device has float_controls that are no dict, or extensions that are no list"
+        )
+    found = _native.check_shader(
+        spirv,
+        _text(info.get("device_name", "the device"), "device_name"),
+        vulkan,
+        features,
+        [_text(name, "subgroup_operations") for name in operations],
+        limits,
+        (size[0], size[1], size[2]),
+        entry,
+        special.data,
+        special.entries,
+        lengths,
+        [_text(name, "extensions") for name in extensions],
+        [_text(name, "float_controls") for name, has in controls.items() if has is True],
+        *(str(controls.get(f"{what}Independence", "none")) for what in ("denormBehavior", "roundingMode")),
+    )
+    return [Finding(*finding) for finding in found]
+
+
+def _lengths(given: Any) -> list[tuple[str, int]]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"array_lengths is a {type(given).__name__}; give {{name: length}}")
+    return [
+        (as_text(name, "A name in array_lengths"), _length(name, length)) for name, length in given.items()
+    ]
+
+
+def _length(name: str, length: Any) -> int:
+    if not isinstance(length, int) or not 0 < length < 2**32:
+        raise InvalidArgumentError(
+            f"The length of the array {name!r} must be 1 to 2**32 - 1, not {shown(length)}"
+        )
+    return length
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
+
+
+def _text(value: Any, what: str) -> str:
+    """A name in a device's description."""
+    try:
+        return as_text(value, what)
+    except ArgumentTypeError:
+        raise InvalidArgumentError(
+            f"The description of the device has in {what} {shown(value):.100}, which is no text"
+        ) from None
+
+
+def _info_of(device: Any) -> Mapping[str, Any]:
+    if isinstance(device, Device):
+        return device.get_device_properties()
+    if isinstance(device, Mapping):
+        return device
+    index, preferences = selection(device)
+    devices = list_devices()
+    if index is None:
+        choice = _native.select_device(None, preferences, visible_list())
+        if choice["index"] is None:
+            raise NotFoundError(choice["error"])
+        index = choice["index"]
+    for info in devices:
+        if info["index"] == index:
+            return info
+    raise NotFoundError(
+        f"There is no device {index}; kp.list_devices() lists those there are: "
+        f"{', '.join(f'{info.index} ({info.device_name})' for info in devices) or 'none'}"
+    )
+
+
+def _version(info: Mapping[str, Any]) -> tuple[int, int]:
+    match = re.match(r"(\d{1,3})\.(\d{1,3})", str(info.get("api_version", "")))
+    if not match:
+        raise InvalidArgumentError("The description of the device lacks api_version, such as '1.3.0'")
+    return int(match[1]), int(match[2])
+
+
+def _part(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = info.get(name)
+    if not isinstance(part, Mapping):
+        raise InvalidArgumentError(
+            f"The description of the device lacks {name}; a DeviceInfo and `kompute-py info --json` have it"
+        )
+    return part
+
+
+def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -> bytes:
+    for option in options:
+        if option not in COMPILE_OPTIONS:
+            raise InvalidArgumentError(
+                f"check has no option {shown(option)}; for source it takes {', '.join(COMPILE_OPTIONS)}"
+            )
+    if callable(getattr(shader, "to_spirv", None)):
+        return to_spirv(shader.to_spirv())
+    if isinstance(shader, str) and is_assembly(shader):
+        return _native.assemble_spirv(shader, 3)
+    if isinstance(shader, str | os.PathLike):
+        from pathlib import Path  # not at the top: see shader._path_of
+
+        named = "\n" not in os.fspath(shader) and Path(shader).suffix.lower()
+        # As they are: whether the device takes what they hold is the question.
+        if named == ".spv":
+            return to_spirv(shader)
+        if named == ".spvasm":
+            return _native.assemble_spirv(
+                read_file(shader, "shader", options.get("size_limit")), 3, os.fsencode(shader)
+            )
+        return _compile(shader, entry=entry, **{"target": f"vulkan1.{minor}", **options}, stacklevel=4).spirv
+    return to_spirv(shader)

@@ -1,0 +1,1 @@
+"""How objects look in notebooks: cards, graphs, pictures. Knows no class at run time."""

@@ -1,0 +1,183 @@
+"""What objects look like in a notebook, as HTML in the theme's own colours.
+
+A representation looks only: it submits nothing, waits for nothing and makes no host copy. So numbers and pictures of a
+tensor are those of its host copy where there is one, and the card says so; what is on the device alone is not fetched.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from .._base.errors import KomputeError
+from .._base.text import binary_size
+from .._base.types import MemoryTypes
+from . import graph, pictures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .._kernels.kernel import Kernel
+    from .._manager.manager import Manager
+    from .._memory.memory import Memory
+    from .._recording.sequence import Sequence
+    from .._sync.fence import Fence
+
+
+def manager_card(manager: Manager) -> str:
+    """The device, and what the Manager uses of it."""
+    info = manager._info
+    rows = [
+        ("type", info["type"]),
+        ("vendor", info["vendor_name"]),
+        ("driver", f"{info['driver_name']} {info['driver_version']}"),
+        ("Vulkan", info["api_version"]),
+        ("device memory", binary_size(info["device_local_bytes"])),
+        ("subgroups of", str(info["subgroup_size"])),
+        (
+            "largest workgroup",
+            f"{info['max_work_group_invocations']} invocations, {_times(info['max_work_group_size'])}",
+        ),
+    ]
+    title = f"Manager: device {info['index']}, {info['device_name']}"
+    if not manager.is_init():
+        return card(title, rows, "destroyed")
+    native = manager._native
+    rows.append(("queues", str(native.queue_count)))
+    rows.append(("validation", "on" if native.validation else "off"))
+    heaps = manager.memory.heaps
+    rows.append(("memory used", binary_size(sum(heap.used for heap in heaps))))
+    rows.append(("memory reserved", binary_size(sum(heap.reserved for heap in heaps))))
+    return card(title, rows)
+
+
+# What a card says of the numbers that it shows.
+_SHOWN = "Of the host copy, which data() gives"
+_TO_SEE = "read() gives them, OpSyncLocal brings them to the host copy."
+_NOTES = {
+    "shared": "Of the memory that host and device share.",
+    "unsent": f"{_SHOWN}. It is not on the device yet: the first use uploads it.",
+    "matches": f"{_SHOWN}. Later edits of it are not tracked: OpSyncDevice or write() brings them to the device.",
+    "behind": f"{_SHOWN}. The device's contents are newer: {_TO_SEE}",
+    "unknown": f"{_SHOWN}. The device's contents may be newer: {_TO_SEE}",
+}
+
+
+def memory_card(memory: Memory) -> str:
+    """A tensor or an image."""
+    native = memory._native
+    kind = type(memory).__name__
+    title = f"{kind} {native.name!r}" if native.name else kind
+    rows = [
+        ("shape", _times(memory.shape) or "scalar"),
+        ("dtype", str(memory.dtype)),
+        ("memory", f"{memory.memory_type().name}, {binary_size(memory.nbytes)}"),
+    ]
+    if memory._is_image:
+        rows.append(("format", getattr(memory, "format", "")))
+    if not memory.is_init():
+        return card(title, rows, "destroyed")
+    if memory.memory_type() is MemoryTypes.storage or not native.host_copy_made:
+        return card(
+            title, rows, "The contents are on the device alone: read() fetches them, show() draws them."
+        )
+    try:
+        values = memory.numpy()
+    except KomputeError:  # destroyed by another thread meanwhile
+        return card(title, rows, "destroyed")
+    note = _NOTES[native.freshness if native.has_host_copy else "shared"]
+    drawing = ""
+    stats = pictures.statistics(values)
+    if stats is not None:
+        rows.extend(_statistics_rows(stats))
+        drawing = pictures.histogram(stats)
+    if pictures.is_picture(values.shape, values.dtype):
+        made = pictures.picture(values)
+        drawing = made.html() + drawing
+        if made.note:
+            note = f"{note} Picture: {made.note}."
+    return card(title, rows, note, drawing)
+
+
+def _statistics_rows(stats: pictures.Statistics) -> list[tuple[str, str]]:
+    rows = []
+    if stats.bins:
+        rows.append(("range", f"{stats.low:.6g} to {stats.high:.6g}"))
+        rows.append(("mean ± deviation", f"{stats.mean:.6g} ± {stats.deviation:.4g}"))
+    if stats.nan or stats.infinite:
+        rows.append(("not finite", f"{stats.nan} NaN, {stats.infinite} infinite"))
+    if stats.sampled < stats.total:
+        rows.append(("sampled", f"{stats.sampled} of {stats.total} elements"))
+    return rows
+
+
+def kernel_card(kernel: Kernel) -> str:
+    """The signature, with bindings, push constants and specialization constants."""
+    signature = kernel.signature
+    bindings = [
+        (f"{p.set}.{p.binding}", p.name, p.type, p.kind, p.access if p.used else "unused")
+        for p in signature.parameters
+    ]
+    table = _table(("binding", "name", "type", "kind", "access"), bindings) if bindings else ""
+    rows = [("local size", _times(kernel.local_size))]
+    if signature.push is not None:
+        rows.append(("push constants", f"{', '.join(signature.push.names)} ({signature.push.size} bytes)"))
+    rows.extend((f"constant {name}", str(value)) for name, value in kernel.spec_constants.items())
+    needs = [c for c in signature.capabilities if c != "Shader"]
+    if needs:
+        rows.append(("needs", ", ".join(needs)))
+    if kernel.error is not None:
+        rows.append(("error", str(kernel.error)))
+    return card(f"Kernel {signature.text(kernel.name)}", rows, "", table)
+
+
+def sequence_bundle(sequence: Sequence) -> dict[str, str]:
+    """The graph by MIME types. No HTML among them: front ends that draw Mermaid would take that instead.
+
+    JupyterLab, from 4.1 on, and nbconvert draw the Mermaid in Markdown, and GitHub does; others show it as a block of code.
+    """
+    drawn = graph.graph_of(sequence)
+    return {
+        "text/plain": graph.as_text(drawn),
+        "text/markdown": graph.as_markdown(drawn),
+        "text/vnd.mermaid": graph.mermaid(drawn),
+    }
+
+
+def fence_card(fence: Fence) -> str:
+    """Whether the work is done."""
+    return card("Fence", [], repr(fence).removeprefix("<kp.Fence ").removesuffix(">"))
+
+
+def card(title: str, rows: list[tuple[str, str]], note: str = "", body: str = "") -> str:
+    """A box with a title, named values, a drawing (`body`, HTML) and a remark. All else is escaped."""
+    named = "".join(
+        f'<div style="opacity:.7">{html.escape(name)}</div><div>{html.escape(value)}</div>'
+        for name, value in rows
+    )
+    parts = [f'<div style="font-weight:600;margin-bottom:4px">{html.escape(title)}</div>']
+    if named:
+        parts.append(
+            f'<div style="display:grid;grid-template-columns:max-content auto;column-gap:16px">{named}</div>'
+        )
+    if body:
+        parts.append(f'<div style="margin-top:6px">{body}</div>')
+    if note:
+        parts.append(f'<div style="margin-top:4px;opacity:.7;font-size:85%">{html.escape(note)}</div>')
+    box = "display:inline-block;border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 12px;max-width:100%"
+    return f'<div style="{box}">{"".join(parts)}</div>'
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    def row(cells: tuple[str, ...], tag: str) -> str:
+        return (
+            "<tr>"
+            + "".join(f'<{tag} style="text-align:left">{html.escape(c)}</{tag}>' for c in cells)
+            + "</tr>"
+        )
+
+    return f"<table>{row(head, 'th')}{''.join(row(r, 'td') for r in rows)}</table>"
+
+
+def _times(numbers: Any) -> str:
+    return " × ".join(map(str, numbers))

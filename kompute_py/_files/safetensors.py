@@ -1,0 +1,373 @@
+"""The safetensors file format: the header that says what is in the rest of the file.
+
+A file is eight bytes (the header's length, little-endian), the header (a JSON object) and the data. The header has one
+entry for each tensor, ``"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}``, with offsets counted from
+the end of the header, and perhaps ``"__metadata__"``, strings by name. The tensors' bytes cover the data exactly: no
+gap, no overlap, nothing behind them.
+
+Files come from anywhere, so that every field is hostile until it has been checked. All here is pure: bytes in, entries
+out, nothing is opened and no device is needed. What `parse_header` accepts can be indexed and allocated with no check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, shown
+from .._base.text import binary_size
+from .._base.types import is_small_float
+
+PREFIX_BYTES = 8
+"""The header's length stands in front of it, in as many bytes."""
+MOST_HEADER_BYTES = 100_000_000
+"""The limit of the format's other implementations, too: a header must not be a way to exhaust memory."""
+METADATA = "__metadata__"
+"""The one key of the header that is no tensor's name."""
+
+# What NumPy before 2.0 can shape. A larger rank would load and then fail in numpy().
+_MOST_DIMENSIONS = 32
+_MOST_BYTES = 2**63 - 1
+# So that the data, and in it each tensor, begins where its elements are aligned.
+_ALIGNMENT = 8
+
+# Bits of an element, of every dtype that the format has.
+_BITS = {
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "F8_E4M3": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2": 8,
+    "F8_E5M2FNUZ": 8,
+    "F8_E8M0": 8,
+    "U16": 16,
+    "I16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "U32": 32,
+    "I32": 32,
+    "F32": 32,
+    "U64": 64,
+    "I64": 64,
+    "F64": 64,
+    "C64": 64,
+}
+# Those that NumPy has, by kind and size.
+_NUMPY = {
+    "BOOL": "b1",
+    "U8": "u1",
+    "I8": "i1",
+    "U16": "u2",
+    "I16": "i2",
+    "F16": "f2",
+    "U32": "u4",
+    "I32": "i4",
+    "F32": "f4",
+    "U64": "u8",
+    "I64": "i8",
+    "F64": "f8",
+    "C64": "c8",
+}
+_OF_NUMPY = {code: name for name, code in _NUMPY.items()}
+# ml_dtypes' names of the floats that NumPy lacks.
+_SMALL_FLOATS = {
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
+}
+_OF_SMALL_FLOATS = {ours: name for name, ours in _SMALL_FLOATS.items()}
+
+
+class TensorFileEntry(NamedTuple):
+    """One tensor of a parameter file."""
+
+    name: str
+    dtype: str
+    """The format's name of the dtype: "F32", "BF16", "I64" and so on."""
+    shape: tuple[int, ...]
+    offset: int
+    """Bytes from the start of the file's data."""
+    nbytes: int
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The dtype of the Tensor that `kp.load_tensors` makes of it.
+
+        BF16 and the 8-bit floats are those of ml_dtypes, or their bits (uint16, uint8) where that package is not installed,
+        or is too old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which no NumPy dtype holds.
+        """
+        return tensor_dtype(self.dtype, f"The tensor {shown(self.name)}")
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether `numpy_dtype` only holds the bits, as unsigned integers."""
+        return self.dtype not in _NUMPY and self.numpy_dtype.kind == "u"
+
+
+class Header(NamedTuple):
+    """What a header says, once it has been checked."""
+
+    entries: dict[str, TensorFileEntry]
+    """By name, in the order of their bytes in the file."""
+    metadata: dict[str, str]
+
+
+def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
+    """The NumPy dtype for the format's `name`; see `TensorFileEntry.numpy_dtype`. `what` begins the error's message."""
+    code = _NUMPY.get(name)
+    if code is not None:
+        return np.dtype(code)
+    if name in _SMALL_FLOATS:
+        return _small_float(name)
+    raise UnimplementedError(
+        f"{what} has dtype {name}, whose elements of {_BITS[name]} bits no NumPy dtype holds; "
+        "load the others with names="
+    )
+
+
+@cache
+def _small_float(name: str) -> np.dtype[Any]:
+    try:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, _SMALL_FLOATS[name]))
+    except (ImportError, AttributeError):
+        return np.dtype(f"u{_BITS[name] // 8}")
+
+
+def format_dtype(dtype: np.dtype[Any], what: str) -> str:
+    """The format's name of a NumPy dtype. Raises ArgumentTypeError, which `what` begins, where it has none."""
+    if is_small_float(dtype):
+        found = _OF_SMALL_FLOATS.get(dtype.name)
+    else:
+        found = _OF_NUMPY.get(f"{dtype.kind}{dtype.itemsize}")
+    if found is None:
+        if dtype.kind == "c":
+            fix = "save its real and imaginary parts: data.view(np.float64)"
+        elif dtype.names:
+            fix = "save each of its fields, or its bytes: data.view(np.uint8)"
+        else:
+            fix = "save its bytes: data.view(np.uint8)"
+        raise ArgumentTypeError(f"{what} has dtype {dtype}, which safetensors files do not have; {fix}")
+    return found
+
+
+def header_bytes(prefix: bytes, file_bytes: int) -> int:
+    """The length of the header, of a file of `file_bytes` bytes that begins with `prefix`.
+
+    Raises InvalidArgumentError where the file is too short for what it says, or says too much.
+    """
+    if len(prefix) < PREFIX_BYTES:
+        raise InvalidArgumentError(
+            f"The file has {len(prefix)} bytes; a safetensors file begins with {PREFIX_BYTES} that give its "
+            "header's length"
+        )
+    length = int.from_bytes(prefix[:PREFIX_BYTES], "little")
+    if length > MOST_HEADER_BYTES:
+        raise InvalidArgumentError(
+            f"The file says that its header has {length} bytes, above the limit of {MOST_HEADER_BYTES}: "
+            "it is damaged, or no safetensors file"
+        )
+    if length > file_bytes - PREFIX_BYTES:
+        raise InvalidArgumentError(
+            f"The file says that its header has {length} bytes, but has only {file_bytes - PREFIX_BYTES} "
+            "after that number: it is cut off, or no safetensors file"
+        )
+    return length
+
+
+def parse_header(text: bytes, data_bytes: int) -> Header:
+    """What the header `text` says of `data_bytes` bytes of data behind it.
+
+    Raises InvalidArgumentError, naming the tensor and the field, for whatever the format does not allow.
+    """
+    from json import loads
+
+    if text[:1] != b"{":
+        raise InvalidArgumentError(
+            'The header does not begin with "{": the file is damaged, or no safetensors file'
+        )
+    try:
+        # The reader that the length was checked for is of UTF-8; json would guess UTF-16 and others.
+        content = loads(text.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+    except RecursionError:
+        raise InvalidArgumentError("The header's JSON is nested too deeply") from None
+    except InvalidArgumentError:
+        raise
+    except ValueError as error:  # of UTF-8, of JSON, of integers with thousands of digits
+        raise InvalidArgumentError(f"The header is not valid JSON in UTF-8: {error}") from None
+    metadata = _metadata(content.pop(METADATA, {}))
+    entries = sorted((_entry(name, fields) for name, fields in content.items()), key=lambda entry: entry[3:])
+    position = 0
+    previous = ""
+    for entry in entries:
+        if entry.offset != position:
+            what = "overlaps" if entry.offset < position else "leaves a gap behind"
+            before = f"the tensor {shown(previous)}" if previous or position else "the start of the data"
+            raise InvalidArgumentError(
+                f"The tensor {shown(entry.name)} begins at byte {entry.offset} of the data and {what} {before}, "
+                f"which ends at byte {position}"
+            )
+        position += entry.nbytes
+        previous = entry.name
+    if position != data_bytes:
+        problem = "is cut off" if position > data_bytes else "has bytes that belong to no tensor"
+        raise InvalidArgumentError(
+            f"The file {problem}: its tensors have {position} bytes of data, the file has {data_bytes}"
+        )
+    return Header({entry.name: entry for entry in entries}, metadata)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        # json would let the last of them win, other readers the first.
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InvalidArgumentError(f"The header has the key {shown(twice)} twice")
+    return made
+
+
+def _constant(name: str) -> Any:
+    raise InvalidArgumentError(f"The header has {name}, which is not JSON")
+
+
+def _metadata(content: Any) -> dict[str, str]:
+    if type(content) is not dict or any(type(value) is not str for value in content.values()):
+        raise InvalidArgumentError(f"The header's {METADATA} is not an object of strings")
+    for key, value in content.items():
+        _check_text(key, f"The header's {METADATA} has a key that")
+        _check_text(value, f"The header's {METADATA} has under {shown(key)} a text that")
+    return content
+
+
+def _check_text(text: str, what: str) -> None:
+    # JSON can spell half of a surrogate pair; as a name it could be neither printed nor saved again.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{what} is not Unicode: {shown(text)}") from None
+
+
+def _entry(name: str, fields: Any) -> TensorFileEntry:
+    _check_text(name, "The name of a tensor")
+    what = f"The tensor {shown(name)}"
+    if type(fields) is not dict:
+        raise InvalidArgumentError(f"{what} is described by {_kind(fields)}, not by an object")
+    for key in ("dtype", "shape", "data_offsets"):
+        if key not in fields:
+            raise InvalidArgumentError(f"{what} has no {key}")
+    dtype = fields["dtype"]
+    if type(dtype) is not str or dtype not in _BITS:
+        given = shown(dtype) if type(dtype) is str else _kind(dtype)
+        raise InvalidArgumentError(f"{what} has the dtype {given}; known: {', '.join(_BITS)}")
+    shape = _integers(fields["shape"], f"{what} has a shape that")
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"{what} has {len(shape)} dimensions; at most {_MOST_DIMENSIONS} are allowed"
+        )
+    # With a 0 among them the others may still be absurd: their product without it is what overflows elsewhere.
+    count = math.prod(shape)
+    bits = count * _BITS[dtype]
+    if math.prod(n for n in shape if n) * _BITS[dtype] > _MOST_BYTES * 8:
+        raise InvalidArgumentError(f"{what} has the shape {shape}: that is more than any memory holds")
+    if bits % 8:
+        raise InvalidArgumentError(
+            f"{what} has {count} elements of {_BITS[dtype]} bits, which end within a byte"
+        )
+    offsets = _integers(fields["data_offsets"], f"{what} has data_offsets that")
+    if len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise InvalidArgumentError(f"{what} has data_offsets that are no range: {list(offsets[:3])}")
+    begin, end = offsets
+    if end - begin != bits // 8:
+        raise InvalidArgumentError(
+            f"{what} of shape {shape}, {dtype}, has {bits // 8} bytes, but its data_offsets {begin} to {end} "
+            f"are {end - begin} bytes"
+        )
+    return TensorFileEntry(name, dtype, shape, begin, end - begin)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _integers(value: Any, what: str) -> tuple[int, ...]:
+    if type(value) is not list:
+        raise InvalidArgumentError(f"{what} is {_kind(value)}, not an array")
+    for number in value:
+        if type(number) is not int or not 0 <= number <= _MOST_BYTES:  # a boolean is an int for isinstance
+            given = shown(number) if type(number) in (int, float) else _kind(number)
+            raise InvalidArgumentError(f"{what} has {given}, which counts nothing in a file")
+    return tuple(value)
+
+
+def build_header(
+    tensors: Iterable[tuple[str, np.dtype[Any], tuple[int, ...]]], metadata: Mapping[str, str]
+) -> tuple[bytes, list[TensorFileEntry]]:
+    """The bytes before the data (length and header), and the entries in the order in which their bytes follow.
+
+    Large elements come first, so that each tensor is aligned to its elements in the file. Raises ArgumentTypeError for a
+    dtype that the format does not have and for names or metadata that are no str, InvalidArgumentError for texts that the
+    format cannot hold and a header above its limit.
+    """
+    from json import dumps
+
+    entries = []
+    for name, dtype, shape in tensors:
+        if type(name) is not str:
+            raise ArgumentTypeError(
+                f"The name of a tensor is a str, not {type(name).__name__}: {shown(name)}"
+            )
+        if name == METADATA:
+            raise InvalidArgumentError(
+                f"{METADATA!r} is the file's own key: give the tensor another name, or pass metadata="
+            )
+        _check_text(name, "The name of a tensor")
+        entries.append(
+            TensorFileEntry(
+                name,
+                format_dtype(dtype, f"The tensor {shown(name)}"),
+                shape,
+                0,
+                math.prod(shape) * dtype.itemsize,
+            )
+        )
+    entries.sort(key=lambda entry: (-_BITS[entry.dtype], entry.name))
+    content: dict[str, Any] = {}
+    if metadata:
+        for key, value in metadata.items():
+            if type(key) is not str or type(value) is not str:
+                raise ArgumentTypeError(
+                    f"The metadata's keys and values are str; it has {shown(key)}: {shown(value)} (use json.dumps for others)"
+                )
+        content[METADATA] = _metadata(dict(metadata))
+    position = 0
+    placed = []
+    for entry in entries:
+        placed.append(entry._replace(offset=position))
+        position += entry.nbytes
+        content[entry.name] = {
+            "dtype": entry.dtype,
+            "shape": list(entry.shape),
+            "data_offsets": [position - entry.nbytes, position],
+        }
+    text = dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    if len(text) > MOST_HEADER_BYTES:
+        raise InvalidArgumentError(
+            f"The file's header would have {binary_size(len(text))}, above the format's limit of "
+            f"{MOST_HEADER_BYTES} bytes: save fewer tensors or less metadata in one file"
+        )
+    return len(text).to_bytes(PREFIX_BYTES, "little") + text, placed

@@ -1,0 +1,1 @@
+"""Shaders that are called like functions."""

@@ -1,0 +1,727 @@
+"""Kernel: a shader that is called like a function.
+
+Everything about a call comes from the shader's reflection (`signature`). A call finds, or records once, a stream of one
+dispatch for the memory that it is given, and evaluates that; values of push constants and the grid are changed in place.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from .._base.arrays import as_index, counts_of, require_manager, to_flag
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
+from .._memory.memory import Memory
+from .._memory.sampler import Bindable, Sampler
+from .._recording.algorithm import made_by
+from .._shaders.constants import NO_SPECIALIZATION, Specialization
+from .._shaders.module import ShaderModule, naming
+from .._shaders.plan import plan_of
+from .._shaders.signature import MISSING, Parameter, Signature
+from .._sync.fence import Fence
+from .arrays import array_for
+from .calls import (
+    Call,
+    Forget,
+    check_argument,
+    check_references,
+    fast_key,
+    flat,
+    is_number_for_array,
+    refuse_number,
+    several,
+)
+from .family import Specializations
+from .grid import GridRule, Spelling, as_keywords, grid_rule
+from .grid_check import GridCheck
+from .operation import OpKernel, OpWatchedKernel, Version
+from .reload import Reloader, not_in_a_file, reloader_for
+from .sizes import Launch, SizeRules
+from .text import describe
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+_EMPTY: Mapping[str, Any] = {}
+_MOST_CALLS = 64  # recorded calls that a kernel keeps
+_MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
+
+
+def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping[Any, Any]:
+    for name in named:
+        if name in constants:
+            raise InvalidArgumentError(f"Specialization constant {name!r} is given twice")
+    return {**constants, **named}
+
+
+class Kernel:
+    """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
+
+    ::
+
+        scale = mgr.kernel('''
+            #version 450
+            layout(local_size_x = 64) in;
+            layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+            layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+            layout(push_constant) uniform P { float factor; };
+            void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = factor * x[i]; }
+        ''')
+        y = scale(np.arange(8, dtype=np.float32), np.empty(8, np.float32), factor=2.0)
+
+    **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name, else that of the
+    block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
+    ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
+    `uses`, `bind` and `push`. A block of fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
+    addresses the shader finds in memory instead are named in ``uses=[...]``, to be kept alive.
+
+    **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its memory through the buffer
+    protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on the CPU), are copied in; those that the
+    shader writes are copied back into the same memory, and returned. Lists and numbers are copied in, too. They cannot be
+    written: for a binding that the shader writes they are refused, and so are read-only memory and objects that only convert to
+    an array by a copy.
+
+    **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader checks its bounds;
+    ``groups=`` counts workgroups. If neither is given, the grid follows the first argument that is written: one invocation for each
+    element if the code uses one component of its number (``gl_GlobalInvocationID.x``), whatever the shape; the reversed shape, in elements,
+    if it uses as many components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image has its texels. In
+    doubt, InvalidArgumentError names the choices. (docs/arrays.md has the rule in full.) More groups on one axis than the device takes
+    run in layers, as one dispatch.
+
+    **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong together: one that ends before the
+    invocations do that use it raises InvalidArgumentError, since the shader would read zeros there, and so does one number for an array. Elements that a default grid
+    leaves out are a KomputeWarning. (`kompute_py.kernel_sizes` says what reflection cannot know.)
+
+    A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record `bind` before
+    OpSyncLocal. `submit` does not block.
+
+    **Host copies.** What a tensor or image was made from is uploaded once, before the first use of its device memory by
+    anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the device; a call does not.
+    To change a tensor between calls, use ``t.write(array)``.
+
+    One kernel can be called from several threads; the calls run one after the other.
+
+    **Files.** A kernel made with ``watch=True`` looks at its file, and at all that this includes, whenever it is called or a
+    sequence that holds one of its operations is evaluated (about a microsecond for each file), and goes on with the new
+    version. An edit that does not work changes nothing: it is a KomputeWarning, once, and `error` holds it. `reload` takes the
+    new version by hand.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_calls",
+        "_fast",
+        "_grid",
+        "_grid_check",
+        "_local_size",
+        "_lock",
+        "_look",
+        "_manager",
+        "_module",
+        "_native",
+        "_reloader",
+        "_scratch",
+        "_signature",
+        "_sizes",
+        "_special",
+        "_specialized",
+        "_values",
+        "_watch",
+        "name",
+    )
+
+    def __init__(
+        self,
+        manager: Manager,
+        source: Any,
+        *,
+        name: str | None = None,
+        watch: bool = False,
+        stacklevel: int = 2,
+        **options: Any,
+    ) -> None:
+        require_manager(manager)
+        watch = to_flag(watch, "watch")
+        stacklevel = as_index(stacklevel, "stacklevel")
+        dirs = options.get("include_dirs")
+        if isinstance(dirs, Iterable) and not isinstance(dirs, (str, bytes)):
+            options["include_dirs"] = list(dirs)  # to be read again
+        module = ShaderModule(
+            source,
+            name=name,
+            stacklevel=stacklevel + 1,
+            **options,
+        )
+        with naming(module.name):
+            native = manager._native.shader(module.to_spirv(), module.entry, module._declared)
+            plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
+        reloader = reloader_for(manager, source, options, module, watch)
+        look = reloader.look if reloader is not None and watch else None
+        self._setup(manager, module, native, NO_SPECIALIZATION, {}, Specializations(manager), reloader, look)
+
+    def _setup(
+        self,
+        manager: Manager,
+        module: ShaderModule,
+        native: _native.Shader,
+        special: Specialization,
+        values: dict[str | int, Any],
+        specialized: Specializations,
+        reloader: Reloader | None,
+        look: Callable[[], None] | None,
+    ) -> None:
+        self._manager = manager
+        self._module = module
+        self._native = native
+        self._signature = module._specialized(special)
+        self._sizes: SizeRules | None = None  # made at the first call
+        self._grid: GridRule | None = None  # made when a grid is left out
+        self._grid_check: GridCheck | None = None
+        self._special = special
+        self._values = values
+        self._specialized = specialized
+        self.name: str = module.name
+        """What errors, validation messages and profiles call it."""
+        self._local_size = self._signature.local_size
+        self._watch = manager._watch
+        self._reloader = reloader
+        self._look = look  # of watched kernels: takes the files' new version
+        self._lock = threading.RLock() if reloader is None else reloader.lock
+        self._calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
+        # Exactly repeated calls: (ids of positional arguments, keywords) -> what was prepared for them.
+        self._fast: dict[Any, tuple[Call, tuple[int, int, int], bytes]] = {}
+        self._scratch: OrderedDict[tuple[Any, ...], Memory] = OrderedDict()
+        if reloader is not None:
+            reloader.add(self)
+        if self._watch is not None:
+            self._watch()
+
+    # -- calling -------------------------------------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        /,  # so that a binding or push constant may have the name self
+        *args: Any,
+        **keywords: Any,
+    ) -> Any:
+        """Runs the shader and waits until it is done: see `Kernel` for the arguments.
+
+        Returns the arrays, and other arguments that are no tensors, that the shader wrote: None, one, or a tuple in the order of the
+        bindings. Each is the object that was given.
+
+        Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of the wrong
+        kind, push constants out of range, a negative grid or one beyond the device's limits, a grid that was left out and that
+        the shader leaves open; ArgumentTypeError for objects of wrong
+        types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
+        """
+        if self._look is not None:
+            self._look()
+        key = fast_key(args, keywords)
+        with self._lock:
+            found = self._fast.get(key) if key is not None else None
+            if found is not None:
+                call, groups, push = found
+                if call.groups is not groups or call.push is not push:
+                    call.prepare(groups, push)
+                call.stream.eval()
+                if self._watch is not None:
+                    self._watch()
+                return None
+            return self._run(args, keywords, key)
+
+    def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
+        grid, groups, values, members, uses = self._resolve(args, keywords)
+        memories: list[Any] = []
+        copied: list[tuple[np.ndarray[Any, Any], Memory]] = []
+        results: list[tuple[Any, np.ndarray[Any, Any], Memory]] = []
+        given = True
+        for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
+            if parameter.descriptors != 1 and value is not MISSING:
+                memories.append(several(self.name, parameter, value))
+                given = False  # a list may change: it is not recognized by its identity
+                continue
+            if value is MISSING or isinstance(value, (Memory, Bindable)):
+                memories.append(value)
+                continue
+            given = False
+            array, memory = self._borrow(i, parameter, value, values)
+            memories.append(memory)
+            copied.append((array, memory))
+            if parameter.written:
+                results.append((value, array, memory))
+        bound = self._checked(memories)
+        extent, count = self._extent(grid, groups, bound)
+        references = self._references(members, uses)
+        push = self._pack(members)
+        self._check_sizes(bound, extent, count, push, grid is None and groups is None)
+        if not all(count):  # nothing runs, nothing is bound
+            return self._given_back(results)
+        call = self._recorded(bound, references, count, push)
+        call.prepare(count, push)
+        # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the caller had them.
+        for array, memory in copied:
+            memory.write(array)
+        call.stream.eval()
+        if self._watch is not None:
+            self._watch()
+        if given and key is not None:
+            self._fast[key] = (call, call.groups, call.push)
+            if len(self._fast) > 4 * _MOST_CALLS:
+                self._fast.clear()
+        for _, array, memory in results:
+            memory.read(array)
+        return self._given_back(results)
+
+    @staticmethod
+    def _given_back(results: list[tuple[Any, np.ndarray[Any, Any], Memory]]) -> Any:
+        if not results:
+            return None
+        given_back = tuple(value for value, _, _ in results)
+        return given_back[0] if len(given_back) == 1 else given_back
+
+    def submit(self, /, *args: Any, **keywords: Any) -> Fence:
+        """Like a call, but returns at once: the shader runs after earlier work on the same memory and before later work.
+
+        Takes tensors and images only, since an array's results could not be copied back. Raises what a call raises.
+        """
+        with self._lock:
+            operation = self.bind(*args, **keywords)
+            fence = Fence(_native.submit_once(operation._native), (self._manager,))
+        if self._watch is not None:
+            self._watch()
+        return fence
+
+    def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
+        """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
+
+        Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Host
+        copies that changed since their first upload are not uploaded: record OpSyncDevice. Raises what a call raises.
+        """
+        if self._look is not None:
+            self._look()
+        with self._lock:
+            return self._bind(args, keywords)
+
+    def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> OpKernel:
+        grid, groups, values, members, uses = self._resolve(args, keywords)
+        for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
+            if parameter.descriptors != 1 and value is not MISSING:
+                values[i] = several(self.name, parameter, value)
+            elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
+                raise ArgumentTypeError(
+                    f"{self.name}: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image: bind and "
+                    "submit copy nothing in or back"
+                )
+        bound = self._checked(values)
+        kind = OpKernel if self._look is None else OpWatchedKernel
+        extent, count = self._extent(grid, groups, bound)
+        by_default = grid is None and groups is None
+        operation = kind(self, bound, extent, count, members, uses, by_default)
+        self._check_sizes(bound, extent, count, operation._push, by_default)
+        if self._reloader is not None:
+            self._reloader.add_operation(operation)
+        return operation
+
+    def _resolve(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
+        rest = dict(keywords)
+        grid, groups = rest.pop("grid", None), rest.pop("groups", None)
+        uses = tuple(rest.pop("uses", None) or ())
+        bind, push = rest.pop("bind", None) or _EMPTY, rest.pop("push", None) or _EMPTY
+        for name, mapping in (("bind", bind), ("push", push)):
+            if not isinstance(mapping, Mapping):
+                raise ArgumentTypeError(
+                    f"{self.name}: {name} is a {type(mapping).__name__}; give {{name: value}}"
+                )
+        values, members = self._signature.resolve(self.name, args, rest, bind, push)
+        return grid, groups, values, members, uses
+
+    def _references(self, members: Mapping[str, Any], uses: tuple[Memory, ...]) -> tuple[Memory, ...]:
+        """The tensors that the shader reaches by their addresses."""
+        push = self._signature.push
+        found = uses if push is None or not push.has_references else (*push.references(members), *uses)
+        if found:
+            check_references(self.name, self._manager, found)
+        return found
+
+    def _checked(self, values: Iterable[Any]) -> tuple[Memory, ...]:
+        """The memory of each parameter; what is not given, since the shader does not use it, repeats another."""
+        parameters = self._signature.parameters
+        bound: list[Any] = []
+        for parameter, value in zip(parameters, values, strict=True):
+            if value is not MISSING:
+                for each in value if parameter.descriptors != 1 else (value,):
+                    check_argument(self.name, self._manager, parameter, each)
+            bound.append(value)
+        return tuple(bound)
+
+    def _beside(self, index: int, values: list[Any]) -> list[tuple[Parameter, Any]]:
+        """The other parameters with what they are given, those first that have to agree in size with parameter `index`."""
+        tied = SizeRules(self._signature, self._module, self._special).tied_to(index)
+        given = enumerate(zip(self._signature.parameters, values, strict=True))
+        return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
+
+    def _borrow(
+        self, index: int, parameter: Parameter, value: Any, values: list[Any]
+    ) -> tuple[np.ndarray[Any, Any], Memory]:
+        """(array over the argument's memory, tensor to hold a copy of it) for an argument that is not a Tensor."""
+        what = f"{self.name}: {parameter.name!r}"
+        if parameter.is_image or parameter.kind == "sampler":
+            raise ArgumentTypeError(
+                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with {made_by(parameter.kind)}"
+            )
+        if type(value) is not np.ndarray:
+            if is_number_for_array(parameter, value):
+                refuse_number(parameter, value, what, self._beside(index, values))
+        array = array_for(parameter, value, what)
+        key = (index, array.shape, array.dtype.str if array.dtype.kind != "V" else array.dtype)
+        memory = self._scratch.pop(key, None)
+        if memory is None or not memory._is_init():
+            memory = self._manager.empty(array.shape, array.dtype, "storage")
+        check_argument(self.name, self._manager, parameter, memory, array)
+        self._scratch[key] = memory
+        while len(self._scratch) > _MOST_SCRATCH:
+            self._scratch.popitem(last=False)
+        return array, memory
+
+    def _extent(
+        self, grid: Any, groups: Any, bound: tuple[Any, ...]
+    ) -> tuple[tuple[int, int, int] | None, tuple[int, int, int]]:
+        """(invocations, or None where workgroups are given; workgroups)."""
+        if grid is not None and groups is not None:
+            raise InvalidArgumentError(
+                f"{self.name}: give grid (invocations) or groups (workgroups), not both"
+            )
+        if groups is not None:
+            count = counts_of(groups, f"{self.name}: groups", "workgroups")
+            self._manager._check_groups(count, f"{self.name}: groups {groups!r}", self._native, self._special)
+            return None, count
+        if grid is None:
+            extent = self._default_grid(bound)
+        else:
+            extent = counts_of(grid, f"{self.name}: grid", "invocations")
+        return extent, self._groups_of(extent, self._local_size, self._native, self._special)
+
+    def _default_grid(self, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> tuple[int, int, int]:
+        """The invocations that run for these arguments: see `kernel_grid`."""
+        rule = self._grid
+        if rule is None:
+            rule = self._grid = grid_rule(self._module, self._signature, self._special)
+        return rule.grid(self.name, bound, spell)
+
+    def _groups_of(
+        self,
+        extent: tuple[int, int, int],
+        local_size: tuple[int, int, int],
+        shader: _native.Shader,
+        special: Specialization,
+    ) -> tuple[int, int, int]:
+        x, y, z = extent
+        i, j, k = local_size
+        if not min(local_size):
+            raise InvalidArgumentError(
+                f"{self.name}: its constants give it the local size {local_size}; each axis needs at least 1: specialize it"
+            )
+        count = (-(-x // i), -(-y // j), -(-z // k))
+        self._manager._check_groups(
+            count, f"{self.name}: grid {extent} with local size {local_size}", shader, special
+        )
+        return count
+
+    def _check_sizes(
+        self,
+        bound: tuple[Any, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        by_default: bool,
+    ) -> None:
+        """Raises if an array ends before the invocations that use it do: see `kernel_sizes`; or if a default grid is in doubt."""
+        rules = self._size_rules()
+        if by_default and rules.all:
+            self._doubt(bound, extent, groups, push)
+        if rules.groups and rules.differing(bound):
+            rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
+
+    def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
+        """Raises if the default grid is not certain; `spell` says how the error writes the choices."""
+        extent = self._default_grid(bound, spell)
+        groups = self._groups_of(extent, self._local_size, self._native, self._special)
+        self._doubt(bound, extent, groups, self._pack(members), spell)
+
+    def _doubt(
+        self,
+        bound: tuple[Any, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        spell: Spelling = as_keywords,
+    ) -> None:
+        """Raises if the code counts another grid than the default one: see `grid_check`."""
+        rule, rules = self._grid, self._size_rules()
+        source = None if rule is None else rule.source(bound)
+        if rule is None or source is None or not all(groups):
+            return
+        if len(rule.axes) == 1 and source in rules.positions:
+            return  # each invocation has an element of it
+        if self._grid_check is None:
+            self._grid_check = GridCheck(rules)
+        launch = self._launch(extent, groups, push, True)
+        self._grid_check.check(self.name, bound, source, rule.axes, launch, spell)
+
+    def _size_rules(self) -> SizeRules:
+        if self._sizes is None:
+            self._sizes = SizeRules(self._signature, self._module, self._special)
+        return self._sizes
+
+    def _launch(
+        self,
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        by_default: bool,
+    ) -> Launch:
+        block = self._signature.push
+        start = 0 if block is None else block._start
+        return Launch(extent, groups, self._local_size, push, start, by_default)
+
+    def _pack(self, members: Mapping[str, Any]) -> bytes:
+        push = self._signature.push
+        return b"" if push is None else push.pack(members, self.name)
+
+    def _algorithm(
+        self,
+        bound: tuple[Any, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+        shader: _native.Shader,
+        special: Specialization,
+    ) -> _native.Algorithm:
+        arguments = []
+        for parameter, given in zip(self._signature.parameters, bound, strict=True):
+            if given is MISSING:
+                continue
+            for element, each in enumerate(given if parameter.descriptors != 1 else (given,)):
+                native = each._native
+                memory, sampler = (
+                    native
+                    if type(native) is tuple
+                    else (None, native)
+                    if isinstance(each, Sampler)
+                    else (native, None)
+                )
+                arguments.append((parameter.set, parameter.binding, element, memory, sampler))
+        with naming(self.name):
+            algorithm = self._manager._native.algorithm(
+                shader, arguments, groups, special.data, special.entries, push
+            )
+        algorithm.name = self.name
+        return algorithm
+
+    def _dispatch(
+        self,
+        bound: tuple[Any, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+        references: Iterable[Memory],
+    ) -> _native.BoundDispatch:
+        """The native operation."""
+        self._signature.spec.warn_of_defaults(self._special, self.name)
+        algorithm = self._algorithm(bound, groups, push, self._native, self._special)
+        return _native.op_bound_dispatch(algorithm, groups, push, [each._native for each in references])
+
+    def _recorded(
+        self,
+        bound: tuple[Any, ...],
+        references: tuple[Memory, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+    ) -> Call:
+        used = (*flat(bound), *references)
+        key = tuple(map(id, used))
+        calls = self._calls
+        call = calls.get(key)
+        if call is not None:
+            calls.move_to_end(key)
+            return call
+        native = self._dispatch(bound, groups, push, references)
+        stream = self._manager._native.stream(0, 0)
+        stream.name = self.name
+        stream.record(native)
+        call = Call(native, stream, groups, push, [each._native for each in references])
+        calls[key] = call
+        # What is recorded keeps its memory: it must not outlive the tensors that it was recorded for.
+        forget = Forget(weakref.ref(self), key)
+        call.watchers = [weakref.ref(memory, forget) for memory in used if memory is not MISSING]
+        while len(calls) > _MOST_CALLS:
+            self._drop(next(iter(calls)))
+        return call
+
+    def _drop(self, key: tuple[Any, ...]) -> None:
+        call = self._calls.pop(key, None)
+        if call is not None:
+            for fast in [k for k, (found, _, _) in list(self._fast.items()) if found is call]:
+                self._fast.pop(fast, None)
+
+    # -- specialization ------------------------------------------------------------------------------------------------
+
+    def specialize(self, constants: Mapping[str | int, Any] | None = None, /, **named: Any) -> Kernel:
+        """The kernel with these specialization constants; those not given keep their values.
+
+        The same constants give the same kernel while that is in use, and for the 16 that were asked for last also when it is not
+        (fewer if the Manager's `recent_pipelines` is less).
+
+        By name, ``k.specialize(TILE=16)``, or by id, ``k.specialize({0: 16})``, for constants that have no name. What is
+        given again replaces what was given before.
+
+        Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a value that does
+        not fit its type; ArgumentTypeError for `constants` that are no mapping and for keys that are neither.
+        """
+        if constants is not None and not isinstance(constants, Mapping):
+            raise ArgumentTypeError(
+                f"{self.name}: constants are a {type(constants).__name__}; give {{id or name: value}}, or name=value"
+            )
+        if not constants and not named:
+            return self
+        if self._look is not None:
+            self._look()
+        spec = self._signature.spec
+        with naming(self.name):
+            # By name, where there is one: an edit of the file may number the constants anew.
+            given = spec.labelled(_together(constants or {}, named))
+            values = {**self._values, **given}
+            special = spec.pack(values)
+        # By value too, whatever the order in which they were given.
+        key = frozenset((spec.label(i), special.data[at : at + size]) for i, at, size in special.entries)
+        with self._lock:
+            found = self._specialized.find(key)
+            if found is None:
+                made = Kernel.__new__(Kernel)
+                made._setup(
+                    self._manager,
+                    self._module,
+                    self._native,
+                    special,
+                    values,
+                    self._specialized,
+                    self._reloader,
+                    self._look,
+                )
+                found = self._specialized.add(key, made)
+        return found
+
+    # -- other versions ------------------------------------------------------------------------------------------------
+
+    @property
+    def error(self) -> KomputeError | None:
+        """What is wrong with the kernel's file since it was last looked at: a ShaderCompileError, an InvalidArgumentError where
+        the bindings are others, UnimplementedError where the device lacks something. None where all is well: what runs is
+        what the file says.
+        """
+        return self._reloader.error if self._reloader is not None else None
+
+    def reload(self) -> bool:
+        """Compiles the file again and goes on with the result: this kernel, all that `specialize` made of the same file, and
+        what is recorded of them, at its next evaluation. Grids are kept, and groups follow the new local size.
+
+        Returns whether the shader is another. Raises ShaderCompileError where it does not compile, InvalidArgumentError where
+        its bindings are others or what is recorded does not fit it, UnimplementedError where the device lacks what it needs,
+        NotFoundError for a missing file (the last version goes on then, and `error` has the exception), and
+        FailedPreconditionError for a kernel that was not made from a file.
+        """
+        if self._reloader is None:
+            raise not_in_a_file(self.name)
+        return self._reloader.reload()
+
+    def _prepare_version(self, module: ShaderModule, native: _native.Shader) -> Version:
+        """This kernel with another module. Raises where it does not fit, and changes nothing."""
+        special = module.signature.spec.pack(self._values) if self._values else NO_SPECIALIZATION
+        self._manager._native.check_pipeline(native, special.data, special.entries)
+        return Version(module, native, special, module._specialized(special))
+
+    def _take_version(self, version: Version) -> None:
+        self._module, self._native, self._special, self._signature = version
+        self._local_size = self._signature.local_size
+        self._sizes = None
+        self._grid_check = None
+        self._grid = None
+        self._calls.clear()
+        self._fast.clear()
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    @property
+    def module(self) -> ShaderModule:
+        """The shader."""
+        return self._module
+
+    @property
+    def signature(self) -> Signature:
+        """Its arguments."""
+        return self._signature
+
+    @property
+    def reflection(self) -> dict[str, Any]:
+        """What the shader says about itself, as plain data."""
+        return self._module.reflection
+
+    @property
+    def local_size(self) -> tuple[int, int, int]:
+        """Invocations of one workgroup in x, y, z, with the specialization constants applied."""
+        return self._local_size
+
+    @property
+    def spec_constants(self) -> dict[str, Any]:
+        """The specialization constants by name (or number where it has none): values given, else the defaults."""
+        constants: dict[str, Any] = {}
+        spec = self._signature.spec
+        for identity, value in spec.unpack(self._special).items():
+            constants[str(spec.label(identity))] = value
+        return constants
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """All compute entry points of its module; ``mgr.kernel(k, entry=name)`` makes a kernel of another."""
+        return self._module.entry_points
+
+    def disassembly(self) -> str:
+        """The SPIR-V as text."""
+        return self._module.disassembly()
+
+    def to(self, language: str) -> str:
+        """The shader written in "glsl" or "hlsl"."""
+        return self._module.to(language)
+
+    def to_spirv(self) -> bytes:
+        """The SPIR-V."""
+        return self._module.to_spirv()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(
+            self, "keep the source, or kernel.to_spirv(), and make a new one with mgr.kernel, in each process"
+        )
+
+    def __str__(self) -> str:
+        return describe(self)
+
+    def __repr__(self) -> str:
+        return f"<kp.Kernel {self._signature.text(self.name)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the signature."""
+        from .._display.cards import kernel_card
+
+        return kernel_card(self)

@@ -1,0 +1,187 @@
+"""OpKernel: a kernel with its arguments bound, to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _native
+from .._base.errors import ArgumentTypeError, shown
+from .._memory.memory import Memory
+from .._recording.operations import OpBase
+from .._shaders.constants import Specialization
+from .._shaders.module import ShaderModule
+from .._shaders.signature import MISSING, Signature
+from .calls import flat
+from .grid import grid_rule
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+class Version(NamedTuple):
+    """What a kernel is made of that an edit of its file changes."""
+
+    module: ShaderModule
+    native: _native.Shader
+    special: Specialization
+    signature: Signature
+    """With these constants."""
+
+
+class OpKernel(OpBase):
+    """A kernel with its arguments bound, to be recorded: made by ``kernel.bind(...)``.
+
+    `set` changes push constants and the grid; every recording that holds it runs the new values at its next evaluation.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_by_default",
+        "_extent",
+        "_groups",
+        "_kernel",
+        "_members",
+        "_memories",
+        "_native",
+        "_push",
+        "_references",
+        "_uses",
+    )
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        memories: tuple[Memory, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        members: dict[str, Any],
+        uses: tuple[Memory, ...],
+        by_default: bool,
+    ) -> None:
+        if (
+            not hasattr(kernel, "_dispatch")
+            or not isinstance(members, dict)
+            or not isinstance(memories, tuple)
+        ):
+            raise ArgumentTypeError("An OpKernel is made by a kernel: kernel.bind(...)")
+        self._kernel = kernel
+        self._memories = memories
+        # Also of members that an edit of the shader took away: the next may bring them back.
+        self._members = members
+        self._extent = extent  # invocations; None: workgroups were given
+        self._by_default = by_default  # neither was given
+        self._groups = groups
+        self._uses = uses
+        self._references = kernel._references(members, uses)
+        self._push = kernel._pack(members)
+        self._native: Any = kernel._dispatch(memories, groups, self._push, self._references)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._kernel
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """Workgroups that run in x, y, z."""
+        return self._groups
+
+    @property
+    def push_constants(self) -> dict[str, Any]:
+        """The values of the push constants by name."""
+        push = self._kernel.signature.push
+        return {} if push is None else {name: self._members[name] for name in push.names}
+
+    def set(
+        self,
+        /,
+        *,
+        grid: Any = None,
+        groups: Any = None,
+        push: Mapping[str, Any] = _EMPTY,
+        **members: Any,
+    ) -> OpKernel:
+        """Changes push constants, and with `grid` (invocations) or `groups` (workgroups) how many run. Returns itself.
+
+        What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the operation.
+        Raises InvalidArgumentError for unknown names or values that do not fit; nothing has changed then.
+        """
+        kernel = self._kernel
+        with kernel._lock:
+            return self._set(kernel, grid, groups, push, members)
+
+    def _set(
+        self, kernel: Kernel, grid: Any, groups: Any, push: Mapping[str, Any], members: dict[str, Any]
+    ) -> OpKernel:
+        if not isinstance(push, Mapping):
+            raise ArgumentTypeError(f"push is {shown(push)}; give push constants by name, as {{'f': 1.0}}")
+        known = kernel.signature.push.names if kernel.signature.push is not None else ()
+        for name in (*push, *members):
+            if name not in known:
+                raise kernel.signature._unknown(kernel.name, name, known, "push constant")
+        values = {**self._members, **push, **members}
+        references = kernel._references(values, self._uses)
+        packed = kernel._pack(values)
+        extent, count, by_default = self._extent, self._groups, self._by_default
+        if grid is not None or groups is not None:
+            extent, count = kernel._extent(grid, groups, ())
+            by_default = False
+        kernel._check_sizes(self._memories, extent, count, packed, False)
+        self._native.set(count, packed, [each._native for each in references])
+        self._references = references
+        self._members, self._extent, self._groups, self._push = values, extent, count, packed
+        self._by_default = by_default
+        return self
+
+    def _is_alive(self) -> bool:
+        memories = (*flat(self._memories), *self._references)
+        return all(memory is MISSING or memory._is_init() for memory in memories)
+
+    def _prepare_version(
+        self, version: Version
+    ) -> tuple[
+        _native.Algorithm, tuple[int, int, int] | None, tuple[int, int, int], bytes, tuple[Memory, ...]
+    ]:
+        """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
+        kernel, push = self._kernel, version.signature.push
+        packed = b"" if push is None else push.pack(self._members, f"what is recorded of {kernel.name}")
+        extent, groups = self._extent, self._groups
+        if extent is not None:
+            if self._by_default:
+                rule = grid_rule(version.module, version.signature, version.special)
+                if rule.has_source(self._memories):  # else nothing tells the grid: it is kept
+                    extent = rule.grid(kernel.name, self._memories)
+            groups = kernel._groups_of(extent, version.signature.local_size, version.native, version.special)
+        algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
+        references = self._uses if push is None else (*push.references(self._members), *self._uses)
+        return algorithm, extent, groups, packed, references
+
+    def _take_version(
+        self,
+        algorithm: _native.Algorithm,
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        push: bytes,
+        references: tuple[Memory, ...],
+    ) -> None:
+        self._native.replace(algorithm, groups, push, [each._native for each in references])
+        self._extent, self._groups, self._push, self._references = extent, groups, push, references
+
+    def __repr__(self) -> str:
+        values = "".join(f" {name}={value!r}" for name, value in self.push_constants.items())
+        return f"<kp.OpKernel {self._kernel.name} groups={self._groups}{values}>"
+
+
+class OpWatchedKernel(OpKernel):
+    """The operation of a watched kernel: looks at the kernel's files before each submission."""
+
+    __slots__ = ()
+
+    def pre_eval(self) -> None:
+        """Takes the files' new version if they have changed."""
+        look = self._kernel._look
+        if look is not None:
+            look()

@@ -1,0 +1,1 @@
+"""Manager, which makes everything; the process's Managers; the end of the program."""

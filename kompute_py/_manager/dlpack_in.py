@@ -1,0 +1,61 @@
+"""Tensors of what other libraries hold, through DLPack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._base.arrays import refuse_mask, require_manager, to_flag
+from .._base.errors import ArgumentTypeError, ExchangeError, KomputeError, shown
+from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
+from .._memory.host_memory import HostBufferSemantics, from_host
+from .default import manager as default_manager
+
+if TYPE_CHECKING:
+    from .._memory.tensor import Tensor
+    from .manager import Manager
+
+
+def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None = None) -> Tensor:
+    """A Tensor, of memory type `host`, of what `obj` holds in the CPU's memory: a NumPy array, a torch tensor, ....
+
+    The memory is shared where the device imports memory of the process and the data is dense, writable, and aligned to
+    ``mgr.host_import_alignment`` (`kp.aligned_empty` makes such arrays); else it is copied. ``copy=True`` always copies.
+    ``copy=False`` never does; read-only data then gives a read-only Tensor. The memory lives as long as the Tensor or any
+    view of it. `manager` is `kp.manager()` where it is None.
+
+    A producer that speaks DLPack before version 1 cannot say that its data is read-only; it is taken as writable.
+
+    Raises ExchangeError for data on another device, and with ``copy=False`` where sharing is not possible;
+    ArgumentTypeError for an `obj` without ``__dlpack__``, or of a dtype that the device does not have.
+    """
+    mgr = default_manager() if manager is None else manager
+    require_manager(mgr)
+    if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
+        raise ArgumentTypeError(
+            f"{type(obj).__name__} has no __dlpack__ and __dlpack_device__: it does not speak DLPack. "
+            "mgr.tensor_t(data) takes arrays and lists"
+        )
+    refuse_mask(obj, "The data")
+    copy = copy if copy is None else to_flag(copy, "copy")
+    device = obj.__dlpack_device__()
+    try:
+        where = int(device[0])
+    except Exception:
+        raise ArgumentTypeError(
+            f"{type(obj).__name__}.__dlpack_device__() gave {shown(device)}, not (device type, device id)"
+        ) from None
+    if where not in CPU_MEMORY:
+        raise ExchangeError(
+            f"The data lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
+        )
+    array = _native.dlpack_import(capsule_of(obj, False if copy is False else None), dtype_of)
+    if copy is not False:
+        return from_host(mgr, array, "always" if copy else "auto", None, None)
+    semantics = None if array.flags.writeable else HostBufferSemantics.IMMUTABLE_ZERO_COPY
+    try:
+        return from_host(mgr, array, "never", semantics, None)
+    except KomputeError as error:
+        if not mgr.is_init():
+            raise
+        raise ExchangeError(f"The data cannot be shared, and copy=False: {error}") from error

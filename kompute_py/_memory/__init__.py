@@ -1,0 +1,1 @@
+"""Memory on a device: tensors, images, samplers, mappings, DLPack, copies between Managers."""

@@ -1,0 +1,330 @@
+"""Image: texels in device memory, in one to three dimensions or as an array of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.arrays import as_float32, as_index, as_typed, check_out, matching, require_manager, to_flag
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .._base.misplaced import KEPT_BY_IMAGES
+from .._base.texels import (
+    ImageFormat,
+    ImageSize,
+    component_names,
+    extent,
+    parse_format,
+    plain_format,
+    region_of,
+    size_of,
+)
+from .memory import SINGLE, Memory, to_memory_type
+from .sampler import SampledImage, Sampler
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from PIL.Image import Image as PillowImage
+
+    from .. import _native as core
+    from .._base.types import MemoryTypes
+    from .._manager.manager import Manager
+
+
+class Image(Memory):
+    """An image of 1, 2 or 4 channels, for shaders that declare ``image2D``, ``sampler2D`` and the like.
+
+    Made by ``mgr.image`` (float32) and ``mgr.image_t`` (the data's own dtype), ``mgr.image_empty``, or as
+    ``kp.Image(mgr, data, width, height, num_channels, memory_type, ...)``, which keeps the dtype.
+
+    The host's array has the axes (layers,) (depth,) (height,) width and, for more than one channel, channels.
+    """
+
+    __slots__ = ("_channels", "_format", "_size")
+
+    _native: core.Image
+    _is_image = True
+
+    def __init__(
+        self,
+        manager: Manager,
+        data: ArrayLike,
+        width: int | None = None,
+        height: int | None = None,
+        num_channels: int | None = None,
+        memory_type: MemoryTypes | str | None = None,
+        *,
+        depth: int | None = None,
+        layers: int | bool | None = None,
+        dims: int = 2,
+        format: str | None = None,
+        as_float: bool = False,
+    ) -> None:
+        require_manager(manager)
+        array = as_float32(data) if to_flag(as_float, "as_float") else as_typed(data)
+        where = to_memory_type(memory_type, None, KEPT_BY_IMAGES)
+        fixed = None if format is None else parse_format(format)
+        dims = as_index(dims, "dims")
+        if (
+            dims == 2
+            and layers is None
+            and depth is None
+            and width is None
+            and height is None
+            and array.ndim not in (2, 3)
+        ):
+            raise InvalidArgumentError(
+                f"An array of shape {array.shape} does not tell an image's size; give width and height, or an (h, w[, c]) "
+                "array (with dims=1, dims=3 or layers=True: one of other axes)"
+            )
+        size = size_of(array.shape, dims, width, height, depth, layers)
+        axes = size.axes
+        if num_channels is not None:
+            channels = extent(num_channels, "num_channels")
+        elif array.ndim == len(axes) + 1:
+            channels = array.shape[-1]
+        elif fixed is not None:
+            channels = fixed.channels
+        else:
+            channels = max(1, array.size // size.texels)
+        _check_channels(channels, array, axes)
+        if array.size != size.texels * channels:
+            raise InvalidArgumentError(
+                f"An image of {' x '.join(map(str, reversed(axes)))} with {channels} channels has {size.texels * channels} "
+                f"components; the data has {array.size} (shape {array.shape})"
+            )
+        chosen = _format_of(array, channels, fixed, format)
+        shape = axes if channels == 1 and array.ndim != len(axes) + 1 else (*axes, channels)
+        native = manager._native.image(
+            array, size.dims, size.layers is not None, _lengths(size), chosen.name, where
+        )
+        self._take(manager, native, shape, array.dtype, array.size, where, size, channels, chosen)
+
+    @classmethod
+    def _empty(cls, manager: Manager, size: ImageSize, format: ImageFormat, where: MemoryTypes) -> Image:
+        native = manager._native.image(
+            None, size.dims, size.layers is not None, _lengths(size), format.name, where
+        )
+        shape = size.axes if format.channels == 1 else (*size.axes, format.channels)
+        image = cls.__new__(cls)
+        count = size.texels * format.channels
+        image._take(
+            manager, native, shape, np.dtype(format.component), count, where, size, format.channels, format
+        )
+        return image
+
+    def _take(
+        self,
+        manager: Manager,
+        native: core.Image,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        count: int,
+        where: MemoryTypes,
+        size: ImageSize,
+        channels: int,
+        format: ImageFormat,
+    ) -> None:
+        self._size, self._channels, self._format = size, channels, format
+        self._adopt(native, manager, shape, dtype, count, where)
+        manager._after(where)
+
+    def _like(self, manager: Manager, where: MemoryTypes) -> Image:
+        made = Image._empty(manager, self._size, self._format, where)
+        made._shape = self._shape  # it may have been made from an array with an axis of one channel
+        return made
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """Texels in a row."""
+        return self._size.width
+
+    @property
+    def height(self) -> int:
+        """Rows; 1 for an image of one dimension."""
+        return self._size.height
+
+    @property
+    def depth(self) -> int:
+        """Planes of an image of three dimensions; else 1."""
+        return self._size.depth
+
+    @property
+    def layers(self) -> int | None:
+        """Layers of an array of images; None for an image that is none."""
+        return self._size.layers
+
+    @property
+    def dims(self) -> int:
+        """1, 2 or 3."""
+        return self._size.dims
+
+    @property
+    def num_channels(self) -> int:
+        """Components of a texel: 1, 2 or 4; a packed texel is one."""
+        return self._channels
+
+    @property
+    def format(self) -> str:
+        """The format's name: GLSL's qualifier, or a name in its manner."""
+        return self._format.name
+
+    @property
+    def storable(self) -> bool:
+        """Whether shaders of this device may load and store it (``image2D``)."""
+        return self._native.storable
+
+    @property
+    def sampleable(self) -> bool:
+        """Whether shaders of this device may sample it (``sampler2D``)."""
+        return self._native.sampleable
+
+    @property
+    def filterable(self) -> bool:
+        """Whether this device filters it linearly."""
+        return self._native.filterable
+
+    # -- access --------------------------------------------------------------------------------------------------------
+
+    def sampled(
+        self,
+        sampler: Sampler | str = "nearest",
+        address: str | Sequence[str] = "clamp_to_edge",
+        **options: Any,
+    ) -> SampledImage:
+        """The image to be read through a sampler: what a ``sampler2D`` is bound to.
+
+        Takes a Sampler, or the arguments of ``mgr.sampler``: ``image.sampled("linear", "repeat")``.
+        """
+        if isinstance(sampler, Sampler):
+            return SampledImage(self, sampler)
+        return SampledImage(self, Sampler(self._manager, sampler, address, **options))
+
+    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+        """As ``Tensor.read``. `region` is a box of texels: an index of ints and slices over all axes but the channels.
+
+        Only the region moves. Raises OutOfRangeError beyond an axis, UnimplementedError for a step.
+        """
+        if region is None:
+            return super().read(out)
+        self._require_init("be read")
+        box, shape = self._box(region)
+        if out is not None:
+            out = check_out(out, self._dtype, shape, lambda: f"this region of {self._describe()}")
+        array = np.empty(shape, self._dtype)
+        self._native.read_region(array, box)
+        self._report()
+        if out is None:
+            return array
+        out[...] = array
+        return out
+
+    def write(self, data: ArrayLike, region: Any = None) -> None:
+        """As ``Tensor.write``. `region` is a box of texels, as for `read`; only it moves."""
+        if region is None:
+            super().write(data)
+            return
+        self._require_init("be written")
+        box, shape = self._box(region)
+        count = int(np.prod(shape))
+        array = matching(data, self._dtype, count, f"The region of {self._describe()}")
+        self._native.write_region(array, box)
+        if self._memory_type in SINGLE and not self._native.host_visible:
+            # As in Memory.write: both sides of what was to be one memory hold the data.
+            x, y, z, layer, width, height, depth, layers = box
+            all_of_it = self.data().reshape(
+                self._size.layers or 1, self._size.depth, self._size.height, self._size.width, -1
+            )
+            part = all_of_it[layer : layer + layers, z : z + depth, y : y + height, x : x + width]
+            part[...] = array.reshape(part.shape)
+        self._report()
+
+    def _box(self, region: Any) -> tuple[Any, tuple[int, ...]]:
+        box, axes = region_of(self._size, region, self._describe())
+        channels = self._shape[len(self._size.axes) :]
+        return box, (*axes, *channels)
+
+    def to_pil(self) -> PillowImage:
+        """The device's contents as a Pillow image: 8-bit images of two dimensions, of 1, 2 (LA) or 4 (RGBA) channels.
+
+        Floats are taken as 0 to 1. Raises InvalidArgumentError for other images, FailedPreconditionError without Pillow.
+        """
+        try:
+            from PIL import Image as pillow
+        except ImportError:
+            raise FailedPreconditionError("to_pil needs Pillow: pip install pillow") from None
+        if self._size.dims != 2 or self._size.layers is not None:
+            raise InvalidArgumentError(
+                f"{self._describe()} is no single picture: read(region=...) a part of it"
+            )
+        array = self.read().reshape(self.height, self.width, self._channels)
+        if array.dtype.kind == "f":
+            array = (np.clip(array, 0, 1) * 255 + 0.5).astype(np.uint8)
+        elif array.dtype != np.uint8:
+            raise InvalidArgumentError(f"Pillow shows 8 bits a channel; {self._describe()} has {array.dtype}")
+        if self._format.vulkan.startswith("B8G8R8A8"):
+            array = array[..., [2, 1, 0, 3]]
+        return pillow.fromarray(array[..., 0] if self._channels == 1 else np.ascontiguousarray(array))
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+
+    @property
+    def vk_image(self) -> int:
+        """The VkImage, as an integer; in VK_IMAGE_LAYOUT_GENERAL before and after each evaluation."""
+        return self._alive().vk_image
+
+    @property
+    def vk_image_view(self) -> int:
+        """The VkImageView, as an integer."""
+        return self._alive().vk_image_view
+
+    @property
+    def vk_format(self) -> int:
+        """The VkFormat's number."""
+        return self._alive().vk_format
+
+
+def _lengths(size: ImageSize) -> tuple[int, int, int, int]:
+    return size.width, size.height, size.depth, size.layers or 1
+
+
+def _check_channels(channels: int, array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> None:
+    if channels == 3:
+        if array.dtype.kind == "f":
+            top: float = 1.0
+        else:
+            top = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else 1
+        dense = ", ".join(map(str, axes))
+        raise InvalidArgumentError(
+            "Vulkan has no storage images of 3 channels; add a fourth: "
+            f"data = np.concatenate([data.reshape({dense}, 3), np.full(({dense}, 1), {top}, data.dtype)], axis={len(axes)})"
+        )
+    if channels not in (1, 2, 4):
+        raise InvalidArgumentError(f"An image has 1, 2 or 4 channels, not {channels}")
+
+
+def _format_of(
+    array: np.ndarray[Any, Any], channels: int, fixed: ImageFormat | None, name: str | None
+) -> ImageFormat:
+    component = array.dtype.name
+    if fixed is not None:
+        if fixed.channels != channels:
+            raise InvalidArgumentError(
+                f"Format {name} has {fixed.channels} channels; the data has {channels}"
+            )
+        if fixed.component != component:
+            raise ArgumentTypeError(
+                f"Format {name} has components of {fixed.component}; the data has {component}. "
+                f"Use mgr.image_t(data.astype(np.{fixed.component}), format={name!r})"
+            )
+        return fixed
+    found = plain_format(component, channels)
+    if found is None:
+        raise ArgumentTypeError(
+            f"dtype {array.dtype} is no component of an image of {channels} channels; use one of "
+            f"{', '.join(component_names())}"
+        )
+    return found

@@ -1,0 +1,521 @@
+"""Memory: what Tensor and Image have in common."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .. import _native
+from .._base.array_habits import ArrayHabits
+from .._base.arrays import as_name, check_out, matching, to_flag
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnimplementedError,
+    not_copyable,
+    shown,
+)
+from .._base.misplaced import KEPT_BY_TO
+from .._base.plain_arguments import as_list
+from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_of
+from .._base.types import memory_type as memory_type_of
+from .._device.device import Device
+from .._sync.fence import Fence
+from .peer import PeerCopies
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from .. import _native as core
+    from .._manager.manager import Manager
+
+# By identity in the hot paths: an enumeration's own hash and .value are Python functions.
+DEVICE = MemoryTypes.device
+_Kind = TypeVar("_Kind", bound="Memory")
+SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
+_SHOWN = 6
+# What `repr` adds to the host copy that it shows.
+_FRESHNESS = {
+    "matches": "",
+    "unsent": "; not on the device yet",
+    "behind": "; the device's contents are newer",
+    "unknown": "; the device's contents may be newer",
+}
+
+
+def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTypes:
+    """The MemoryTypes that `value` names: a member, its name as str, or its number.
+
+    None is `device`. `older` is what came in under the older keyword `tensor_type`. Raises InvalidArgumentError for an
+    unknown name or number or when both keywords are given, ArgumentTypeError for another type. `instead` says in that error how
+    to choose a dtype, for callers that gave one (see `types.memory_type`).
+    """
+    if older is not None:
+        if value is not None:
+            raise InvalidArgumentError(
+                "tensor_type= is the older name of memory_type=: give one of them, not both"
+            )
+        value = older
+    if value is None:
+        return DEVICE
+    return value if isinstance(value, MemoryTypes) else memory_type_of(value, instead)
+
+
+class Memory(ArrayHabits, DeviceMemoryObject):
+    """Base of Tensor and Image: memory on the device, and (but for `storage`) a copy of it that the host sees.
+
+    Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for (see `array_habits`).
+
+    `repr` and notebook cards show the host copy and say whether the device's contents are newer, as far as that is known without
+    a transfer or a wait. docs/data.md says what each other way of looking shows.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_count",
+        "_dtype",
+        "_host",
+        "_is_init",
+        "_manager",
+        "_memory_type",
+        "_native",
+        "_shape",
+        "_view",
+    )
+
+    _native: core.Memory | core.BufferView
+    _is_image = False
+
+    def _adopt(
+        self,
+        native: core.Memory,
+        manager: Manager,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        count: int,
+        memory_type: MemoryTypes,
+    ) -> None:
+        """Takes over a native object that the Manager just made."""
+        self._native = native
+        self._is_init = native.is_init
+        self._manager = manager
+        self._shape = shape
+        self._dtype = dtype
+        self._count = count
+        self._memory_type = memory_type
+        # Weak: the view's base is this object, so a strong reference would be a cycle.
+        self._view: weakref.ref[np.ndarray[Any, Any]] | None = None
+        self._host: object = None
+
+    def _describe(self) -> str:
+        name = self._native.name
+        return f"{type(self).__name__}{f' {name!r}' if name else ''} of shape {self._shape}, {self._dtype}"
+
+    def _require_init(self, action: str) -> None:
+        if not self._is_init():
+            raise FailedPreconditionError(
+                f"{self._describe()} is destroyed{_by_manager(self._manager)}: it cannot {action}"
+            )
+
+    # -- the host's copy ---------------------------------------------------------------------------------------------
+
+    def data(self) -> np.ndarray[Any, Any]:
+        """The host copy as a flat, writable array of `size()` elements of `dtype`; its ``.base`` is this object.
+
+        This method does not wait and transfers nothing. The host copy may be older than the device's contents; `repr` says whether
+        it is. OpSyncLocal brings the device's contents here; `read` returns them in a new array. The first use of the device
+        memory uploads the host copy, once. Later edits reach the device only by OpSyncDevice. `host` and `deviceAndHost` memory
+        is used by the device in place, so the array shows the device's contents.
+        What work writes here is visible once you have learned, in any way, that the work is done; until then leave the bytes
+        that it uses alone.
+
+        What an object is made from goes here first. It is uploaded once, by itself, before anything uses the device's memory:
+        a `read` or `write` of a part, a kernel's call, a recording when it is built (at its first evaluation after a change),
+        `map`, an export, ``to``, saving. The upload takes what the host copy holds then. Later edits here reach the device
+        through OpSyncDevice or `write` only. (`host` and `deviceAndHost` memory is the device's own: there is nothing to move.)
+
+        Each call gives the same array while it is alive, and it stays readable after `destroy()`.
+        Raises FailedPreconditionError when destroyed, and for `storage` memory, of which the host sees nothing.
+        """
+        if not self._is_init():
+            self._require_init("give data()")
+        ref = self._view
+        if ref is not None:
+            view = ref()
+            if view is not None:
+                return view
+        if self._memory_type is MemoryTypes.storage:
+            raise FailedPreconditionError(
+                f"{self._describe()} has memory type storage, which the host does not see; "
+                "use read(), or make it with memory type device and record kp.OpSyncLocal"
+            )
+        view = self._native.host_array(self, self._dtype, self._count)
+        self._view = weakref.ref(view)
+        return view
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The same view of the host copy as `data()`, in this object's shape: no wait, no transfer. Raises what `data()` raises."""
+        return self.data().reshape(self._shape)
+
+    # -- the device's contents ----------------------------------------------------------------------------------------
+
+    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+        """Waits for pending work that writes this object and copies the device's contents to `out`, or to a new array.
+
+        Where nothing has used the device's memory yet, it is given what the host copy holds first (see `data`).
+
+        `out` must be writable, of this object's shape and of `dtype` (in either byte order). With `region`, an index as in
+        ``t[region]``, only that part moves, and the array, new or `out`, has the part's shape.
+        Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another dtype,
+        FailedPreconditionError when destroyed, DeviceLostError where the work failed.
+        """
+        self._require_init("be read")
+        if region is not None:
+            return self._region(region).read(out)
+        if out is None:
+            made = np.empty(self._shape, self._dtype)
+            self._native.read(made)
+            self._report()
+            return made
+        out = check_out(out, self._dtype, self._shape, self._describe)
+        if out.flags.c_contiguous and out.dtype.isnative:
+            self._native.read(out)
+        else:
+            made = np.empty(self._shape, self._dtype)
+            self._native.read(made)
+            out[...] = made
+        self._report()
+        return out
+
+    def write(self, data: ArrayLike, region: Any = None) -> None:
+        """Waits for pending work on this object, then copies `data` to the device; done on return.
+
+        With `region`, an index as in ``t[region]``, only that part is written.
+
+        The host copy of a `device` object stays as it is, as with `read`: `data()` is the host's side, and an OpSyncDevice
+        recorded later uploads what that holds. What a part of an object is written into is what it was made from (see `data`).
+        `data` has `size()` elements and any shape; it is converted to `dtype` (floats round, integers must fit).
+        Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype that does not
+        convert without loss, FailedPreconditionError when destroyed.
+        """
+        self._require_init("be written")
+        if region is not None:
+            self._region(region).write(data)
+            return
+        array = matching(data, self._dtype, self._count, self._describe())
+        self._native.write(array)
+        if self._memory_type in SINGLE and not self._native.host_visible:
+            # An image that was to have one memory, on a device that pads its rows: both sides hold the data all the same.
+            np.copyto(self.data(), array.reshape(-1))
+            self._native.note_match()
+        self._report()
+
+    def _region(self, region: Any) -> Memory:
+        raise UnimplementedError(f"{self._describe()} is read and written as a whole")
+
+    # -- one-shots --------------------------------------------------------------------------------------------------------
+
+    def copy_from(self, source: Memory | ArrayLike) -> Fence:
+        """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not wait.
+
+        From another Manager's, it waits until the contents have left the source's device.
+        The copy runs after earlier work on both and before later work, without being asked. An array is copied before this
+        returns, as by `write`. Raises what OpCopy, or `write`, raises.
+        """
+        if not isinstance(source, Memory):
+            self.write(source)
+            return Fence.join()
+        return submitted(copy_of([source, self]), self._manager)
+
+    def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
+        """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
+
+        An array, of this shape, is filled before this returns, as by ``read(out=target)``. Raises what OpCopy, or `read`, raises.
+        """
+        if not isinstance(target, Memory):
+            self.read(target)
+            return Fence.join()
+        return submitted(copy_of([self, target]), self._manager)
+
+    def to(
+        self: _Kind, manager: Manager, memory_type: MemoryTypes | str | None = None, *, copy: bool = False
+    ) -> _Kind:
+        """This object on another Manager: a new one of the same shape and dtype, with the device's contents.
+
+        Of this object's own Manager, and with the same memory type, it is this object itself, unless `copy` is True. The new one
+        has this one's memory type by default. Its host copy, if it has one, holds what this one's does; where this one has
+        none, it is undefined until an OpSyncLocal, as with ``mgr.empty``. Waits for pending work on this object, and until the contents are there.
+
+        Raises ArgumentTypeError for what is no Manager, InvalidArgumentError for an unknown memory type, OutOfMemoryError,
+        FailedPreconditionError where this object or a Manager was destroyed, DeviceLostError where a device fails.
+        """
+        self._require_init("be copied to another Manager")
+        if not isinstance(manager, Device):
+            raise ArgumentTypeError(f"to() takes a kp.Manager, not {type(manager).__name__}")
+        where = self._memory_type if memory_type is None else to_memory_type(memory_type, None, KEPT_BY_TO)
+        if manager is self._manager and where is self._memory_type and not to_flag(copy, "copy"):
+            return self
+        native = self._native
+        on_host = native.host_copy_made and self._memory_type is not MemoryTypes.storage
+        made = self._like(manager, where)
+        PeerCopies([self, made]).run(may_wait=True).wait()
+        if on_host and where is DEVICE:
+            same = native.freshness == "matches"
+            np.copyto(made.data(), self.data())
+            if same:
+                made._native.note_match()
+        elif where in SINGLE and not made._is_single():
+            np.copyto(made.data(), made.read().reshape(-1))
+            made._native.note_match()
+        self._report()
+        made._report()
+        return made
+
+    def _like(self: _Kind, manager: Manager, where: MemoryTypes) -> _Kind:
+        """A new one of the same kind on another Manager, with undefined contents."""
+        raise UnimplementedError(f"{self._describe()} is not copied to other Managers")
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For ``np.asarray(t)``: the device's contents after pending work, shaped.
+
+        `host` and `deviceAndHost` memory is given as a view, with no copy, unless one is asked for. ``copy=False`` raises
+        ValueError where an array must be a copy: for the other memory types, and for another dtype.
+        """
+        self._require_init("be read")
+        try:
+            wanted = self._dtype if dtype is None else np.dtype(dtype)
+        except Exception as error:
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is no dtype: {error}") from None
+        if copy is False and wanted != self._dtype:
+            raise ValueError(f"{self._describe()} does not become {wanted} without a copy")
+        if self._is_single() and copy is not True:
+            self._native.wait()
+            self._report()
+            return self.numpy().astype(wanted, copy=False)
+        if copy is False:
+            raise ValueError(
+                f"{self._describe()} has its contents on the device: an array of them is always a copy"
+            )
+        return self.read().astype(wanted, copy=False)
+
+    def _is_single(self) -> bool:
+        """Whether the host and the device see one memory (an image on a device that pads its rows has two)."""
+        return self._memory_type in SINGLE and self._native.host_visible
+
+    def _report(self) -> None:
+        watch = self._manager._watch
+        if watch is not None:
+            watch()
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    def size(self) -> int:
+        """The number of elements over all dimensions; 0 once destroyed."""
+        return self._count if self._is_init() else 0
+
+    __len__ = size
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the data that it was made from."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        return self._dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._count * self._dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        """A name for error messages, validation messages and profiles; "" by default."""
+        return self._native.name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._native.name = as_name(value)
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    def memory_type(self) -> MemoryTypes:
+        """Where its memory is."""
+        return self._memory_type
+
+    tensor_type = memory_type
+
+    def data_type(self) -> DataTypes:
+        """The name of the element type; `DataTypes.custom` for a structured dtype and raw bytes (see `dtype`)."""
+        return data_type_of(self._dtype)
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def is_init(self) -> bool:
+        """Whether its memory exists: False after `destroy()` of this object or of its Manager."""
+        return self._is_init()
+
+    def destroy(self) -> None:
+        """Gives the memory back, at any time and any number of times.
+
+        Work in flight that uses it finishes first; recorded sequences that use it raise when evaluated again. Arrays that
+        `data()` gave stay readable.
+        """
+        ref, self._view = self._view, None
+        if ref is not None and ref() is not None and self._is_init():
+            self._host = self._native.keep_host()
+        self._native.destroy()
+        self._report()
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        name = f" {self._native.name!r}" if self._native.name else ""
+        where = self._memory_type.name
+        text = f"<kp.{kind}{name} shape={self._shape} dtype={self._dtype} {where}"
+        if not self._is_init():
+            return f"{text} destroyed>"
+        # A host copy that nothing needed yet is not made only to be shown.
+        if self._memory_type is MemoryTypes.storage or not self._native.host_copy_made:
+            return f"{text}>"
+        first = np.array2string(self.data()[:_SHOWN], separator=", ", threshold=_SHOWN)
+        if self._count > _SHOWN:
+            first = f"{first[:-1]}, ...]"
+        if not self._native.has_host_copy:
+            return f"{text} {first}>"
+        return f"{text}, host copy {first}{_FRESHNESS[self._native.freshness]}>"
+
+    def show(self, **options: Any) -> Any:
+        """Draws the contents with matplotlib, as ``kp.plot(t, **options)``, and returns the Axes.
+
+        Raises what `kp.plot` raises: FailedPreconditionError, naming the extra ``plot``, where matplotlib is missing.
+        """
+        from ..notebook.plots import plot
+
+        return plot(self, **options)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, with numbers and a picture of the host copy; nothing is read from the device."""
+        from .._display.cards import memory_card
+
+        return memory_card(self)
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(
+            self, "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
+        )
+
+    # -- raw Vulkan: of a destroyed object they raise FailedPreconditionError ------------------------------------------
+
+    def _alive(self) -> Any:
+        if not self._is_init():
+            self._require_init("give Vulkan handles")
+        return self._native
+
+    @property
+    def vk_memory(self) -> int:
+        """The VkDeviceMemory that it lies in, as an integer."""
+        return self._alive().vk_memory
+
+    @property
+    def vk_memory_offset(self) -> int:
+        """Bytes from the start of `vk_memory`."""
+        return self._alive().vk_memory_offset
+
+
+def submitted(native: Any, manager: Manager) -> Fence:
+    """Submits one native operation, or copies between Managers, without waiting."""
+    if type(native) is PeerCopies:
+        return native.run()
+    return Fence(_native.submit_once(native), (manager,))
+
+
+def _by_manager(manager: Manager) -> str:
+    if manager._native.foreign:
+        return (
+            ", for this process: it belongs to the parent process, whose device no other one can use "
+            "(make a new Manager here)"
+        )
+    return "" if manager.is_init() else " with its Manager"
+
+
+def natives(memories: Iterable[Memory], user: str) -> list[Any]:
+    """The native objects of `memories`, for `user` (named in errors), which needs at least one.
+
+    Raises ArgumentTypeError where `memories` is no list of Tensor or Image, InvalidArgumentError where it is empty.
+    """
+    if isinstance(memories, Memory):
+        raise ArgumentTypeError(f"{user} takes a list: {user}([{type(memories).__name__.lower()}])")
+    if not isinstance(memories, Iterable) or isinstance(memories, np.ndarray):
+        raise ArgumentTypeError(f"{user} takes a list of Tensor or Image, not {type(memories).__name__}")
+    found = []
+    for memory in as_list(memories, user, "a list of Tensor or Image"):
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(
+                f"{user} takes a list of Tensor or Image; it has {shown(memory)} of type {type(memory).__name__}"
+            )
+        found.append(memory._native)
+    if not found:
+        raise InvalidArgumentError(f"{user} needs at least one Tensor or Image; the list is empty")
+    return found
+
+
+def operate(make: Callable[[list[Any]], Any], memories: Seq[Memory], user: str) -> Any:
+    """`make` called with the native objects of `memories`. Raises what `natives` raises.
+
+    The native side refuses other types too, so the checks here, which cost more than the call, run only to explain that.
+    """
+    try:
+        found = [memory._native for memory in memories]
+        if found:
+            return make(found)
+    except (AttributeError, TypeError, ValueError):
+        natives(memories, user)
+        raise
+    return make(natives(memories, user))
+
+
+def copy_of(tensors: Seq[Memory]) -> Any:
+    """The native operation that copies the first of `tensors` to the others; PeerCopies for several Managers' objects.
+
+    Raises what OpCopy raises.
+    """
+    made = natives(tensors, "OpCopy")
+    if len(made) < 2:
+        raise InvalidArgumentError(
+            "OpCopy copies from the first to the rest: give at least two tensors or images"
+        )
+    source = tensors[0]
+    manager, alone = source._manager, True
+    for target in tensors[1:]:
+        alone = alone and target._manager is manager
+        if target._dtype != source._dtype:
+            raise ArgumentTypeError(
+                f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
+            )
+        if target._count != source._count:
+            raise InvalidArgumentError(
+                f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
+                f"{target._describe()} {target._count}"
+            )
+    return _native.op_copy(made) if alone else PeerCopies(list(tensors))

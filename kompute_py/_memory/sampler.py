@@ -1,0 +1,158 @@
+"""Samplers: how a shader reads an image between its texels and beyond its edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._base.arrays import require_manager, to_flag
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    not_copyable,
+    shown,
+)
+from .._base.plain_arguments import as_text
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .image import Image
+
+
+class Bindable:
+    """What an algorithm binds besides tensors and images."""
+
+    __slots__ = ("__weakref__",)
+
+    _manager: Manager
+    _native: Any
+    _is_image = False
+
+    def _is_init(self) -> bool:
+        return self._manager.is_init()
+
+    def _require_init(self, action: str) -> None:
+        if not self._is_init():
+            raise FailedPreconditionError(f"The Manager of {self!r} is destroyed: it cannot {action}")
+
+    def _describe(self) -> str:
+        return repr(self)
+
+    def size(self) -> int:
+        """Of a sampler 0: it has no elements."""
+        return 0
+
+
+class Sampler(Bindable):
+    """How a shader reads images. Made by ``mgr.sampler(...)``; lives as long as its Manager.
+
+    For a binding declared ``sampler`` it is passed itself; for one declared ``sampler2D`` and the like,
+    ``image.sampled(sampler)``.
+
+    `filter`: "nearest" or "linear". `address`: what lies beyond the edge, "clamp_to_edge", "clamp_to_border", "repeat" or
+    "mirrored_repeat", one for all axes or one each. `border`: "transparent_black", "opaque_black" or "opaque_white", and with
+    `integer` for images of integers. `unnormalized`: coordinates count texels instead of 0 to 1.
+
+    Raises InvalidArgumentError for unknown names or what Vulkan does not allow together.
+    """
+
+    __slots__ = ("_manager", "_native", "_text")
+
+    def __init__(
+        self,
+        manager: Manager,
+        filter: str = "nearest",
+        address: str | Sequence[str] = "clamp_to_edge",
+        *,
+        border: str = "transparent_black",
+        integer: bool = False,
+        unnormalized: bool = False,
+    ) -> None:
+        require_manager(manager)
+        if not isinstance(address, (str, list, tuple)):
+            raise ArgumentTypeError(f"address is {shown(address)}; give one mode, or one for each axis")
+        modes = [address] * 3 if isinstance(address, str) else list(address)
+        if not 1 <= len(modes) <= 3 or not all(isinstance(mode, str) for mode in modes):
+            raise InvalidArgumentError(f"address is {shown(address)}; give one mode, or one for each axis")
+        modes += modes[-1:] * (3 - len(modes))
+        for name, value in (("filter", filter), ("border", border), *(("address", mode) for mode in modes)):
+            as_text(value, name)
+        unnormalized = to_flag(unnormalized, "unnormalized")
+        self._manager = manager
+        self._native = manager._native.sampler(
+            filter, modes, border, to_flag(integer, "integer"), unnormalized
+        )
+        self._text = (
+            f"filter={shown(filter)} address={shown(address)}{' unnormalized' if unnormalized else ''}"
+        )
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    @property
+    def vk_sampler(self) -> int:
+        """The VkSampler, as an integer."""
+        return self._native.vk_sampler
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "make a new one with mgr.sampler")
+
+    def __repr__(self) -> str:
+        return f"<kp.Sampler {self._text}>"
+
+
+class SampledImage(Bindable):
+    """An image with the sampler that a shader reads it through: made by ``image.sampled(...)``."""
+
+    __slots__ = ("_image", "_manager", "_native", "_sampler")
+
+    _is_image = True
+
+    def __init__(self, image: Image, sampler: Sampler) -> None:
+        if (
+            not isinstance(sampler, Sampler)
+            or not getattr(image, "_is_image", False)
+            or isinstance(image, type)
+        ):
+            raise ArgumentTypeError(
+                f"A SampledImage has an Image and a Sampler, not {type(image).__name__} and {type(sampler).__name__}"
+            )
+        if sampler._manager is not image._manager:
+            raise InvalidArgumentError(
+                f"{image._describe()} belongs to {image._manager!r}, the sampler to {sampler._manager!r}"
+            )
+        self._manager = image._manager
+        self._native = (image._native, sampler._native)
+        self._image = image
+        self._sampler = sampler
+
+    def _is_init(self) -> bool:
+        return self._image._is_init()
+
+    def _require_init(self, action: str) -> None:
+        self._image._require_init(action)
+
+    def size(self) -> int:
+        """The number of elements of the image."""
+        return self._image.size()
+
+    @property
+    def image(self) -> Image:
+        """The image."""
+        return self._image
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler."""
+        return self._sampler
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "make a new one with image.sampled")
+
+    def __repr__(self) -> str:
+        return f"<kp.SampledImage {self._image!r} {self._sampler._text}>"

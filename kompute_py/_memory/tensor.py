@@ -1,0 +1,319 @@
+"""Tensor: an array of any shape in device memory."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, to_dtype
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .._base.misplaced import KEPT_BY_TENSOR_T
+from .._base.plain_arguments import as_list
+from .._base.regions import locate, reshaped, retyped
+from .._base.types import is_small_float
+from .dlpack import dlpack_device, memoryview_of, to_dlpack
+from .mapping import Mapping
+from .memory import DEVICE, Memory, natives, submitted, to_memory_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as Seq
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from .. import _native as core
+    from .._base.types import MemoryTypes
+    from .._manager.manager import Manager
+    from .._sync.fence import Fence
+
+_COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows one by one with OpCopy"
+
+
+class Tensor(Memory, _native.BufferExporter):
+    """An array in device memory, with a shape and a dtype.
+
+    Made by ``mgr.tensor`` (float32), ``mgr.tensor_t`` (the data's own dtype), ``mgr.empty``, ``mgr.zeros`` and ``mgr.full``, or as
+    ``kp.Tensor(mgr, data, memory_type)``, which keeps the dtype.
+
+    `t[a:b]`, `view` and `reshape` give Tensors that share its memory: they can be synchronized, copied, filled and bound
+    wherever a tensor can, and only their own bytes are moved and ordered.
+    """
+
+    __slots__ = ("_base",)
+
+    _native: core.Buffer | core.BufferView
+    _base: Tensor
+
+    def __init__(
+        self, manager: Manager, data: ArrayLike, memory_type: MemoryTypes | str | None = None
+    ) -> None:
+        require_manager(manager)
+        where = to_memory_type(memory_type, None, KEPT_BY_TENSOR_T)
+        manager._adopt_buffer(self, as_typed(data), where)
+
+    # -- views ---------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """A Tensor of the part that `key` names, sharing this one's memory on the device and on the host.
+
+        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as NumPy's basic indexing takes them. The part must be
+        dense and row-major: ``t[2:8]``, ``t[3]``, ``t[1, 4:6]``, but not ``t[:, 0]`` or ``t[::2]``. Memory lives as
+        long as any tensor over it; destroying the tensor that was viewed ends the view too.
+
+        To be bound to a shader, a view must begin at a multiple of the device's minStorageBufferOffsetAlignment (16 to 256
+        bytes); everything else takes any bytes.
+
+        Raises OutOfRangeError for an index beyond its axis, UnimplementedError for one that is not dense, ArgumentTypeError for lists, arrays and masks,
+        FailedPreconditionError when destroyed.
+        """
+        self._require_init("be viewed")
+        first, shape = locate(self._shape, key, self._describe(), _COPY_INSTEAD)
+        return self._part(first * self._dtype.itemsize, shape, self._dtype)
+
+    # Without this, Python would iterate through __getitem__, one device view an element.
+    __iter__ = __reversed__ = None
+
+    def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor:
+        """A Tensor that shares this one's memory: of a part, under another dtype, or both.
+
+        ``t.view(2, slice(0, 4))`` is ``t[2, 0:4]``. ``t.view(np.uint32)`` or ``t.view(dtype="uint32")`` reads the same bytes as
+        elements of another dtype, as ``ndarray.view`` does: the last axis changes its length where the sizes differ.
+        With no argument, a view of all of it.
+
+        Raises what ``t[key]`` raises, InvalidArgumentError where the last axis is no whole number of new elements,
+        ArgumentTypeError for an unsupported dtype, or one of the other byte order.
+        """
+        self._require_init("be viewed")
+        keys: tuple[Any, ...] = key
+        if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str)):
+            dtype, keys = keys[0], ()
+        first, shape = (
+            locate(self._shape, keys, self._describe(), _COPY_INSTEAD) if keys else (0, self._shape)
+        )
+        element = self._dtype if dtype is None else to_dtype(dtype)
+        if dtype is not None and not np.dtype(dtype).isnative:
+            raise ArgumentTypeError(
+                f"{self._describe()} cannot be viewed as {np.dtype(dtype)}: devices read the host's byte order, which is "
+                f"{element}. For the other one view an array: t.read().view(...)"
+            )
+        shape = retyped(shape, self._dtype, element, self._describe())
+        return self._part(first * self._dtype.itemsize, shape, element)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """A Tensor of another shape that shares this one's memory; one axis may be -1, what is left.
+
+        Takes ``t.reshape(2, 3)`` and ``t.reshape((2, 3))``. Raises InvalidArgumentError where the number of elements differs,
+        ArgumentTypeError for what is no int, FailedPreconditionError when destroyed.
+        """
+        self._require_init("be reshaped")
+        given = shape[0] if len(shape) == 1 else shape
+        wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe())
+        return self._part(0, wanted, self._dtype)
+
+    def _like(self, manager: Manager, where: MemoryTypes) -> Tensor:
+        native = manager._native.buffer(None, self.nbytes, where, None)
+        made = buffer_tensor(native, manager, self._shape, self._dtype, self._count, where)
+        manager._after(where)
+        return made
+
+    def _region(self, region: Any) -> Tensor:
+        return self[region]
+
+    def _part(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
+        count = math.prod(shape)
+        native = _native.view(self._native, offset, count * dtype.itemsize)
+        part = buffer_tensor(native, self._manager, shape, dtype, count, self._memory_type)
+        part._base = self
+        return part
+
+    @property
+    def base(self) -> Tensor | None:
+        """The tensor that this one is a view of; None for one that has its own memory."""
+        return getattr(self, "_base", None)
+
+    # -- access --------------------------------------------------------------------------------------------------------
+
+    @property
+    def mappable(self) -> bool:
+        """Whether the host addresses the device's memory of it. `map` copies nothing then, unless it reads memory that the CPU
+        does not cache."""
+        return self._native.host_visible
+
+    def map(
+        self, *, read: bool = False, write: bool = False, discard: bool = False, staging: bool = True
+    ) -> Mapping:
+        """The device's memory as an array: ``with t.map(write=True) as array: ...``.
+
+        A mapping that reads waits for pending work that writes the tensor, one that writes for all pending work on it, and
+        while it is open, evaluating what would get in its way raises, and so do `read` and `write` of the same bytes. `discard` writes without looking at the old contents,
+        which are undefined then. The array, and every view of it, ends with the mapping.
+
+        If the host does not address the memory (see `mappable`), the contents are copied at the beginning (not with
+        `discard`) and back at the end; ``staging=False`` refuses that. So are they with ``read=True`` if the memory is
+        device memory that the CPU does not cache (GPUs with a resizable BAR, phones): reading it in place takes a trip over
+        the bus for each word, writing it does not. With ``write=True`` alone such memory is mapped in place: do not read the
+        array then. On an exception inside the block, what was written counts all the same.
+
+        Raises InvalidArgumentError with none of `read`, `write`, `discard`; FailedPreconditionError where another mapping of the
+        same bytes is in the way, where staging is refused, and when destroyed.
+        """
+        return Mapping(self, read, write, discard, staging)
+
+    def fill(self, value: Any = 0) -> Fence:
+        """Fills it with `value` (see OpFill) on the device. Does not wait; later work on it is ordered after.
+
+        Raises what OpFill raises.
+        """
+        return submitted(fill_of([self], value), self._manager)
+
+    def item(self) -> Any:
+        """The one element, as a Python number, after pending work. Raises InvalidArgumentError if there are more or none."""
+        if self._count != 1:
+            raise InvalidArgumentError(f"{self._describe()} {self._several('item()', '{}.item()')}")
+        return self.read().item()
+
+    def __int__(self) -> int:
+        """``int(t)`` of one element, which is read from the device, as by `item`. Raises ArgumentTypeError for more."""
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        """``float(t)`` of one element, as ``int(t)``."""
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        """``complex(t)`` of one element, as ``int(t)``."""
+        return complex(self._number("complex"))
+
+    def _number(self, kind: str) -> Any:
+        if self._count != 1:
+            raise ArgumentTypeError(f"{self._describe()} {self._several(f'{kind}()', kind + '({})')}")
+        if self._dtype.kind == "V" and not is_small_float(self._dtype):
+            raise ArgumentTypeError(
+                f"{self._describe()} is one record, not a number: t.item() gives its fields"
+            )
+        return self.item()
+
+    def _several(self, user: str, one: str) -> str:
+        """Says what to do instead of `user`, which is for one element; `one` is code for one, with {} for the tensor."""
+        if self._count == 0:
+            return f"has no element, and {user} takes one"
+        first = "t[" + ", ".join("0" * len(self._shape)) + "]"
+        return f"has {self._count} elements, and {user} takes one: {one.format(first)}, or t.read() for all of them"
+
+    # -- sharing -------------------------------------------------------------------------------------------------------
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """For ``np.from_dlpack(t)``, ``torch.from_dlpack(t)``, ...: the device's contents after pending work, shared.
+
+        A write on one side is seen on the other. The memory lives as long as what is made of the capsule, also after
+        ``t.destroy()`` and after the Manager's. `host` and `deviceAndHost` memory is always shared; `device` and `storage`
+        where the device's own memory is coherent memory of the host, as with CPU drivers and unified memory.
+        ``copy=True`` gives a copy in host memory, and so does ``dl_device=(1, 0)`` where sharing is not possible.
+
+        Raises ExchangeError (a BufferError) where sharing is not possible, for structured dtypes and for other devices;
+        FailedPreconditionError when destroyed.
+        """
+        return to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0), the CPU's memory, where the contents can be shared, else (7, the device's index), which is Vulkan's."""
+        return dlpack_device(self)
+
+    def _memoryview(self) -> memoryview:
+        """What the buffer protocol gives: ``memoryview(t)``, ``np.frombuffer(t)``."""
+        return memoryview_of(self)
+
+    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+
+    @property
+    def device_address(self) -> int:
+        """Where the contents lie in the device's memory, for buffer references of shaders: an integer.
+
+        A kernel takes the tensor itself for a reference in its push constants, and keeps it alive. Where addresses are put
+        into memory by hand, name the tensors in the call: ``k(table, uses=[t])``.
+        Raises UnimplementedError where the device lacks bufferDeviceAddress, FailedPreconditionError for a destroyed tensor.
+        """
+        address = self._alive().vk_device_address
+        if address == 0:
+            raise UnimplementedError(
+                f"{self._manager._device_name} lacks the feature bufferDeviceAddress: its memory has no addresses that "
+                "shaders could use. Bind the tensor instead, or use another device"
+            )
+        return address
+
+    @property
+    def vk_buffer(self) -> int:
+        """The VkBuffer of the device's memory, as an integer. The tensor is `vk_size` bytes from `vk_offset` in it."""
+        return self._alive().vk_buffer
+
+    @property
+    def vk_offset(self) -> int:
+        """Bytes from the start of `vk_buffer`."""
+        return self._alive().vk_offset
+
+    @property
+    def vk_size(self) -> int:
+        """Bytes that the tensor takes in `vk_buffer`."""
+        return self._alive().vk_size
+
+    @property
+    def vk_device_address(self) -> int:
+        """The address for shaders that use buffer references; 0 where the device has no such feature."""
+        return self._alive().vk_device_address
+
+
+def buffer_tensor(
+    native: Any,
+    manager: Manager,
+    shape: tuple[int, ...],
+    dtype: Any,
+    count: int,
+    memory_type: MemoryTypes = DEVICE,
+) -> Tensor:
+    """A Tensor around a native buffer that was just made."""
+    tensor = Tensor.__new__(Tensor)
+    tensor._adopt(native, manager, shape, dtype, count, memory_type)
+    return tensor
+
+
+_PATTERNS = (1, 2, 4, 8)  # bytes
+
+
+def fill_of(tensors: Seq[Tensor], value: Any) -> _native.Operation:
+    """The native operation that fills `tensors` with `value`. Raises what OpFill raises."""
+    tensors = (
+        tensors
+        if isinstance(tensors, (list, tuple, Memory))
+        else as_list(tensors, "OpFill", "a list of Tensor")
+    )
+    made = natives(tensors, "OpFill")
+    return _native.op_fill(made, [fill_pattern(tensor, value) for tensor in tensors])
+
+
+def fill_pattern(tensor: Any, value: Any) -> bytes:
+    """The bytes that OpFill repeats over `tensor` for `value`. Raises what OpFill raises."""
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(
+            f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
+        )
+    what = f"OpFill of {tensor._describe()}"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        try:
+            pattern = bytes(value)
+        except (ValueError, BufferError) as error:  # a memoryview that was released
+            raise ArgumentTypeError(f"{what}: the pattern has no bytes: {error}") from None
+        if len(pattern) not in _PATTERNS:
+            raise InvalidArgumentError(
+                f"{what}: the pattern has {len(pattern)} bytes; it has {', '.join(map(str, _PATTERNS))}, or the value is a scalar"
+            )
+        return pattern
+    return element_bytes(value, tensor._dtype, what)

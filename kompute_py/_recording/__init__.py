@@ -1,0 +1,1 @@
+"""Algorithms, operations, and the sequences that record and evaluate them."""

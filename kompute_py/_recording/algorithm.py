@@ -1,0 +1,480 @@
+"""Algorithm: a shader with the memory that it works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _native as core
+from .._base.arrays import as_indices, as_name, require_manager
+from .._base.dtype_rules import conversion, difference
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnimplementedError,
+    not_copyable,
+    shown,
+)
+from .._base.plain_arguments import as_list
+from .._base.warn import warn
+from .._memory.memory import Memory
+from .._memory.sampler import Bindable, Sampler
+from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
+from .._shaders.layout import check as check_layout
+from .._shaders.plan import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
+from .._shaders.spirv import to_spirv
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .._shaders.signature import Parameter
+
+_AXES = "xyz"
+# One reminder a process is enough: scripts that mean it would otherwise be told at each algorithm.
+_default_workgroup_warned = False
+
+
+def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
+    """`workgroup` (an int, or up to three) as three ints; what is left out is 0. `what` names it in errors."""
+    if type(workgroup) is tuple and len(workgroup) == 3 and all(type(n) is int for n in workgroup):
+        given: tuple[int, ...] = workgroup
+    else:
+        given = as_indices(workgroup, what)
+        if len(given) > 3:
+            raise InvalidArgumentError(f"{what} has {len(given)} numbers; give up to three: (x, y, z)")
+        given += (0,) * (3 - len(given))
+    for n in given:
+        if n < 0:
+            raise InvalidArgumentError(f"{what} is {shown(workgroup)}; counts cannot be negative")
+    return given[0], given[1], given[2]
+
+
+class Algorithm:
+    """A compute pipeline: a shader, the tensors and images bound to it in order, its constants and default workgroup.
+
+    Made by ``mgr.algorithm(...)``, or as ``kp.Algorithm(mgr, ...)`` with the same arguments:
+
+    `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0); ``image.sampled(...)`` goes to a
+    ``sampler2D``, ``mgr.sampler(...)`` to a ``sampler``. (`mgr.kernel` binds by name, several sets and arrays of bindings.) `spirv` is bytes as from
+    `kp.compile`, an array of uint32, a path to a .spv file, or a `kp.ShaderModule`. `workgroup` counts groups in x, y, z; left out, it is
+    one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
+    as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
+    types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may
+    be left out where the module has only one, or one called main, and for a ShaderModule, which has chosen.
+
+    Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
+    binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
+    types; NotFoundError for a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where
+    the shader needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once for each binding, a
+    tensor whose dtype differs from the shader's: nothing is converted, and `mgr.tensor` makes float32 of everything.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_counted",
+        "_dispatch",
+        "_groups",
+        "_manager",
+        "_native",
+        "_plan",
+        "_push",
+        "_special",
+        "_tensors",
+    )
+
+    # Of the workgroup and push constants that are its own: when those change, so do the recordings that it is in.
+    _dispatch: core.BoundDispatch
+    _groups: tuple[int, int, int]
+    _push: bytes
+    _special: Specialization
+    _counted: bool
+    _native: core.Algorithm | None
+    _plan: ShaderPlan | None
+
+    def __init__(
+        self,
+        manager: Manager,
+        tensors: Iterable[Memory] = (),
+        spirv: Any = None,
+        workgroup: Any = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+        *,
+        entry: str | None = None,
+    ) -> None:
+        require_manager(manager)
+        self._manager = manager
+        if spirv is None:
+            # Kompute's way to hand an algorithm to OpMult, which brings the shader.
+            self._native = self._plan = None
+            self._tensors = _listed(tensors)
+            for memory in self._tensors:
+                _check_memory(memory, manager, 0)
+            return
+        self._build(tensors, spirv, workgroup, spec_consts, push_consts, entry)
+
+    def _build(
+        self,
+        tensors: Iterable[Memory],
+        spirv: Any,
+        workgroup: Any,
+        spec_consts: Any = (),
+        push_consts: Any = (),
+        entry: str | None = None,
+    ) -> None:
+        manager = self._manager
+        if entry is not None:
+            as_name(entry)
+        if type(spirv) is core.Shader:
+            shader = spirv
+        else:
+            if type(spirv) is bytes:
+                shader = manager._native.shader(spirv, "main" if entry is None else entry)
+            else:
+                module = getattr(spirv, "module", spirv)  # a ShaderModule, or a Kernel's
+                if entry is None:
+                    entry = getattr(module, "entry", "main")  # it has chosen
+                shader = manager._native.shader(to_spirv(spirv), entry, getattr(module, "_declared", b""))
+        plan = shader.extra
+        if type(plan) is not ShaderPlan:
+            plan = plan_of(shader)
+        if plan.refusal:
+            raise UnimplementedError(plan.refusal)
+        bound = _bind(tensors, plan, manager)
+
+        special = NO_SPECIALIZATION
+        if type(spec_consts) is Specialization:
+            special = spec_consts
+        elif is_given(spec_consts):
+            special = plan.spec.pack(spec_consts)
+            if special.surplus:
+                warn(
+                    f"{special.surplus} of the spec_consts have no specialization constant in the shader "
+                    f"(it has {len(plan.spec_constants)}): they are ignored"
+                )
+        plan.spec.warn_of_defaults(special, "The algorithm")
+        push = plan.push.zeros if plan.push is not None else b""
+        if is_given(push_consts):
+            push = pack_push(plan, push_consts)
+
+        groups = to_groups(workgroup, "workgroup")
+        counted = groups[0] == 0
+        if counted:
+            if not bound:
+                raise InvalidArgumentError(
+                    "An algorithm with no tensors has no default workgroup: give workgroup=(x, y, z)"
+                )
+            groups = (bound[0].size(), 1, 1)
+        elif 0 in groups:
+            groups = (groups[0], groups[1] or 1, groups[2] or 1)
+        manager._check_groups(
+            groups,
+            "The default workgroup (one group for each element of the first tensor)"
+            if counted
+            else "workgroup",
+            shader,
+            special,
+        )
+
+        native = manager._native.algorithm(
+            shader,
+            [memory._native for memory in bound[: plan.top]],
+            groups,
+            special.data,
+            special.entries,
+            push,
+        )
+        if counted and groups[0]:
+            _remind_of_local_size(native.local_size, groups[0])
+        self._native = native
+        self._plan = plan
+        self._tensors = bound
+        self._groups = groups
+        self._push = push
+        self._special = special
+        self._counted = counted
+        self._dispatch = core.op_bound_dispatch(native, groups, b"", ())
+        watch = manager._watch
+        if watch is not None:
+            watch()
+
+    def _built(self, action: str) -> core.Algorithm:
+        if self._native is None:
+            raise FailedPreconditionError(
+                f"An algorithm that was made with no shader cannot {action}; give spirv"
+            )
+        return self._native
+
+    def _planned(self) -> ShaderPlan:
+        if self._plan is None:
+            raise FailedPreconditionError(
+                "An algorithm that was made with no shader has no reflection; give spirv"
+            )
+        return self._plan
+
+    def get_tensors(self) -> list[Memory]:
+        """The tensors and images that it was made with, in order: the same objects."""
+        return list(self._tensors)
+
+    get_mem_objects = get_tensors
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager that it belongs to."""
+        return self._manager
+
+    @property
+    def name(self) -> str:
+        """A name for error messages, validation messages and profiles; "" by default."""
+        return "" if self._native is None else self._native.name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._built("be named").name = as_name(value)
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The shader's bindings: number, kind, what the shader does with it, name, dtype of a buffer."""
+        return self._planned().bindings
+
+    @property
+    def push_constants(self) -> PushConstants | None:
+        """The shader's push constant block: name, bytes, names of the scalars; None where it has none."""
+        return self._planned().push_constants
+
+    @property
+    def spec_constants(self) -> tuple[SpecConstant, ...]:
+        """The shader's specialization constants: id, name, type, default value."""
+        return self._planned().spec_constants
+
+    @property
+    def local_size(self) -> tuple[int, int, int]:
+        """Invocations of one group in x, y, z, with the specialization constants applied."""
+        x, y, z = self._built("have a local size").local_size
+        return x, y, z
+
+    @property
+    def workgroup(self) -> tuple[int, int, int]:
+        """Groups that OpAlgoDispatch runs in x, y, z. Can be set; see `push_consts`."""
+        self._built("have a workgroup")
+        return self._groups
+
+    @workgroup.setter
+    def workgroup(self, value: Any) -> None:
+        native = self._built("have a workgroup")
+        x, y, z = to_groups(value, "workgroup")
+        groups = x, y or 1, z or 1
+        if x == 0:
+            raise InvalidArgumentError(f"workgroup is {shown(value)}; at least 1 group runs")
+        self._manager._check_groups(groups, "workgroup", native.shader, self._special)
+        self._dispatch.set(groups, self._push, ())
+        self._groups = groups
+        self._counted = False
+
+    @property
+    def push_consts(self) -> tuple[bool | int | float, ...]:
+        """The values of its own push constants, in the order of `push_constants`.components; () where there are none.
+
+        Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from their next evaluation on.
+        Operations with push constants or a grid of their own keep what they were made with.
+        """
+        push = self._planned().push
+        return () if push is None else push.unpack(self._push)
+
+    @push_consts.setter
+    def push_consts(self, values: Any) -> None:
+        push = pack_push(self._planned(), values)
+        self._dispatch.set(self._groups, push, ())
+        self._push = push
+
+    @property
+    def spec_consts(self) -> dict[int, bool | int | float]:
+        """The values of its specialization constants by id. They are part of the pipeline: `rebuild` changes them."""
+        return self._planned().spec.unpack(self._special)
+
+    def rebuild(
+        self,
+        tensors: Iterable[Memory] | None = None,
+        spirv: Any = None,
+        workgroup: Any = None,
+        spec_consts: Any = None,
+        push_consts: Any = None,
+        *,
+        entry: str | None = None,
+    ) -> None:
+        """Makes it anew with what is given, which the constructor describes; what is None stays as it was. `entry` is the entry
+        point of a new `spirv`.
+
+        A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is counted again. What is
+        recorded from now on runs the new one: operations of this algorithm, those made before included, and recordings
+        after ``seq.rerecord()``. Other recordings keep the one that they were recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
+        InvalidArgumentError if they do not fit the new shader.
+        Raises what the constructor raises, and stays as it was then.
+        """
+        before = None if self._native is None else (self._native, self._dispatch)
+        if spirv is None:
+            spirv = self._built("be rebuilt").shader
+            if spec_consts is None:
+                spec_consts = self._special
+            if push_consts is None:
+                push_consts = self._push
+        if workgroup is None and self._native is not None and not self._counted:
+            workgroup = self._groups
+        self._build(
+            self._tensors if tensors is None else tensors,
+            spirv,
+            (0, 0, 0) if workgroup is None else workgroup,
+            () if spec_consts is None else spec_consts,
+            () if push_consts is None else push_consts,
+            entry,
+        )
+        if before is not None:
+            native, dispatch = before
+            native.supersede(self._built("be rebuilt"))
+            dispatch.supersede(self._dispatch)
+
+    def is_init(self) -> bool:
+        """Whether its pipeline exists: False after `destroy()` of this object or of its Manager."""
+        return self._native is not None and self._native.is_init()
+
+    def destroy(self) -> None:
+        """Gives the pipeline back, at any time and any number of times.
+
+        Work in flight that uses it finishes first; recorded sequences that use it raise when evaluated again.
+        """
+        if self._native is not None:
+            self._native.destroy()
+            watch = self._manager._watch
+            if watch is not None:
+                watch()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(self, "keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
+
+    def __repr__(self) -> str:
+        if self._native is None:
+            return "<kp.Algorithm with no shader>"
+        name = f" {self._native.name!r}" if self._native.name else ""
+        if not self._native.is_init():
+            return f"<kp.Algorithm{name} destroyed>"
+        return f"<kp.Algorithm{name} {len(self._tensors)} tensors workgroup={self.workgroup} local_size={self.local_size}>"
+
+    # -- raw Vulkan: of a destroyed algorithm they raise FailedPreconditionError ---------------------------------------
+
+    def _alive(self) -> core.Algorithm:
+        native = self._built("give Vulkan handles")
+        if not native.is_init():
+            raise FailedPreconditionError("The algorithm is destroyed: it has no Vulkan handles to give")
+        return native
+
+    @property
+    def vk_pipeline(self) -> int:
+        """The VkPipeline, as an integer."""
+        return self._alive().vk_pipeline
+
+    @property
+    def vk_pipeline_layout(self) -> int:
+        """The VkPipelineLayout, as an integer."""
+        return self._alive().vk_pipeline_layout
+
+    @property
+    def vk_descriptor_sets(self) -> list[int]:
+        """The VkDescriptorSets, as integers."""
+        return list(self._alive().vk_descriptor_sets)
+
+
+def _check_memory(memory: Any, manager: Manager, position: int) -> None:
+    if not isinstance(memory, (Memory, Bindable)):
+        raise ArgumentTypeError(
+            f"tensors[{position}] is a {type(memory).__name__}; give Tensor or Image objects, image.sampled(...) or samplers"
+        )
+    if memory._manager is not manager:
+        raise InvalidArgumentError(
+            f"tensors[{position}] ({memory._describe()}) belongs to {memory._manager!r}, the algorithm to {manager!r}; "
+            "make both with one Manager, or copy it over with .to(mgr)"
+        )
+
+
+def _listed(tensors: Iterable[Memory]) -> tuple[Memory, ...]:
+    if isinstance(tensors, Memory):
+        raise ArgumentTypeError(
+            f"tensors is a {type(tensors).__name__}; give a list: [{type(tensors).__name__.lower()}]"
+        )
+    return tuple(as_list(tensors, "tensors", "a list of Tensor or Image"))
+
+
+def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
+    """`tensors` as a tuple, checked against the shader's bindings."""
+    bound = _listed(tensors)
+    for position, memory in enumerate(bound):
+        if not isinstance(memory, Memory) or memory._manager is not manager:
+            _check_memory(memory, manager, position)
+        if not memory._is_init():
+            memory._require_init(f"be tensors[{position}] of an algorithm")
+    if len(bound) < plan.slots:
+        missing = next(b for position, _, b, _ in plan.required if position >= len(bound))
+        raise InvalidArgumentError(
+            f"The shader uses {len(plan.required)} bindings up to number {plan.slots - 1}, so it needs {plan.slots} tensors; "
+            f"{len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
+        )
+    for position, is_image, binding, scalar in plan.required:
+        memory = bound[position]
+        is_sampler = binding.kind == "sampler"
+        if memory._is_image is not is_image or isinstance(memory, Sampler) is not is_sampler:
+            raise InvalidArgumentError(
+                f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is "
+                f"{memory._describe()}: give {made_by(binding.kind)} there"
+            )
+        # Plain dtypes may be anything, as in Kompute, and warn; one that has fields says what each byte means.
+        if scalar is not None and memory._dtype is not scalar.dtype and scalar.contradicts(memory._dtype):
+            _warn_of_dtype(plan, position, memory, scalar)
+        if isinstance(memory, Memory) and memory._dtype.names is not None:
+            what = f"tensors[{position}] ({memory._describe()})"
+            check_layout(plan.blocks[position], memory._dtype, memory._count, what, position)
+    if len(bound) > plan.top:
+        warn(f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound")
+    return bound
+
+
+def _warn_of_dtype(plan: ShaderPlan, position: int, memory: Memory, scalar: Parameter) -> None:
+    """Once for each binding of a shader and dtype."""
+    key = (position, memory._dtype)
+    if key in plan.warned or scalar.packs(memory._dtype, memory._shape):
+        return
+    plan.warned.add(key)
+    assert scalar.dtype is not None
+    warn(
+        f"tensors[{position}] ({memory._describe()}) goes to the {scalar.kind} {scalar.name!r}, {scalar.type}, which the shader reads "
+        f"as {scalar.dtype}: {difference(memory._dtype, scalar.dtype)}. {conversion(memory._dtype, scalar.dtype, False)}"
+    )
+
+
+def made_by(kind: str) -> str:
+    """What makes the object that a binding of `kind` takes."""
+    return {
+        "storage image": "mgr.image(...)",
+        "sampled image": "mgr.image(...)",
+        "combined image sampler": "mgr.image(...).sampled(...)",
+        "sampler": "mgr.sampler(...)",
+    }.get(kind, "mgr.tensor(...)")
+
+
+def pack_push(plan: ShaderPlan, values: Any) -> bytes:
+    """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped it)."""
+    if plan.push is None:
+        warn("push_consts were given to a shader with no push constants: they are ignored")
+        return b""
+    return plan.push.pack(values)
+
+
+def _remind_of_local_size(local_size: Sequence[int], groups: int) -> None:
+    global _default_workgroup_warned
+    invocations = local_size[0] * local_size[1] * local_size[2]
+    if invocations > 1 and not _default_workgroup_warned:
+        _default_workgroup_warned = True
+        warn(
+            f"No workgroup was given, so {groups} groups (one for each element of the first tensor) run, of {invocations} "
+            f"invocations each. To run one invocation for each element: workgroup=({-(-groups // local_size[0])}, 1, 1), "
+            f"or kp.OpAlgoDispatch(algorithm, grid=({groups},))"
+        )

@@ -1,0 +1,393 @@
+"""Operations: what a Sequence records.
+
+The built-in ones hold an immutable native operation, so that recording is one native call. A subclass of OpBase with a
+`record` method of its own writes Vulkan commands itself, through the raw handles that every object exposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .. import _native
+from .._base.arrays import FLOAT32, as_index, counts_of
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    not_copyable,
+)
+from .._memory.image import Image
+from .._memory.memory import Memory, copy_of, natives, operate
+from .._memory.tensor import Tensor, fill_of
+from .._shaders.constants import is_given
+from .._shaders.library import library_shader
+from .algorithm import Algorithm, pack_push
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+_NOTHING: Any = ()
+
+
+class CommandRecorder:
+    """What a custom operation records into: the raw handles, as integers that the PyPI package `vulkan` takes.
+
+    Valid only during the `record` call that it is given to.
+    """
+
+    __slots__ = ("_manager", "_vk_command_buffer")
+
+    def __init__(self, manager: Manager, vk_command_buffer: int) -> None:
+        self._manager = manager
+        self._vk_command_buffer = vk_command_buffer
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager of the sequence that records."""
+        return self._manager
+
+    @property
+    def vk_command_buffer(self) -> int:
+        """The VkCommandBuffer in the recording state."""
+        return self._vk_command_buffer
+
+    @property
+    def vk_device(self) -> int:
+        """The VkDevice."""
+        return self._manager.vk_device
+
+
+class OpBase:
+    """Base of all operations, and the extension point: a subclass with a `record` method records any Vulkan commands.
+
+    ::
+
+        class Update(kp.OpBase):
+            def __init__(self, tensor, data):
+                self.tensor, self.data = tensor, data
+                self.reads, self.writes = [], [tensor]
+
+            def record(self, cmd):
+                ...  # commands on cmd.vk_command_buffer, self.tensor.vk_buffer, self.tensor.vk_offset
+
+    `reads` and `writes` (attributes or properties: lists of Tensor and Image) say what the commands use, and the needed
+    barriers are put in place; with both None, a full barrier stands before and after, the work counts as a user of every object of
+    the Manager, and `host` tensors are not to be written from other threads while it runs. `pre_eval` runs on the host
+    before each submission, `post_eval` after the work is done. An exception inside any of them leaves the sequence usable.
+    """
+
+    __slots__ = ()
+
+    reads: Seq[Memory] | None = None
+    """What the commands read; None, with `writes` None too: undeclared."""
+    writes: Seq[Memory] | None = None
+    """What the commands write; None, with `reads` None too: undeclared."""
+
+    _native: Any = None
+    # Whether the sequence must do more than hand `_native` on. Decided once for each class; for OpBase itself True, which
+    # sends a bare one to its error.
+    _hooked: ClassVar[bool] = True
+    _custom: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._custom = cls.record is not OpBase.record
+        cls._hooked = (
+            cls._custom or cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
+        )
+
+    def record(self, cmd: CommandRecorder) -> None:
+        """Records the commands into ``cmd.vk_command_buffer``. Called when the sequence builds its command buffer."""
+        raise FailedPreconditionError(f"{type(self).__name__} records nothing: define record(self, cmd)")
+
+    def pre_eval(self) -> None:
+        """Called before each submission, in the order of recording. An exception cancels the submission."""
+
+    def post_eval(self) -> None:
+        """Called after the work of each submission is done, in the order of recording."""
+
+    def _bind(self, manager: Manager) -> tuple[_native.Operation, Any]:
+        """The native operation for a sequence of `manager`, and the callable that it borrows."""
+        if not self._custom:
+            native = getattr(self, "_native", None)  # a slot may never have been set
+            if native is None:
+                raise FailedPreconditionError(
+                    f"{type(self).__name__} records nothing: define record(self, cmd), or call super().__init__(...) "
+                    "in the __init__ of an operation that derives from a built-in one"
+                )
+            return native, None
+
+        def record(vk_command_buffer: int) -> None:
+            self.record(CommandRecorder(manager, vk_command_buffer))
+
+        name = type(self).__name__
+        reads, writes = self.reads, self.writes
+        declared = reads is not None or writes is not None
+        operation = _native.op_custom(
+            manager._native,
+            name,
+            record,
+            _declared(reads, f"{name}.reads") if declared else None,
+            _declared(writes, f"{name}.writes") if declared else None,
+        )
+        return operation, record
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copying and pickling of the built-in ones are refused: ArgumentTypeError (a TypeError)."""
+        if self._custom:
+            return super().__reduce_ex__(protocol)
+        raise not_copyable(self, "record the same one as often as you like, or make a new one")
+
+    def __repr__(self) -> str:
+        return f"<kp.{type(self).__name__}>"
+
+
+def _declared(memories: Seq[Memory] | None, what: str) -> list[Any]:
+    return natives(memories, what) if memories is not None and len(memories) else []
+
+
+class OpSyncDevice(OpBase):
+    """Uploads the host copies of tensors and images to the device, in GPU order.
+
+    Every evaluation uploads what the host copies hold then. `host`, `deviceAndHost` and `storage` memory needs no copy.
+    Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Memory]) -> None:
+        self._native = operate(_native.op_sync_device, tensors, "OpSyncDevice")
+
+
+class OpSyncLocal(OpBase):
+    """Downloads tensors and images from the device to their host copies, in GPU order.
+
+    `data()` shows the result once the host has learned, in any way, that the work is done. Of a view, only its bytes move: the host
+    may write others meanwhile.
+    `host`, `deviceAndHost` and `storage` memory needs no copy.
+    Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Memory]) -> None:
+        self._native = operate(_native.op_sync_local, tensors, "OpSyncLocal")
+
+
+class OpCopy(OpBase):
+    """Copies the device's contents of the first tensor or image to all others; host copies stay as they are.
+
+    All need the same number of elements and the same dtype, in any mix of memory types. They may belong to different Managers, on
+    one device or several; the sequence then belongs to one of these, and its evaluation stops at the copy: what comes before
+    is waited for as far as the copy needs, the contents go through host memory, and what comes after is submitted behind it.
+    Raises InvalidArgumentError for fewer than two, or sizes that differ; ArgumentTypeError for dtypes that differ.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Memory]) -> None:
+        self._native = copy_of(tensors)
+
+
+class OpFill(OpBase):
+    """Fills tensors, or parts of them, with one value, on the device; host copies stay as they are.
+
+    `value` is a scalar, which is converted to each tensor's dtype (a tuple for a structured one), or bytes of 1, 2, 4 or 8, a
+    pattern that is repeated whatever the dtype. Floats are rounded to the dtype. Raises ArgumentTypeError for images, for arrays and
+    lists, and for a value that does not convert; InvalidArgumentError for a value beyond the dtype's range (1e300 in float32), a pattern of another length or one that does not fit a
+    tensor a whole number of times, and for parts that overlap.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, tensors: Seq[Tensor], value: Any = 0) -> None:
+        self._native = fill_of(tensors, value)
+
+
+class OpCopyRange(OpBase):
+    """Copies `count` elements from one place of a tensor's device memory to a place of another's, or of its own.
+
+    ``OpCopyRange(a, b, source_offset=4, target_offset=0, count=8)`` is ``OpCopy([a[4:12], b[0:8]])`` for flat tensors: offsets
+    and `count` are in elements over all dimensions; `count` left out is what `source` has from its offset on.
+    Raises OutOfRangeError beyond either tensor, InvalidArgumentError where the two places overlap, ArgumentTypeError for
+    dtypes that differ or what is no tensor.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(
+        self,
+        source: Tensor,
+        target: Tensor,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+        count: int | None = None,
+    ) -> None:
+        for tensor in (source, target):
+            if not isinstance(tensor, Tensor):
+                raise ArgumentTypeError(f"OpCopyRange copies between tensors, not {type(tensor).__name__}")
+        first = as_index(source_offset, "source_offset")
+        number = source._count - first if count is None else as_index(count, "count")
+        parts = (
+            _elements(source, first, number, "source"),
+            _elements(target, as_index(target_offset, "target_offset"), number, "target"),
+        )
+        self._native = OpCopy(parts)._native
+
+
+def _elements(tensor: Tensor, first: int, count: int, what: str) -> Tensor:
+    if count < 0:
+        raise InvalidArgumentError(f"OpCopyRange copies 0 elements or more, not {count}")
+    if first < 0 or first + count > tensor._count:
+        raise OutOfRangeError(
+            f"OpCopyRange: the {what}, {tensor._describe()}, has elements 0 to {tensor._count}; {first} to {first + count} "
+            "were asked for"
+        )
+    return tensor._part(first * tensor._dtype.itemsize, (count,), tensor._dtype)
+
+
+class OpCopyRegion(OpBase):
+    """Copies a box of texels from an image to an image, or between an image and a tensor that holds its texels in dense rows.
+
+    ``OpCopyRegion(image, tensor, source_region=np.s_[10:20, 5:9])``. Regions are indices of ints and slices over all axes
+    but the channels; without one, the whole image. Of a tensor give a view: ``tensor[a:b]``. Texels are copied bit by bit.
+
+    Raises OutOfRangeError for a region beyond its image, InvalidArgumentError where the sizes differ, a region would be
+    copied onto itself or a tensor begins at an offset that texels cannot, ArgumentTypeError for what is no image or tensor.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(
+        self,
+        source: Image | Tensor,
+        target: Image | Tensor,
+        *,
+        source_region: Any = None,
+        target_region: Any = None,
+    ) -> None:
+        sides: list[Any] = []
+        for name, memory, region in (("source", source, source_region), ("target", target, target_region)):
+            if not isinstance(memory, Memory):
+                raise ArgumentTypeError(
+                    f"OpCopyRegion: {name} is a {type(memory).__name__}; give an Image or a Tensor"
+                )
+            if region is None:
+                sides.append(None)
+            elif isinstance(memory, Image):
+                sides.append(memory._box(region)[0])
+            else:
+                raise ArgumentTypeError(
+                    f"OpCopyRegion: {name} is a tensor; give a view of it instead of {name}_region"
+                )
+        self._native = _native.op_copy_region(source._native, sides[0], target._native, sides[1])
+
+
+class OpAlgoDispatch(OpBase):
+    """Runs an algorithm once.
+
+    `push_consts` (a list of numbers, an array, or bytes; see Algorithm) replace the algorithm's own for this dispatch only.
+    `grid` counts invocations in x, y, z: ceil(grid / local_size) groups run on each axis, instead of the algorithm's
+    `workgroup`; the shader must check its bounds. More groups on one axis than the device takes run in layers, as one dispatch. Raises InvalidArgumentError for constants that do not fit the
+    shader's block or a grid beyond the device's limits, FailedPreconditionError for an algorithm with no shader.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, algorithm: Algorithm, push_consts: Any = _NOTHING, *, grid: Any = None) -> None:
+        if push_consts is _NOTHING and grid is None:
+            try:
+                self._native = algorithm._dispatch
+                return
+            except AttributeError:
+                pass
+        if not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"OpAlgoDispatch takes an Algorithm, not {type(algorithm).__name__}")
+        native = algorithm._built("be dispatched")
+        push = pack_push(algorithm._planned(), push_consts) if is_given(push_consts) else algorithm._push
+        extent = None
+        if grid is None:
+            groups = algorithm._groups
+        else:
+            extent = x, y, z = counts_of(grid, "grid", "invocations")
+            i, j, k = native.local_size
+            groups = -(-x // i), -(-y // j), -(-z // k)
+            algorithm._manager._check_groups(
+                groups, f"grid {grid!r} with local size {(i, j, k)}", native.shader, algorithm._special
+            )
+        self._native = _native.op_dispatch(native, groups, push, extent, is_given(push_consts))
+
+
+class OpAlgoBase(OpBase):
+    """Base of operations that bring their own shader: makes an algorithm of it, and runs that.
+
+    ::
+
+        class Scale(kp.OpAlgoBase):
+            def __init__(self, tensor, factor):
+                super().__init__([tensor], SCALE, push_consts=[factor])
+
+    The arguments are those of `kp.Algorithm`; `algorithm` is what was made, on the Manager of the first tensor. Raises what
+    `kp.Algorithm` raises, InvalidArgumentError for an empty list.
+    """
+
+    __slots__ = ("_native", "algorithm")
+
+    def __init__(
+        self,
+        tensors: Seq[Memory],
+        spirv: Any,
+        workgroup: Any = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> None:
+        natives(tensors, type(self).__name__)
+        tensors = list(tensors)
+        if spirv is None:
+            raise ArgumentTypeError("spirv is None; give SPIR-V: kp.compile(source)")
+        self.algorithm = Algorithm(tensors[0]._manager, tensors, spirv, workgroup, spec_consts, push_consts)
+        self._native = self.algorithm._dispatch
+
+
+class OpMult(OpBase):
+    """Multiplies two float32 tensors element by element into a third: ``OpMult([a, b, product], algorithm)``.
+
+    As in Kompute, `algorithm` takes on the multiplication shader and these tensors; with None, one is made. The shader is
+    built in, so no compiler is needed. Raises InvalidArgumentError unless there are three tensors of one size,
+    ArgumentTypeError unless they are float32.
+    """
+
+    __slots__ = ("_native", "algorithm")
+
+    _LOCAL_SIZE = 256
+
+    def __init__(self, tensors: Seq[Tensor], algorithm: Algorithm | None = None) -> None:
+        made = natives(tensors, "OpMult")
+        if len(made) != 3:
+            raise InvalidArgumentError(f"OpMult takes three tensors (left, right, product), not {len(made)}")
+        first = tensors[0]
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor) or tensor._dtype != FLOAT32:
+                raise ArgumentTypeError(f"OpMult multiplies float32 tensors; {tensor._describe()} is none")
+            if tensor._count != first._count:
+                raise InvalidArgumentError(
+                    f"OpMult needs tensors of one size; they have {', '.join(str(t._count) for t in tensors)} elements"
+                )
+        if algorithm is None:
+            algorithm = Algorithm(first._manager)
+        elif not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"OpMult takes an Algorithm, not {type(algorithm).__name__}")
+        groups = -(-first._count // self._LOCAL_SIZE)
+        across = max(1, min(groups, algorithm._manager._max_groups[0]))
+        algorithm._build(tensors, library_shader("multiplication"), (across, -(-groups // across), 1))
+        self.algorithm = algorithm
+        self._native = algorithm._dispatch
+
+
+# Names of Kompute 0.8 and 0.9.
+OpTensorSyncDevice = OpSyncDevice
+OpTensorSyncLocal = OpSyncLocal
+OpTensorCopy = OpCopy

@@ -1,0 +1,324 @@
+"""Recordings that hold copies between Managers.
+
+No queue of one device waits for a queue of another, so such a copy cannot be part of one submission: the host stands between its
+halves. A sequence that records one is split there into a list of parts, streams and copies, which are submitted in order.
+Each part is ordered with all other work on what it uses by the machinery of its own device, so nothing is waited for that need
+not be: a copy waits for what writes its source, and what comes after it on the destination's device is ordered on that device.
+
+`SplitStream` stands in for the sequence's native stream and has its methods, so that a sequence without such copies does not
+know of any of this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._base.errors import FailedPreconditionError, InvalidArgumentError
+from .._memory.peer import PeerCopies, refuse_held, report
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from collections.abc import Sequence as Seq
+
+    from .._manager.manager import Manager
+
+
+class SplitStream:
+    """A stream that is split at copies between Managers: the same methods, over a list of parts."""
+
+    __slots__ = ("_driving", "_due", "_manager", "_parts", "_peers", "_recording", "_timed", "whole")
+
+    def __init__(self, manager: Manager, whole: _native.Stream, timed: bool) -> None:
+        self._manager = manager
+        # The first part, and what the sequence goes back to when it is cleared.
+        self.whole = whole
+        self._timed = timed
+        self._recording = whole.is_recording()
+        self._parts: list[_native.Stream | _native.PeerCopy] = [whole]
+        self._peers: list[Manager] = []
+        # Whether an evaluation was not waited for yet. Nothing of it may run any more: the host does much of the work itself.
+        self._due = False
+        # One thread at a time, as the parts themselves ask for: copies let other threads run.
+        self._driving = threading.Lock()
+
+    @contextlib.contextmanager
+    def _drive(self, action: str) -> Generator[None, None, None]:
+        if not self._driving.acquire(blocking=False):
+            raise FailedPreconditionError(
+                f"The sequence{self._quoted_name()} cannot be {action}: it is being changed or evaluated by another thread. "
+                "Use a sequence in one thread at a time, or one for each"
+            )
+        try:
+            self._require_idle(action)
+            yield
+        finally:
+            self._driving.release()
+
+    # -- recording -----------------------------------------------------------------------------------------------------
+
+    def record(self, operation: Any) -> None:
+        """Appends; after an evaluation it starts a fresh list. The recording stays as it was where it raises."""
+        with self._drive("recorded into"):
+            self._append(operation)
+
+    def _append(self, operation: Any) -> None:
+        if type(operation) is not PeerCopies:
+            self._restart()
+            last = self._parts[-1]
+            if isinstance(last, _native.PeerCopy):
+                last = self._manager._native.stream(self.whole.queue_index, 0)
+                last.record(operation)
+                self._parts.append(last)
+            else:
+                last.record(operation)
+            return
+        if self._timed:
+            raise FailedPreconditionError(
+                "A sequence with timestamps cannot hold a copy between Managers: their clocks differ. Make it without"
+            )
+        if self._manager not in operation.managers:
+            raise InvalidArgumentError(
+                "OpCopy uses objects of other Managers than the sequence's: record it into a sequence of one of these"
+            )
+        copies = operation.make()
+        self._restart()
+        self._parts.extend(copies)
+        self._peers.extend(each for each in operation.managers if each not in self._peers)
+
+    def _restart(self) -> None:
+        if self._recording:
+            return
+        self.whole.clear()
+        self._parts = [self.whole]
+        self._peers = []
+        self._recording = True
+
+    def clear(self) -> None:
+        """Drops all parts."""
+        with self._drive("cleared"):
+            self._recording = False
+            self.whole.clear()
+            self._parts = [self.whole]
+            self._peers = []
+
+    def rerecord(self) -> None:
+        """Builds the streams anew at the next evaluation."""
+        with self._drive("re-recorded"):
+            for part in self._streams():
+                part.rerecord()
+            self._recording = True
+
+    # -- evaluating ----------------------------------------------------------------------------------------------------
+
+    def eval(self) -> None:
+        """Submits and waits, for held work too."""
+        with self._drive("evaluated"):
+            self._submit(may_wait=True)
+        self.wait(-1.0)
+
+    def submit(self) -> None:
+        """Returns when the last copy has left its source's device; what comes after that is submitted then.
+
+        Raises FailedPreconditionError, and submits nothing, if a copy would come after held work.
+        """
+        with self._drive("evaluated"):
+            self._submit()
+
+    def _submit(self, may_wait: bool = False) -> None:
+        if not self.whole.is_init():
+            self.whole.submit()  # raises
+        for part in self._parts:
+            if isinstance(part, _native.PeerCopy):
+                part.check()  # before anything was submitted
+        if not may_wait:
+            self.refuse_held([], [])
+        self._recording = False
+        try:
+            for number, part in enumerate(self._parts):
+                part.submit()
+                if may_wait or isinstance(part, _native.PeerCopy) or number + 1 == len(self._parts):
+                    continue
+                # It is held by memory that no copy uses; the copies after it would wait.
+                if why := _native.Fence.of([part]).why_held():
+                    part.cancel_held()
+                    refuse_held(f"The sequence{self._quoted_name()}", why)
+            self._due = True
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._give_up()
+            report(self._peers, can_raise=False)
+            raise
+
+    def _give_up(self) -> None:
+        # A sequence whose evaluation failed is not running: what was submitted ends first.
+        for part in self._parts:
+            try:
+                self._wait_part(part, math.inf)
+            except Exception:
+                continue  # of a lost device: the first error tells
+
+    def wait(self, timeout: float) -> bool:
+        """Waits up to `timeout` seconds, negative for no limit; whether all has finished."""
+        end = math.inf if timeout < 0 else time.monotonic() + timeout
+        if not all(self._wait_part(part, end) for part in self._parts):
+            return False
+        self._due = False
+        report(self._peers)
+        return True
+
+    @staticmethod
+    def _wait_part(part: _native.Stream | _native.PeerCopy, end: float) -> bool:
+        waited = part if isinstance(part, _native.Stream) else part.fence()
+        left = -1.0 if end == math.inf else max(0.0, end - time.monotonic())
+        if isinstance(part, _native.PeerCopy) and not part.is_running():
+            return True
+        if not waited.wait(left):
+            return False
+        return part.poll() if isinstance(part, _native.PeerCopy) else True
+
+    def refuse_held(self, fences: list[_native.Fence], waits: list[Any]) -> None:
+        """Raises FailedPreconditionError if these, or what a copy comes after, wait for a signal that nobody has given."""
+        reasons = [fence.why_held() for fence in fences]
+        reasons += [semaphore.why_held(value) for semaphore, value in waits]
+        reasons += [part.why_held() for part in self._parts if isinstance(part, _native.PeerCopy)]
+        for why in reasons:
+            refuse_held(f"The sequence{self._quoted_name()}", why)
+
+    def submit_ordered(self, fences: list[_native.Fence], waits: list[Any], signals: list[Any]) -> None:
+        """After `waits`, and before `signals`: the host sees to both, since no submission spans the copies."""
+        context = self._manager._native
+        self.refuse_held(fences, waits)
+        _native.submit(context, [], fences, waits, []).wait(-1.0)
+        self.submit()
+        if signals:
+            for part in self._parts:
+                self._wait_part(part, math.inf)
+            _native.submit(context, [], [], [], signals)
+
+    def fence(self) -> _native.Fence:
+        """The end of the last evaluation, on all devices."""
+        parts = [
+            part.fence() if isinstance(part, _native.PeerCopy) else _native.Fence.of([part])
+            for part in self._parts
+        ]
+        return _native.Fence.join(parts)
+
+    # -- state ---------------------------------------------------------------------------------------------------------
+
+    def _streams(self) -> list[_native.Stream]:
+        return [part for part in self._parts if isinstance(part, _native.Stream)]
+
+    def _require_idle(self, action: str) -> None:
+        if self.is_running():
+            raise FailedPreconditionError(
+                f"The sequence{self._quoted_name()} is running and cannot be {action}. Call eval_await() first"
+            )
+
+    def _quoted_name(self) -> str:
+        return f" {self.name!r}" if self.name else ""
+
+    def is_recording(self) -> bool:
+        """Whether something was recorded since the last evaluation."""
+        return self._recording
+
+    def is_running(self) -> bool:
+        """Whether a part was submitted that is not known to be done."""
+        return any(part.is_running() for part in self._parts)
+
+    def is_due(self) -> bool:
+        """Whether an evaluation was submitted and not waited for, though all of it may be done."""
+        return self._due or any(part.is_due() for part in self._streams()) or self.is_running()
+
+    def is_complete(self) -> bool:
+        """Whether all parts have finished; does not wait."""
+        return all(
+            part.is_complete() if isinstance(part, _native.Stream) else part.poll() for part in self._parts
+        )
+
+    def is_init(self) -> bool:
+        """False once destroyed."""
+        return self.whole.is_init()
+
+    def destroy(self) -> list[str]:
+        """Gives the streams back; what runs is waited for, what is held is cancelled and told."""
+        told = [line for part in self._streams() for line in part.destroy()]
+        self._parts = [self.whole]
+        self._recording = False
+        return told
+
+    def operation_names(self) -> list[str]:
+        """Of all parts, in order."""
+        names: list[str] = []
+        for part in self._parts:
+            names += part.operation_names() if isinstance(part, _native.Stream) else ["OpCopy"]
+        return names
+
+    @property
+    def name(self) -> str:
+        """The sequence's name."""
+        return self.whole.name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        for stream in self._streams():
+            stream.name = value
+
+    def __getattr__(self, name: str) -> Any:
+        """Timestamps, raw handles and the like are the first part's."""
+        return getattr(self.whole, name)
+
+
+def fence_of_streams(streams: Seq[_native.Stream | SplitStream]) -> _native.Fence:
+    """The end of the last submissions of streams, split or not."""
+    if not any(isinstance(stream, SplitStream) for stream in streams):
+        return _native.Fence.of(list(streams))  # type: ignore[arg-type]
+    return _native.Fence.join(
+        [
+            stream.fence() if isinstance(stream, SplitStream) else _native.Fence.of([stream])
+            for stream in streams
+        ]
+    )
+
+
+def submit_streams(
+    manager: Manager,
+    streams: Seq[_native.Stream | SplitStream],
+    fences: list[_native.Fence],
+    waits: list[Any],
+    signals: list[Any],
+) -> _native.Fence:
+    """Submits streams in order, after `fences` and `waits` and before `signals`. Split ones go one by one."""
+    context = manager._native
+    if not any(isinstance(stream, SplitStream) for stream in streams):
+        return _native.submit(context, list(streams), fences, waits, signals)  # type: ignore[arg-type]
+    for number, stream in enumerate(streams):
+        if stream in streams[:number]:
+            raise InvalidArgumentError("A sequence is given twice: one submission runs it once")
+        if isinstance(stream, SplitStream) and stream._manager is not manager:
+            raise InvalidArgumentError("A sequence belongs to another Manager than the one that submits it")
+    for stream in streams:
+        if isinstance(stream, SplitStream):
+            stream.refuse_held(fences, waits)
+    first = fences
+    for number, stream in enumerate(streams):
+        last = signals if number + 1 == len(streams) else []
+        if isinstance(stream, SplitStream):
+            stream.submit_ordered(first, waits, last)
+            first = []
+            if number + 1 < len(streams):
+                stream.wait(-1.0)  # its end may lie on another device, for which no queue of this one waits
+        else:
+            first = [_native.submit(context, [stream], first, waits, last)]
+        waits = []
+    return fence_of_streams(streams)
+
+
+def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Manager) -> tuple[Manager, ...]:
+    """The Managers on whose devices the streams' work ends."""
+    peers = [peer for stream in streams if isinstance(stream, SplitStream) for peer in stream._peers]
+    return tuple({id(each): each for each in (manager, *peers)}.values())

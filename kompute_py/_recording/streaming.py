@@ -1,0 +1,598 @@
+"""Streaming: one recording, run over many frames of data, several of them in flight.
+
+The model. A stream takes the recording as it stands and makes `depth` copies of it, its *slots*: frame n runs in slot
+n % depth. A slot has its own memory for what each frame writes afresh, so that frame n + 1 can be uploaded while n computes and
+n - 1 is downloaded. What a tensor is to a frame is read off the recorded operations (the shaders' code, for dispatches):
+
+- *inputs* are uploaded before the frame, *outputs* downloaded after it. Sync operations of them in the recording are left out.
+- a tensor that a frame writes before it reads it is *owned*: each slot has a copy, which begins with what the tensor held.
+- a tensor that a frame reads before it writes it, and then writes, *carries state* from frame to frame. There is one, the user's,
+  and frames use it in order. So it is with what a sync operation names, `host` and `deviceAndHost` memory (the host looks at it
+  in place), images, tensors of which a view is streamed, what shaders hold the address of, and what `shared=` lists.
+- what is only read is the user's.
+
+Ordering takes nothing here: streams that share memory order each other (native/core/run/stream.hpp). An input or output that is shared is
+copied from or to the slot's own within the frame, so that transfers touch the slots' memory alone.
+
+Where the host sees the device's memory as its own (CPUs, integrated GPUs), nothing is moved: the host writes inputs where shaders read
+them, and outputs lie where the host reads them.
+With a queue for transfers, a frame is three submissions: upload and download there, compute on the sequence's queue. The download of
+frame n is submitted after the upload of n + 1, which would wait behind it otherwise. Without one, a frame is one submission, and
+what overlaps is the host's part: reading items, copying them in, looking at results.
+
+Results lie in a ring of 2 x depth: `depth` frames in flight, and as many that were handed out and stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from .._base.arrays import as_index, refuse_mask
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    UnimplementedError,
+)
+from .._base.plain_arguments import as_list
+from .._memory.memory import SINGLE, Memory
+from .._memory.tensor import Tensor
+from .._sync.fence import Fence
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .operations import OpBase
+    from .sequence import Sequence
+
+_NO_LIMIT = -1.0
+
+
+class FrameStream:
+    """The results of a sequence that is run over many frames; made by `Sequence.stream`. Iterated once, by for or async for."""
+
+    __slots__ = ("_items", "_pipeline")
+
+    def __init__(self, pipeline: _Pipeline, items: Any) -> None:
+        self._items = items
+        self._pipeline: _Pipeline | None = pipeline
+
+    def _take(self) -> _Pipeline:
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is None:
+            raise FailedPreconditionError("A stream is iterated once: call seq.stream(...) again")
+        return pipeline
+
+    def __iter__(self) -> Iterator[Any]:
+        """The results in order."""
+        try:
+            source = iter(self._items)
+        except TypeError:
+            hint = ": iterate with async for" if isinstance(self._items, AsyncIterable) else ""
+            raise ArgumentTypeError(
+                f"items is a {type(self._items).__name__}, which cannot be iterated{hint}"
+            ) from None
+        return _run(self._take(), source)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """The results in order, without blocking the event loop while the device works."""
+        if not isinstance(self._items, (AsyncIterable, Iterable)):
+            raise ArgumentTypeError(f"items is a {type(self._items).__name__}, which cannot be iterated")
+        source = self._items.__aiter__() if isinstance(self._items, AsyncIterable) else _later(self._items)
+        return _run_async(self._take(), source)
+
+    def __repr__(self) -> str:
+        return f"<kp.FrameStream {'taken' if self._pipeline is None else 'ready'}>"
+
+
+def _run(pipeline: _Pipeline, source: Iterator[Any]) -> Generator[Any, None, None]:
+    error: Exception | None = None
+    ended = False
+    try:
+        while True:
+            while not ended and pipeline.has_room():
+                try:
+                    pipeline.submit(next(source))
+                except StopIteration:
+                    ended = True
+                except Exception as raised:
+                    # What is in flight comes first, as if frames were evaluated one by one.
+                    error, ended = raised, True
+            if not pipeline.in_flight():
+                break
+            pipeline.wait()
+            yield pipeline.take()
+        if error is not None:
+            raise error
+    finally:
+        pipeline.close()
+
+
+async def _run_async(pipeline: _Pipeline, source: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    error: Exception | None = None
+    ended = False
+    try:
+        while True:
+            while not ended and pipeline.has_room():
+                try:
+                    pipeline.submit(await source.__anext__())
+                except StopAsyncIteration:
+                    ended = True
+                except Exception as raised:
+                    error, ended = raised, True
+            if not pipeline.in_flight():
+                break
+            await pipeline.fence()
+            yield pipeline.take()
+        if error is not None:
+            raise error
+    finally:
+        pipeline.close()
+
+
+async def _later(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
+    for item in items:
+        yield item
+
+
+class _Pipeline:
+    """The slots, and which frames are in them."""
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        inputs: Any,
+        outputs: Any,
+        depth: int,
+        shared: Any,
+        transfer_queue: int | None,
+    ) -> None:
+        manager = sequence._manager
+        self._manager = manager
+        self._depth = as_index(depth, "depth")
+        if not 1 <= self._depth <= 64:
+            raise InvalidArgumentError(f"depth is {depth}; 1 to 64 frames may be in flight")
+        self._inputs = _streamed(inputs, "inputs", sequence)
+        self._outputs = _streamed(outputs, "outputs", sequence)
+        _require_apart(self._inputs)
+        parts = [each for each in (*self._inputs, *self._outputs) if _is_part(each)]
+        kept = _memories(shared, sequence) | _memories(parts, sequence)
+        self._hooks: tuple[OpBase, ...] = tuple(op for op, _ in sequence._hooked)
+        for op in self._hooks:
+            if op._custom:
+                raise UnimplementedError(
+                    f"{type(op).__name__} records its own Vulkan commands, on the memory that it knows: it cannot be streamed. "
+                    "Evaluate the sequence for each frame instead"
+                )
+            op.pre_eval()  # a watched kernel's new version is what is copied
+        queue = sequence.queue_index
+        transfers = self._transfer_queue(queue, transfer_queue)
+        native = sequence._native
+        if not isinstance(native, _native.Stream):
+            raise UnimplementedError(
+                f"{sequence!r} copies between devices, which cannot be streamed: stream a sequence of one Manager"
+            )
+        roots = dict.fromkeys(map(_root, (*self._inputs, *self._outputs)))
+        streamed: list[Any] = [each._native for each in roots]
+        # A queue that was asked for is used, whatever the memory.
+        self._in_place = transfer_queue is None and _host_is_near(
+            manager, (each._native for each in roots if not each._is_image)
+        )
+        uses = _native.frame_uses(native, [each._native for each in self._inputs], streamed)
+        if not uses or not native.operation_names():
+            raise FailedPreconditionError(f"{sequence!r} has nothing recorded to stream")
+        by_memory = {id(use["memory"]): use for use in uses}
+        self._check_use(by_memory)
+        self._make_slots(uses, kept)
+        self._make_streams(native, streamed, queue, transfers)
+        # Frames submitted and handed out, whole and short ones, and the last download that is held for the next upload.
+        self._submitted = 0
+        self._taken = 0
+        self._held: Any = None
+        self._lengths: dict[int, int] = {}
+        self._short: int | None = None
+
+    # -- making ----------------------------------------------------------------------------------------------------------
+
+    def _transfer_queue(self, queue: int, asked: int | None) -> int:
+        queues = self._manager.queues
+        if asked is not None:
+            index = as_index(asked, "transfer_queue")
+            if not 0 <= index < len(queues):
+                raise OutOfRangeError(
+                    f"transfer_queue is {index}; {self._manager!r} opened {len(queues)} queue{'s' if len(queues) != 1 else ''}: "
+                    "give more family_queue_indices to kp.Manager for more"
+                )
+            return index
+        own = queues[queue]
+        others = [
+            i for i, q in enumerate(queues) if (q["family"], q["index"]) != (own["family"], own["index"])
+        ]
+        # Another family first: that is where a device's copy engines are.
+        others.sort(key=lambda i: queues[i]["family"] == own["family"])
+        return others[0] if others else queue
+
+    def _check_use(self, by_memory: dict[int, dict[str, Any]]) -> None:
+        # Of a tensor with no element nothing is read or written.
+        opaque = any(use["fixed"] for use in by_memory.values())
+        for tensor in self._inputs:
+            use = by_memory.get(id(_root(tensor)._native))
+            if tensor._count and not opaque and (use is None or not use["read"]):
+                raise InvalidArgumentError(f"inputs: no recorded operation reads {tensor._describe()}")
+        for tensor in self._outputs:
+            use = by_memory.get(id(_root(tensor)._native))
+            unwritten = use is None or not (use["written"] or tensor in self._inputs)
+            if tensor._count and not opaque and unwritten:
+                raise InvalidArgumentError(f"outputs: no recorded operation writes {tensor._describe()}")
+
+    def _make_slots(self, uses: list[dict[str, Any]], kept: set[int]) -> None:
+        manager, depth = self._manager, self._depth
+        # Inputs in place are as good as uploaded; `host` memory is the same memory for shaders.
+        near = "host" if self._in_place else "device"
+        names = {id(each._native): each for each in (*self._inputs, *self._outputs)}
+        self._in_slots = [[_like(each, near) for each in self._inputs] for _ in range(depth)]
+        self._out_slots: list[list[Any]] = [[] for _ in range(depth)]
+        self._results = [[_like(each, "host") for each in self._outputs] for _ in range(2 * depth)]
+        # By number of the frame in the ring of results, of which outputs in place are a part.
+        self._pairs: list[list[tuple[Any, Any]]] = [[] for _ in range(2 * depth)]
+        owned: dict[int, list[Any]] = {}
+        by_memory = {id(use["memory"]): use for use in uses}
+        for use in uses:
+            memory = use["memory"]
+            known = names.get(id(memory))
+            if id(memory) in kept or use["fixed"] or use["carried"] or not isinstance(memory, _native.Buffer):
+                continue
+            if known is not None and known in self._inputs:
+                position = self._inputs.index(known)
+                owned[id(memory)] = [slot[position]._native for slot in self._in_slots]
+            elif use["written"] and (
+                known is not None
+                or not (use["uploaded"] or use["downloaded"] or memory.memory_type in _SEEN_IN_PLACE)
+            ):
+                if known is not None and self._in_place:
+                    position = self._outputs.index(known)
+                    copies = [results[position]._native for results in self._results]
+                else:
+                    copies = [
+                        manager._allocate((memory.nbytes,), np.uint8, "storage", None)._native
+                        for _ in range(depth)
+                    ]
+                owned[id(memory)] = copies
+                self._begin_with(memory, known, use, copies)
+            else:
+                continue
+            copies = owned[id(memory)]
+            for number, pairs in enumerate(self._pairs):
+                pairs.append((memory, copies[number % len(copies)]))
+        parts = [_root(each) for each in self._inputs if _is_part(each)]
+        for memory in dict.fromkeys((*parts, *map(_root, self._outputs))):
+            touched = by_memory.get(id(memory._native))
+            if id(memory._native) not in owned and touched is not None and touched["uploaded"]:
+                # Its upload is left out of the frames: what it would have brought comes once.
+                memory._native.write(memory.data())
+        self._owned = owned
+
+    def _begin_with(self, memory: Any, tensor: Memory | None, use: dict[str, Any], copies: list[Any]) -> None:
+        if tensor is not None and use["uploaded"]:
+            memory.write(tensor.data())
+        _native.submit_once(_native.op_copy([memory, *copies])).wait(_NO_LIMIT)
+
+    def _make_streams(self, native: Any, streamed: list[Any], queue: int, transfers: int) -> None:
+        depth = self._depth
+        context = self._manager._native
+        self._uploads: list[Any] = []
+        self._frames: list[Any] = []
+        self._downloads: list[Any] = []
+        apart = transfers != queue and not self._in_place
+        bodies = [
+            _native.substituted(native, pairs, streamed)
+            for pairs in (self._pairs[:depth] if apart else self._pairs)
+        ]
+        for number, body in enumerate(bodies):
+            slot = number % depth
+            frame = context.stream(queue, 0)
+            loads = [_native.op_sync_device([each._native for each in self._in_slots[slot]])]
+            if apart:
+                self._uploads.append(context.stream(transfers, 0))
+                self._uploads[slot].record(loads.pop())
+            for op in loads:
+                frame.record(op)
+            for tensor, own in zip(self._inputs, self._in_slots[slot], strict=True):
+                if id(tensor._native) not in self._owned:
+                    frame.record(_native.op_copy([own._native, tensor._native]))
+            for op in body:
+                frame.record(op)
+            sources = [self._source(tensor, number) for tensor in self._outputs]
+            if apart:
+                for position, tensor in enumerate(self._outputs):
+                    if id(tensor._native) not in self._owned:
+                        copy = self._manager._allocate((tensor.nbytes,), np.uint8, "storage", None)._native
+                        frame.record(_native.op_copy([sources[position], copy]))
+                        sources[position] = copy
+                self._out_slots[slot] = sources
+            else:
+                self._record_download(frame, sources, number)
+            self._frames.append(frame)
+        for number in range(2 * depth if apart else 0):
+            down = context.stream(transfers, 0)
+            self._record_download(down, self._out_slots[number % depth], number)
+            self._downloads.append(down)
+
+    def _source(self, tensor: Memory, number: int) -> Any:
+        copies = self._owned.get(id(tensor._native))
+        return tensor._native if copies is None else copies[number % len(copies)]
+
+    def _record_download(self, stream: Any, sources: list[Any], number: int) -> None:
+        results = [each._native for each in self._results[number]]
+        for source, result in zip(sources, results, strict=True):
+            if source is not result:  # in place
+                stream.record(_native.op_copy([source, result]))
+        stream.record(_native.op_sync_local(results))
+
+    # -- running ---------------------------------------------------------------------------------------------------------
+
+    def has_room(self) -> bool:
+        """Whether another frame may be submitted."""
+        return self._submitted - self._taken < self._depth
+
+    def in_flight(self) -> int:
+        """Frames that were submitted and not taken."""
+        return self._submitted - self._taken
+
+    def submit(self, item: Any) -> None:
+        """Runs the next frame on `item`."""
+        number = self._submitted
+        if self._short is not None:
+            raise InvalidArgumentError(
+                f"items[{self._short}] is shorter than the inputs, and items[{number}] comes after it: only the last may be"
+            )
+        slot = number % self._depth
+        length = self._fill(item, number, slot)
+        for op in self._hooks:
+            op.pre_eval()
+        if self._downloads:
+            self._uploads[slot].submit()
+            self._frames[slot].submit()
+            self._submit_held()
+            self._held = self._downloads[number % (2 * self._depth)]
+        else:
+            self._frames[number % (2 * self._depth)].submit()
+        if length is not None:
+            self._short = number
+            self._lengths[number] = length
+        self._submitted += 1
+        self._report()
+
+    def _submit_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.submit()
+
+    def _last(self) -> Any:
+        """What ends the frame that is taken next."""
+        ring = self._downloads or self._frames
+        last = ring[self._taken % (2 * self._depth)]
+        if last is self._held:
+            self._submit_held()
+        return last
+
+    def wait(self) -> None:
+        """Waits for the frame that is taken next."""
+        self._last().wait(_NO_LIMIT)
+
+    def fence(self) -> Fence:
+        """The end of the frame that is taken next."""
+        return Fence(_native.Fence.of([self._last()]), (self._manager,))
+
+    def take(self) -> Any:
+        """The results of the frame that was waited for."""
+        number = self._taken
+        self._last().wait(_NO_LIMIT)
+        if self._downloads:
+            slot = number % self._depth
+            self._uploads[slot].wait(_NO_LIMIT)
+            self._frames[slot].wait(_NO_LIMIT)
+        self._taken += 1
+        self._report()
+        for op in self._hooks:
+            op.post_eval()
+        length = self._lengths.pop(number, None)
+        whole = self._inputs[0]._shape[0] if length is not None else 0
+        results = []
+        for tensor in self._results[number % (2 * self._depth)]:
+            array = tensor.data().reshape(tensor._shape)
+            trimmed = length is not None and tensor._shape[:1] == (whole,)
+            results.append(array[:length] if trimmed else array)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def close(self) -> None:
+        """Lets go of all slots; results that were handed out stay. Never waits: the device keeps what runs until it is done."""
+        self._held = None
+        for each in (self._uploads, self._frames, self._downloads, self._in_slots, self._out_slots):
+            each.clear()
+        self._pairs.clear()
+        self._owned.clear()
+        self._results.clear()
+        self._report(can_raise=False)
+
+    def _report(self, can_raise: bool = True) -> None:
+        watch = self._manager._watch
+        if watch is not None:
+            watch(can_raise)
+
+    # -- items -----------------------------------------------------------------------------------------------------------
+
+    def _fill(self, item: Any, number: int, slot: int) -> int | None:
+        """Copies the item into the slot. The length along the first axis, where it is short."""
+        parts = self._parts(item, number)
+        arrays = [
+            _array(part, tensor, f"items[{number}]" + (f", input {i}" if len(parts) > 1 else ""))
+            for i, (part, tensor) in enumerate(zip(parts, self._inputs, strict=True))
+        ]
+        lengths = {
+            array.shape[0] if array.shape != tensor._shape else None
+            for array, tensor in zip(arrays, self._inputs, strict=True)
+        }
+        if len(lengths) > 1:
+            raise InvalidArgumentError(
+                f"items[{number}] has parts of different lengths: {', '.join(str(a.shape) for a in arrays)}"
+            )
+        length = lengths.pop()
+        if length is not None and len({tensor._shape[0] for tensor in self._inputs}) > 1:
+            raise InvalidArgumentError(
+                f"items[{number}] is short, and the inputs differ in length: a short item cannot be padded"
+            )
+        for array, tensor in zip(arrays, self._in_slots[slot], strict=True):
+            target = tensor.data().reshape(tensor._shape)
+            if length is None:
+                target[...] = array
+            else:
+                target[:length] = array
+                target[length:] = np.zeros((), tensor._dtype)
+        return length
+
+    def _parts(self, item: Any, number: int) -> Seq[Any]:
+        inputs = self._inputs
+        if isinstance(item, Mapping):
+            parts = []
+            for tensor in inputs:
+                name = tensor._native.name
+                if tensor in item:
+                    parts.append(item[tensor])
+                elif name and name in item:
+                    parts.append(item[name])
+                else:
+                    raise InvalidArgumentError(
+                        f"items[{number}] has nothing for {tensor._describe()}: its keys are the input tensors or their names"
+                    )
+            if len(item) != len(inputs):
+                raise InvalidArgumentError(
+                    f"items[{number}] has {len(item)} entries for {len(inputs)} inputs"
+                )
+            return parts
+        if len(inputs) == 1:
+            return item if isinstance(item, tuple) and len(item) == 1 else (item,)
+        if not isinstance(item, (tuple, list)):
+            raise ArgumentTypeError(
+                f"items[{number}] is a {type(item).__name__}; with {len(inputs)} inputs each item is a tuple, list or dict of arrays"
+            )
+        if len(item) != len(inputs):
+            raise InvalidArgumentError(f"items[{number}] has {len(item)} arrays for {len(inputs)} inputs")
+        return item
+
+
+def _host_is_near(manager: Manager, memories: Iterable[Any]) -> bool:
+    """Whether memory that the host sees is no farther from shaders than other memory, and cached for the host."""
+    near = manager.get_device_properties()["type"] in ("cpu", "integrated")
+    return near and all(memory.host_visible for memory in memories)
+
+
+_SEEN_IN_PLACE = tuple(each.value for each in SINGLE)
+
+
+def _like(tensor: Memory, memory_type: str) -> Tensor:
+    return tensor._manager._allocate(tensor._shape, tensor._dtype, memory_type, None)
+
+
+def _array(part: Any, tensor: Memory, what: str) -> np.ndarray[Any, Any]:
+    dtype, shape = tensor._dtype, tensor._shape
+    refuse_mask(part, what)
+    typed = hasattr(part, "dtype") or hasattr(part, "__array__") or hasattr(part, "__array_interface__")
+    try:
+        array = np.asarray(part) if typed else np.asarray(part, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"{what} is no array of {dtype}: {error}") from None
+    if array.dtype != dtype:
+        raise ArgumentTypeError(
+            f"{what} has dtype {array.dtype}; {tensor._describe()} needs {dtype}. Convert it with astype(...)"
+        )
+    if array.shape == shape:
+        return array
+    if shape and array.ndim == len(shape) and array.shape[1:] == shape[1:] and 0 < array.shape[0] < shape[0]:
+        return array
+    raise InvalidArgumentError(
+        f"{what} has shape {array.shape}; {tensor._describe()} needs {shape}, or fewer along its first axis in the last item"
+    )
+
+
+def _root(memory: Memory) -> Memory:
+    """Whose memory it is: a view's is its tensor's."""
+    while (base := getattr(memory, "base", None)) is not None:
+        memory = base
+    return memory
+
+
+def _is_part(memory: Memory) -> bool:
+    """Whether slots cannot own it as it is: frames are copied from and to the user's, in order."""
+    return memory._is_image or _root(memory) is not memory
+
+
+def _require_apart(inputs: list[Memory]) -> None:
+    for number, one in enumerate(inputs):
+        for other in inputs[:number]:
+            if _root(one) is not _root(other):
+                continue
+            parts: list[Any] = [one._native, other._native]
+            begins = [part.vk_offset for part in parts]
+            if begins[0] < begins[1] + other._native.nbytes and begins[1] < begins[0] + one._native.nbytes:
+                raise InvalidArgumentError(
+                    f"inputs: {other._describe()} and {one._describe()} overlap, so that one would overwrite the other: "
+                    "stream views that lie apart, or the whole tensor"
+                )
+
+
+def _streamed(given: Any, what: str, sequence: Sequence) -> list[Memory]:
+    if isinstance(given, Memory):
+        given = (given,)
+    memories = as_list(given, what, "a list of Tensors and Images")
+    if not memories:
+        raise InvalidArgumentError(f"{what} is empty: a stream has at least one")
+    for memory in memories:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"{what} takes Tensors and Images, not {type(memory).__name__}")
+        if memory._manager is not sequence._manager:
+            raise InvalidArgumentError(f"{what}: {memory._describe()} belongs to another Manager")
+        if not memory._is_init():
+            memory._require_init("be streamed")
+    if len(set(map(id, memories))) != len(memories):
+        raise InvalidArgumentError(f"{what} lists the same memory twice")
+    return memories
+
+
+def _memories(given: Any, sequence: Sequence) -> set[int]:
+    if isinstance(given, Memory):
+        given = (given,)
+    kept = set()
+    for memory in as_list(given, "shared", "a list of Tensors and Images"):
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"shared takes Tensors and Images, not {type(memory).__name__}")
+        if memory._manager is not sequence._manager:
+            raise InvalidArgumentError(f"shared: {memory._describe()} belongs to another Manager")
+        kept.add(id(_root(memory)._native))
+    return kept
+
+
+def stream_frames(
+    sequence: Sequence,
+    items: Any,
+    inputs: Any,
+    outputs: Any,
+    depth: int,
+    shared: Any,
+    transfer_queue: int | None,
+) -> FrameStream:
+    """See `Sequence.stream`."""
+    return FrameStream(_Pipeline(sequence, inputs, outputs, depth, shared, transfer_queue), items)

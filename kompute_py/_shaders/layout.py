@@ -1,0 +1,342 @@
+"""Structured dtypes and the blocks of shaders: which dtype fits a block, and whether a given one does.
+
+The model. A block in memory is bytes, of which some belong to scalars and the rest is padding. A shader's reflection says
+which (offsets, strides), and so does a NumPy dtype (offsets, itemsize). Both are *painted*: one code a byte, which says of
+what scalar it is a part and which byte of it; padding is 0. A dtype fits where every byte that the shader's painting has a
+code for has an equal one in the dtype's. So it does not matter how fields are grouped or called, nor what the dtype keeps in
+the shader's padding.
+
+Signed and unsigned integers of one size are one code, as is a shader's bool (32 bits): the bits are the same. Raw bytes and
+ml_dtypes' floats, which shaders know only as bits, match whatever is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import InvalidArgumentError
+from .._base.types import is_small_float
+from .type_text import type_text
+
+Layout = Mapping[str, Any]
+
+_SCALARS = {
+    name: np.dtype(name)
+    for name in (
+        *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+        *("float16", "float32", "float64"),
+    )
+} | {"bool": np.dtype("uint32"), "pointer": np.dtype("uint64")}
+BUFFERS = ("storage buffer", "uniform buffer")
+_KINDS = {"b": 1, "i": 1, "u": 1, "f": 2}
+_ANY = 0xFFFF
+_NONE: Mapping[str, Any] = {}
+# Blocks are painted byte by byte up to here; what lies beyond repeats what was before, or is one long array.
+_MOST_PAINTED = 1 << 20
+_MOST_ROWS = 64
+
+
+class _Misfit(Exception):
+    """The block has no dtype; says why."""
+
+
+# -- from a block to a dtype ------------------------------------------------------------------------------------------------
+
+
+def tail_of(block: Layout) -> Layout | None:
+    """The member that is an array of run-time length; None where the block has a fixed size."""
+    members = block["members"]
+    last = members[-1] if members else None
+    return last if last is not None and last["array"] and last["array"][0] == 0 else None
+
+
+def element_dtype(block: Layout) -> np.dtype[Any] | None:
+    """The dtype of one element of a block: of an array's elements where that is all it has, else of all its members.
+
+    None where there is none that NumPy can express, and where an array of run-time length follows other members: then
+    only `block_dtype` with a length says how large an element is.
+    """
+    try:
+        return _element(block)
+    except (_Misfit, ValueError, OverflowError, MemoryError, RecursionError):
+        return None
+
+
+def block_dtype(block: Layout, length: int | None, what: str) -> np.dtype[Any]:
+    """`element_dtype`, or with `length`, the whole block's with so many elements in its array of run-time length.
+
+    `what` names the block in errors. Raises InvalidArgumentError where the block needs a length, has no array for one, or
+    has no dtype.
+    """
+    tail = tail_of(block)
+    if length is not None and tail is None:
+        raise InvalidArgumentError(f"{what} has no array of run-time length: leave length out")
+    if length is None and tail is not None and len(block["members"]) > 1:
+        raise InvalidArgumentError(
+            f"{what} ends with the array {_name(tail, 0)!r} of run-time length, after other members: say how many elements it "
+            "is to have, length=n"
+        )
+    try:
+        return _element(block) if length is None else _struct(block, length)
+    except _Misfit as error:
+        raise InvalidArgumentError(f"{what} has no dtype: {error}") from None
+    except (ValueError, OverflowError, MemoryError, RecursionError) as error:
+        raise InvalidArgumentError(f"{what} has no dtype in NumPy: {error}") from None
+
+
+def _element(block: Layout) -> np.dtype[Any]:
+    tail = tail_of(block)
+    members = block["members"]
+    if not members:
+        raise _Misfit("it has no members")
+    if len(members) == 1 and members[0]["array"] and members[0]["offset"] == 0:
+        return _array(members[0], 1)
+    if tail is not None:
+        raise _Misfit("an array of run-time length follows other members")
+    return _struct(block, None)
+
+
+def _name(member: Layout, position: int) -> str:
+    return member["name"] or f"member{position}"
+
+
+def _struct(layout: Layout, length: int | None, size: int = 0) -> np.dtype[Any]:
+    names: list[str] = []
+    formats: list[np.dtype[Any]] = []
+    offsets: list[int] = []
+    end = 0
+    for position, member in enumerate(layout["members"]):
+        name = _name(member, position)
+        while name in names:
+            name += "_"
+        if member["array"] and member["array"][0] == 0:
+            member = {**member, "array": [length or 0, *member["array"][1:]]}
+        formats.append(_array(member, 0))
+        names.append(name)
+        offsets.append(member["offset"])
+        end = max(end, member["offset"] + formats[-1].itemsize)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": max(end, size)})
+
+
+def _array(member: Layout, axis: int) -> np.dtype[Any]:
+    """The dtype of `member`, without its first `axis` array axes. An element takes as many bytes as its stride."""
+    lengths, strides = member["array"], member["array_strides"]
+    if not lengths:
+        return _single(member, 0)
+    made = _single(member, strides[-1])
+    # From the inside out.
+    for i in range(len(lengths) - 1, axis - 1, -1):
+        made = _stretched(made, strides[i])
+        made = np.dtype((made.base, (lengths[i], *made.shape)))
+    if axis:
+        made = _stretched(made, strides[axis - 1])
+    return made
+
+
+def _stretched(dtype: np.dtype[Any], stride: int) -> np.dtype[Any]:
+    if dtype.itemsize == stride:
+        return dtype
+    if dtype.itemsize > stride:
+        raise _Misfit(f"its elements of {dtype.itemsize} bytes lie {stride} bytes apart")
+    return np.dtype({"names": ["value"], "formats": [dtype], "offsets": [0], "itemsize": stride})
+
+
+def _single(member: Layout, stride: int) -> np.dtype[Any]:
+    """One element of `member`, `stride` bytes long where that is more than it needs: the last axis is longer by the padding."""
+    if member["kind"] == "struct":
+        if not member["members"]:
+            raise _Misfit(f"the type of {member['name']!r} has no layout")
+        return _struct(member, None, stride)
+    scalar = _SCALARS[member["kind"]]
+    rows, columns = max(1, member["rows"]), max(1, member["columns"])
+    shape: tuple[int, ...]
+    if columns > 1:
+        lines = rows if member["row_major"] else columns
+        line = member["matrix_stride"]
+        if line % scalar.itemsize:
+            raise _Misfit(f"the matrix {member['name']!r} has a stride of {line} bytes")
+        # The last line ends with its padding too. A member that begins in there overlaps it, which NumPy allows.
+        shape = (lines, line // scalar.itemsize)
+    else:
+        padded = stride // scalar.itemsize if stride % scalar.itemsize == 0 else 0
+        length = max(rows, padded)
+        shape = (length,) if length > 1 else ()
+    return np.dtype((scalar, shape)) if shape else scalar
+
+
+# -- painting ---------------------------------------------------------------------------------------------------------------
+
+
+def _codes(scalar: np.dtype[Any]) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    kind, size, repeat = scalar.kind, scalar.itemsize, 1
+    if is_small_float(scalar) or kind not in "biufc":
+        return np.full(size, _ANY, np.uint16)
+    if kind == "c":
+        kind, size, repeat = "f", size // 2, 2
+    base = (_KINDS[kind] << 12) | (size << 6)
+    return np.tile(np.arange(base, base + size, dtype=np.uint16), repeat)
+
+
+def _paint_dtype(dtype: np.dtype[Any]) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    if dtype.subdtype is not None:
+        return np.tile(_paint_dtype(dtype.base), math.prod(dtype.shape))
+    if dtype.fields is None:
+        return _codes(dtype)
+    painted = np.zeros(dtype.itemsize, np.uint16)
+    for name in dtype.names or ():
+        field, offset = dtype.fields[name][:2]
+        painted[offset : offset + field.itemsize] = _paint_dtype(field)
+    return painted
+
+
+def _paint_layout(layout: Layout, into: np.ndarray[Any, Any], offset: int, axis: int = 0) -> None:
+    """Paints a member whose first byte is `offset`; what lies beyond the end of `into` is left out."""
+    if offset >= into.size:
+        return
+    lengths = layout["array"]
+    if axis < len(lengths):
+        stride = layout["array_strides"][axis]
+        if stride == 0:
+            return
+        count = lengths[axis] or -(-(into.size - offset) // stride)
+        count = min(count, -(-(into.size - offset) // stride))
+        one = np.zeros(stride, np.uint16)
+        _paint_layout(layout, one, 0, axis + 1)
+        repeated = np.tile(one, count)[: into.size - offset]
+        region = into[offset : offset + repeated.size]
+        np.copyto(region, repeated, where=repeated != 0)
+        return
+    if layout["kind"] == "struct":
+        for member in layout["members"]:
+            _paint_layout(member, into, offset + member["offset"])
+        return
+    codes = _codes(_SCALARS[layout["kind"]])
+    rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
+    lines, line = (rows, columns) if layout["row_major"] and columns > 1 else (columns, rows)
+    run = np.tile(codes, line)
+    for i in range(lines):
+        at = offset + i * layout["matrix_stride"]
+        room = into[at : at + run.size]
+        room[:] = run[: room.size]
+
+
+# -- comparing --------------------------------------------------------------------------------------------------------------
+
+
+def _misfits(block: Layout, dtype: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
+    """The bytes at which `count` elements of the structured `dtype` do not fit `block`, of the first that there are.
+
+    A buffer that ends before a fixed-size block does is a misfit there; a longer one is none.
+    """
+    none = np.zeros(0, np.intp)
+    if not block["members"]:
+        return none  # a shader with no layout to compare with
+    nbytes = count * dtype.itemsize
+    tail = tail_of(block)
+    # Where both repeat, their pattern is known after the least common multiple of the two steps.
+    steps = math.lcm(dtype.itemsize, tail["array_strides"][0] or 1) if tail is not None else 0
+    begin = tail["offset"] if tail is not None else block["size"]
+    length = min(nbytes, begin + 2 * steps, _MOST_PAINTED)
+    wanted = np.zeros(length, np.uint16)
+    for member in block["members"]:
+        _paint_layout(member, wanted, member["offset"])
+    one = _paint_dtype(dtype)
+    given = np.tile(one, -(-length // one.size))[:length]
+    wrong = np.flatnonzero((wanted != 0) & (given != wanted) & (given != _ANY))
+    if not wrong.size and nbytes < block["size"]:
+        return np.array([nbytes])
+    return wrong
+
+
+def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: int) -> None:
+    """Raises InvalidArgumentError where `count` elements of the structured `dtype` do not fit the block of binding `number`.
+
+    The message has both layouts side by side, and the dtype that would fit. `what` begins it.
+    """
+    wrong = _misfits(block, dtype, count)
+    if wrong.size:
+        raise InvalidArgumentError(f"{what} {_explain(block, dtype, count, wrong, number)}")
+
+
+class _Row(NamedTuple):
+    offset: int
+    type: str
+    name: str
+
+
+def _leaves(layout: Layout, offset: int, name: str) -> Iterator[_Row]:
+    if layout["kind"] == "struct":
+        inner = f"{name}[0]" if layout["array"] else name
+        for position, member in enumerate(layout["members"]):
+            member_name = _name(member, position)
+            yield from _leaves(
+                member, offset + member["offset"], f"{inner}.{member_name}" if inner else member_name
+            )
+        return
+    text = type_text(layout)
+    natural = _SCALARS[layout["kind"]].itemsize * max(1, layout["rows"])
+    if layout["columns"] > 1:
+        text += f" (a line each {layout['matrix_stride']} bytes)"
+    elif layout["array"] and layout["array_strides"][-1] != natural:
+        text += f" (one each {layout['array_strides'][-1]} bytes)"
+    yield _Row(offset, text, name)
+
+
+def _fields(dtype: np.dtype[Any], offset: int, name: str) -> Iterator[_Row]:
+    base = dtype.base
+    if base.names is None:
+        yield _Row(offset, f"{base}{list(dtype.shape) if dtype.shape else ''}", name)
+        return
+    inner = name + "[0]" * len(dtype.shape)
+    for each in base.names:
+        field, start = (base.fields or _NONE)[each][:2]
+        yield from _fields(field, offset + start, f"{inner}.{each}" if inner else each)
+
+
+def _explain(
+    block: Layout, dtype: np.dtype[Any], count: int, wrong: np.ndarray[Any, Any], number: int
+) -> str:
+    tail = tail_of(block)
+    members = block["members"]
+    sole = members[0] if len(members) == 1 and members[0]["array"] and members[0]["offset"] == 0 else None
+    if sole is not None:
+        one = {**sole, "array": sole["array"][1:], "array_strides": sole["array_strides"][1:]}
+        shader = list(_leaves(one, 0, "" if one["kind"] == "struct" else _name(sole, 0)))
+        step = sole["array_strides"][0]
+        sizes = (step, dtype.itemsize, step != dtype.itemsize)
+    else:
+        shader = [row for i, m in enumerate(members) for row in _leaves(m, m["offset"], _name(m, i))]
+        step = 0
+        nbytes = count * dtype.itemsize
+        sizes = (block["size"], nbytes, nbytes < block["size"])
+    left = {row.offset: row for row in reversed(shader)}
+    right = {row.offset: row for row in reversed(list(_fields(dtype, 0, "")))}
+    # Of arrays the first element is shown; later ones are wrong only where the sizes differ.
+    first = wrong[wrong < step] if step else wrong
+    offsets = sorted(left.keys() | right.keys())[:_MOST_ROWS]
+    table = [("byte", "shader", "dtype", "")]
+    for offset, end in zip(offsets, [*offsets[1:], math.inf], strict=True):
+        a, b = left.get(offset), right.get(offset)
+        table.append(
+            (
+                str(offset),
+                f"{a.type} {a.name}".rstrip() if a else "",
+                f"{b.type} {b.name}".rstrip() if b else "",
+                "<-" if np.any((first >= offset) & (first < end)) else "",
+            )
+        )
+    table.append(("bytes", str(sizes[0]), str(sizes[1]), "<-" if sizes[2] else ""))
+    widths = [max(len(row[i]) for row in table) for i in range(4)]
+    lines = ["  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table]
+    needs_length = tail is not None and sole is None
+    fitting = None if needs_length else element_dtype(block)
+    return (
+        "does not have the layout of the shader's block:\n    "
+        + "\n    ".join(lines)
+        + f"\nMake the data with dtype=kp.struct_dtype(spirv, {number}{', length=n' if needs_length else ''})"
+        + (f", which is\n    {fitting!r}" if fitting is not None else "")
+    )

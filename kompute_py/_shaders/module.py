@@ -1,0 +1,235 @@
+"""ShaderModule: a compute shader as SPIR-V with what it says about itself. Needs no device."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable, shown
+from .._base.plain_arguments import as_text
+from .._base.text import nearest
+from .._compilers.compile import COMPILE_OPTIONS, _compile, _path_of, check_target, minor_of, text_name
+from .signature import Signature
+
+if TYPE_CHECKING:
+    from .constants import Specialization
+
+_MAGIC = b"\x03\x02\x23\x07"
+_ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
+
+
+class ShaderModule:
+    """A compute shader: compiled from `source`, or the SPIR-V that it is.
+
+    `entry` is the entry point. Of source text it names the function to compile (in GLSL, whose function is always `main`,
+    the entry point that it becomes); of a module it chooses one, and may be left out where there is only one, or one that is
+    called main. `source` is GLSL, HLSL or Slang text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
+    .comp, .glsl, .hlsl, .slang, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
+    bytes. The other arguments and `options` are those of `kp.compile`.
+    `name` is what errors call it; by default the path's stem, else the entry point. SPIR-V is checked against a `target` that
+    is given, beside what the device takes.
+
+    Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V, for a module
+    without a compute entry point, or with several of which none was chosen, and for compile options with a source that is
+    SPIR-V already, NotFoundError for a path with no file, ArgumentTypeError for
+    anything else.
+    """
+
+    __slots__ = (
+        "_declared",
+        "_entry",
+        "_reflection",
+        "_signature",
+        "_sought",
+        "_spirv",
+        "compiler",
+        "files",
+        "language",
+        "name",
+    )
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        language: str | None = None,
+        entry: str | None = None,
+        defines: Mapping[str, object] | None = None,
+        include_dirs: Iterable[str | os.PathLike[str]] = (),
+        includes: Mapping[str, str] | None = None,
+        stacklevel: int = 2,
+        **options: Any,
+    ) -> None:
+        for option in options:
+            if option not in COMPILE_OPTIONS:
+                raise ArgumentTypeError(
+                    f"A shader has no option {shown(option)}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
+                )
+        if name is not None and not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"name is a {type(name).__name__}; give what errors call the shader, a str"
+            )
+        self.files: tuple[str, ...] = ()
+        """The files that it was made from: the source's own and all that it includes."""
+        self._sought: list[tuple[str, bytes]] = []  # the files whose change would change it, with digests
+        self.language: str | None = None
+        """"glsl", "hlsl" or "slang" where it was compiled, else None."""
+        self.compiler: str | None = None
+        """What compiled it, "glslang" or "Slang 2026.12"; None where it was SPIR-V already."""
+        path = None
+        declared: bytes = b""
+        if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
+            path = _path_of(source)
+            compiled = _compile(
+                source,
+                language=language,
+                entry="main" if entry is None else entry,
+                defines=defines,
+                include_dirs=include_dirs,
+                includes=includes,
+                title=name,
+                stacklevel=stacklevel + 1,
+                **options,
+            )
+            spirv, declared = compiled.spirv, compiled.declared
+            self.files = tuple(compiled.files)
+            self._sought = compiled.sought
+            self.language, self.compiler = compiled.language, compiled.compiler
+        else:
+            if language is not None or _is_given(defines) or _is_given(includes) or _is_given(include_dirs):
+                raise InvalidArgumentError(
+                    "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
+                )
+            spirv = _binary(source, name, options.get("target"))
+            if "target" in options:
+                check_target(spirv, options["target"], name or "the module")
+            # A Kernel has a module, too.
+            module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
+            if isinstance(module, ShaderModule):
+                self.files, self.language, self.compiler = module.files, module.language, module.compiler
+                declared = module._declared
+                if entry is None:
+                    entry, name = module.entry, name or module.name
+        if entry is not None and not isinstance(entry, str):
+            raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
+        self._spirv = spirv
+        # Before it was optimized; b"" where that is the same, or unknown. The optimizer takes away what only dead code uses.
+        self._declared: bytes = declared
+        # "main" also stands for the only compute entry point that there is.
+        self._entry = "main" if entry is None else entry
+        self._reflection: dict[str, Any] | None = None
+        self._signature: Signature | None = None
+        self.name: str = name or (path.stem if path is not None else "")
+        """What errors call it."""
+        entered = self.reflection["entry"]  # raises here, not later, for a module that has none to run
+        self.name = self.name or entered
+
+    def to_spirv(self) -> bytes:
+        """The SPIR-V."""
+        return self._spirv
+
+    @property
+    def reflection(self) -> dict[str, Any]:
+        """What the module says about itself, as plain data: bindings with types and layouts, what the shader does with each,
+        push constants, specialization constants, local size, entry points, capabilities.
+
+        Of what was compiled it is what the source declares, so the same at all levels of optimization.
+        """
+        if self._reflection is None:
+            with naming(self.name):
+                self._reflection = _native.reflect_spirv(self._declared or self._spirv, self._entry)
+        return self._reflection
+
+    @property
+    def entry(self) -> str:
+        """The entry point that it stands for: what the rest describes, and what runs."""
+        entry: str = self.reflection["entry"]
+        return entry
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """All compute entry points of the module; `entry` chooses another: ``kp.ShaderModule(module, entry="blur")``."""
+        return tuple(p["name"] for p in self.reflection["entry_points"] if p["model"] == "GLCompute")
+
+    @property
+    def signature(self) -> Signature:
+        """The same as the arguments of a call."""
+        if self._signature is None:
+            self._signature = Signature(self.reflection)
+        return self._signature
+
+    def _specialized(self, special: Specialization) -> Signature:
+        """The signature with these constants: blocks, local size and arrays of bindings may depend on them."""
+        if not special.entries:
+            return self.signature
+        with naming(self.name):
+            return Signature(
+                _native.reflect_spirv(
+                    self._declared or self._spirv, self._entry, special.data, special.entries
+                )
+            )
+
+    def disassembly(self) -> str:
+        """The SPIR-V as text, with the names that it has."""
+        return _native.disassemble_spirv(self._spirv)
+
+    def to(self, language: str) -> str:
+        """The shader written in "glsl" or "hlsl" (through SPIRV-Cross). Raises InvalidArgumentError for another language."""
+        return _native.decompile_spirv(self._spirv, as_text(language, "language"), self.reflection["entry"])
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        raise not_copyable(
+            self,
+            "keep module.to_spirv(), and make a new one of that: kp.ShaderModule(spirv)",
+            "is bound to this process",
+        )
+
+    def __repr__(self) -> str:
+        return f"<kp.ShaderModule {self.signature.text(self.name)} {len(self._spirv)} bytes>"
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Puts the shader's name in front of what is wrong with it."""
+    try:
+        yield
+    except KomputeError as error:
+        if name and error.args and not str(error).startswith(f"{name}: "):
+            error.args = (f"{name}: {error}", *error.args[1:])
+        raise
+
+
+def is_assembly(text: str) -> bool:
+    """Whether the text is SPIR-V assembly and no source: it begins with a comment or instruction of it."""
+    return _ASSEMBLY.match(text) is not None
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not (isinstance(value, (tuple, list, Mapping)) and len(value) == 0)
+
+
+def _binary(source: Any, name: str | None, target: str | None = None) -> bytes:
+    if isinstance(source, str):
+        # Of the version that the target has.
+        return _native.assemble_spirv(source, 2 if target is None else minor_of(target), text_name(name))
+    if not isinstance(source, bytes | bytearray | memoryview):
+        convert = getattr(source, "to_spirv", None)
+        if not callable(convert):
+            raise ArgumentTypeError(
+                f"A shader is source text, a path, SPIR-V as bytes, or an object with to_spirv(), not {type(source).__name__}"
+            )
+        source = convert()
+        if not isinstance(source, bytes | bytearray | memoryview):
+            raise ArgumentTypeError(f"to_spirv() returned a {type(source).__name__}; it must return bytes")
+    spirv = bytes(source)
+    if spirv[:4] != _MAGIC:
+        # The core says best what it is instead: text, an ELF file, byte-swapped.
+        _native.reflect_spirv(spirv)
+        raise InvalidArgumentError(f"The {len(spirv)} bytes are not SPIR-V: they start with {spirv[:4]!r}")
+    return spirv

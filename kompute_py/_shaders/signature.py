@@ -1,0 +1,312 @@
+"""What calling a shader takes: its bindings, push constants and specialization constants under their names.
+
+A binding is called by its instance name, else by the name of the only member of its block, else by the block's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.dtype_rules import contradicts
+from .._base.errors import InvalidArgumentError, UnimplementedError
+from .._base.text import nearest
+from .constants import SpecConstants
+from .push_members import PushMembers
+from .type_text import GLSL_SCALARS, type_text
+
+# What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
+_IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
+
+
+class Parameter(NamedTuple):
+    """One binding of a shader, as an argument of a call."""
+
+    name: str
+    set: int
+    binding: int
+    kind: str
+    """Vulkan's term: "storage buffer", "uniform buffer", "storage image", "combined image sampler", ..."""
+    access: str
+    """What the shader does with its contents: "none", "read", "write" or "read_write"."""
+    used: bool
+    """Whether the shader names it at all: it may ask for its length or size alone."""
+    descriptors: int
+    """How many descriptors: 1, a fixed number, or 0 for a run-time length."""
+    type: str
+    """As in GLSL: ``float[]``, ``image2D``."""
+    dtype: np.dtype[Any] | None
+    """The NumPy dtype of a block's scalars; None where it has several kinds of them."""
+    size: int
+    """Bytes that the block has before its run-time array, if any."""
+    layout: Mapping[str, Any]
+    image: Mapping[str, Any] | None
+    atomic: bool = False
+    """Whether atomic operations act on it."""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether its block has several members, or structs: raw bytes are as good as any array then."""
+        members = self.layout["members"]
+        return len(members) != 1 or members[0]["kind"] == "struct"
+
+    def contradicts(self, dtype: np.dtype[Any]) -> bool:
+        """Whether the shader finds other numbers in elements of `dtype` than they are; not said of blocks of several kinds."""
+        wanted = self.dtype
+        if dtype is wanted or wanted is None:
+            return False
+        return contradicts(dtype, wanted) and not (self.is_record and dtype.itemsize == 1)
+
+    def packs(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+        """Whether rows of smaller numbers make up whole elements of integers: pixels of four bytes in each uint."""
+        members, wanted = self.layout["members"], self.dtype
+        if (
+            wanted is None
+            or wanted.kind not in "iu"
+            or dtype.kind == "b"
+            or dtype.itemsize >= wanted.itemsize
+        ):
+            return False
+        sole = members[0] if len(members) == 1 and members[0]["array"] else None
+        return sole is not None and len(shape) > 1 and shape[-1] * dtype.itemsize == sole["array_strides"][-1]
+
+    @property
+    def padded_stride(self) -> int:
+        """Bytes from one number or vector of its sole member, an array, to the next where that is more than one takes; else 0."""
+        members = self.layout["members"]
+        if len(members) != 1 or not members[0]["array"] or self.dtype is None:
+            return 0
+        sole = members[0]
+        stride: int = sole["array_strides"][-1]
+        plain = not sole["members"] and sole["columns"] <= 1
+        return stride if plain and stride > max(1, sole["rows"]) * self.dtype.itemsize else 0
+
+    @property
+    def is_image(self) -> bool:
+        """Whether an Image is bound."""
+        return self.image is not None
+
+    @property
+    def written(self) -> bool:
+        """Whether the shader writes it."""
+        return self.access in ("write", "read_write")
+
+    def __str__(self) -> str:
+        access = {"none": "", "read": "", "write": "out", "read_write": "inout"}[self.access]
+        if not self.used:
+            access = "unused"
+        return " ".join(part for part in (access, self.type, self.name) if part)
+
+
+def _scalars(layout: Mapping[str, Any]) -> set[str]:
+    """NumPy's names of all scalars in a layout. A buffer reference is an address."""
+    if layout["kind"] == "struct":
+        return set().union(*map(_scalars, layout["members"]))
+    return (
+        {"uint64" if layout["kind"] == "pointer" else GLSL_SCALARS[layout["kind"]][2]}
+        if layout["kind"] in (*GLSL_SCALARS, "pointer")
+        else set()
+    )
+
+
+def parameter_of(b: Mapping[str, Any]) -> Parameter:
+    """The parameter that a reflected binding is."""
+    layout = b["layout"]
+    members = layout["members"]
+    sole = members[0] if len(members) == 1 else None
+    name = b["name"] or (sole["name"] if sole else "") or b["block_name"] or f"binding{b['binding']}"
+    dtype = None
+    if b["image"] is not None:
+        image = b["image"]
+        prefix = {"int": "i", "uint": "u"}.get(image["component"].rstrip("0123456789"), "")
+        what = _IMAGES.get(b["kind"], "sampler")
+        text = f"{prefix}{what}{image['dim']}{'Array' if image['arrayed'] else ''}"
+    elif b["kind"] == "sampler":
+        text = "sampler"
+    elif sole is not None:
+        text = type_text(sole)
+    else:
+        fields = "; ".join(f"{type_text(member)} {member['name']}" for member in members)
+        text = f"{b['block_name'] or 'block'} {{ {fields} }}"
+    scalars = _scalars(layout) if b["image"] is None else set()
+    if len(scalars) == 1:
+        dtype = np.dtype(scalars.pop())
+    if b["count"] != 1:
+        text += f"[{b['count'] or ''}]"
+    return Parameter(
+        name,
+        b["set"],
+        b["binding"],
+        b["kind"],
+        b["access"],
+        b["used"],
+        b["count"],
+        text,
+        dtype,
+        layout["size"],
+        layout,
+        b["image"],
+        b["atomic"],
+    )
+
+
+class Signature:
+    """The arguments of a shader."""
+
+    __slots__ = (
+        "_by_name",
+        "capabilities",
+        "entry",
+        "local_size",
+        "local_size_ids",
+        "parameters",
+        "push",
+        "spec",
+        "spec_constants",
+        "unbindable",
+    )
+
+    def __init__(self, reflected: Mapping[str, Any]) -> None:
+        self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, reflected["bindings"])))
+        self.unbindable = next(
+            (p for p in self.parameters if p.used and p.kind.endswith("texel buffer")), None
+        )
+        """The first parameter that no object of kompute_py can be."""
+        self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
+        block = reflected["push_constants"]
+        self.push = PushMembers(block) if block is not None and block["size"] else None
+        self.spec = SpecConstants(reflected["spec_constants"])
+        self.spec_constants: tuple[Mapping[str, Any], ...] = tuple(reflected["spec_constants"])
+        self.local_size: tuple[int, int, int] = tuple(reflected["local_size"])
+        self.local_size_ids: tuple[int | None, ...] = tuple(reflected["local_size_spec_ids"])
+        self.entry: str = reflected["entry"]
+        self.capabilities: tuple[str, ...] = tuple(reflected["capabilities"])
+
+    @property
+    def written(self) -> list[Parameter]:
+        """The parameters that the shader writes, in order."""
+        return [parameter for parameter in self.parameters if parameter.written]
+
+    def resolve(
+        self,
+        kernel: str,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        bind: Mapping[str, Any],
+        push: Mapping[str, Any],
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out is `MISSING`.
+
+        Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice or missing, or
+        too many of them, and UnimplementedError where the shader uses what nothing can be bound to.
+        """
+        if (odd := self.unbindable) is not None:
+            raise UnimplementedError(
+                f"{kernel}: {odd.name!r} is a {odd.kind} ({odd.type}), which kompute_py does not bind: declare it as a "
+                "storage buffer, which takes a Tensor, or as an image"
+            )
+        parameters = self.parameters
+        if len(positional) > len(parameters):
+            raise InvalidArgumentError(
+                f"{kernel} takes {len(parameters)} bindings by position; {len(positional)} were given: {self.text(kernel)}"
+            )
+        values: list[Any] = [*positional, *[MISSING] * (len(parameters) - len(positional))]
+        members: dict[str, Any] = {}
+        for name, value in bind.items():
+            self._give(kernel, values, self._index(kernel, name), value)
+        known = self.push.names if self.push is not None else ()
+        for name, value in push.items():
+            if name not in known:
+                raise self._unknown(kernel, name, known, "push constant")
+            members[name] = value
+        for name, value in named.items():
+            if name in self._by_name:
+                self._give(kernel, values, self._by_name[name], value)
+            elif name == "out":
+                written = self.written
+                if len(written) != 1:
+                    raise InvalidArgumentError(
+                        f"out= stands for the only binding that a shader writes; {kernel} writes "
+                        f"{', '.join(p.name for p in written) or 'none'}: name them"
+                    )
+                self._give(kernel, values, self._by_name[written[0].name], value)
+            elif name in known:
+                if name in members:
+                    raise InvalidArgumentError(f"{kernel} got its push constant {name!r} twice")
+                members[name] = value
+            else:
+                raise self._unknown(kernel, name, (*self._by_name, *known), "argument")
+        missing = [p.name for p, v in zip(parameters, values, strict=True) if v is MISSING and p.used]
+        if missing:
+            raise InvalidArgumentError(
+                f"{kernel} misses {', '.join(map(repr, missing))}: {self.text(kernel)}"
+            )
+        return values, members
+
+    def _index(self, kernel: str, name: str) -> int:
+        if name not in self._by_name:
+            raise self._unknown(kernel, name, tuple(self._by_name), "binding")
+        return self._by_name[name]
+
+    def _give(self, kernel: str, values: list[Any], index: int, value: Any) -> None:
+        if values[index] is not MISSING:
+            raise InvalidArgumentError(f"{kernel} got {self.parameters[index].name!r} twice")
+        values[index] = value
+
+    def _unknown(self, kernel: str, name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{kernel} has no {what} {name!r}{nearest(name, known)} It is {self.text(kernel)}"
+        )
+
+    def structs(self) -> list[str]:
+        """The structs that its arguments are made of, with each member's offset: ``Light { vec3 pos @0; float power @12 }``."""
+        found: dict[str, None] = {}  # in order
+        blocks = [p.layout for p in self.parameters] + (list(self.push.members) if self.push else [])
+        for block in blocks:
+            _list_structs(block, found)
+        return list(found)
+
+    def text(self, kernel: str) -> str:
+        """The signature on one line."""
+        parts = [str(parameter) for parameter in self.parameters]
+        if self.push is not None and self.push.names:
+            parts.append("*")
+            parts += [f"{type_text(member)} {member['name']}" for member in self.push.members]
+        return f"{kernel}({', '.join(parts)})"
+
+
+def _list_structs(layout: Mapping[str, Any], found: dict[str, None]) -> None:
+    if layout["kind"] != "struct":
+        return
+    if len(layout["members"]) > 1:
+        fields = "; ".join(f"{type_text(m)} {m['name']} @{m['offset']}" for m in layout["members"])
+        found[f"{layout['type_name'] or 'struct'} {{ {fields} }}"] = None
+    for member in layout["members"]:
+        _list_structs(member, found)
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Any = _Missing()
+"""Stands for an argument that was not given."""
+
+
+def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
+    """Names that occur twice get the binding's number appended: SPIR-V does not promise unique names."""
+    seen: set[str] = set()
+    result = []
+    for parameter in parameters:
+        name = parameter.name
+        if name in seen:
+            name = f"{name}_{parameter.set}_{parameter.binding}"
+        seen.add(name)
+        result.append(parameter._replace(name=name))
+    return result
+
+
+__all__ = ["MISSING", "Parameter", "Signature", "parameter_of"]

@@ -1,0 +1,1 @@
+"""Fences, semaphores, and waiting for them in asyncio."""

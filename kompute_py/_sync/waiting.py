@@ -1,0 +1,233 @@
+"""The thread that waits for fences on behalf of event loops and futures: one a Manager, started when first needed.
+
+The native waiter sleeps without the interpreter lock until some of the fences that it watches have passed. The thread then
+calls what stands for each. It holds the native waiter and nothing else of the Manager, which therefore goes when its
+last user does and ends the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import collections
+import concurrent.futures
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .. import _native
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .fence import Fence
+
+_lock = threading.Lock()
+_services: weakref.WeakKeyDictionary[Manager, _Service] = weakref.WeakKeyDictionary()
+_running: set[_Service] = set()
+# How many awaits one turn of an event loop begins or ends, so that a thousand at once do not keep its other tasks waiting.
+_A_TURN = 64
+
+
+class _Service:
+    """A Manager's waiting thread."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._native = _native.Waiter(manager._native)
+        self._lock = threading.Lock()
+        self._calls: dict[int, Callable[[], object]] = {}
+        # By loop what it has yet to have watched; only that loop's thread touches its queue.
+        self._asked: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, collections.deque[_Wake]] = (
+            weakref.WeakKeyDictionary()
+        )
+        # A daemon, since the interpreter would else wait for it before it calls what ends it.
+        self._thread = threading.Thread(
+            target=self._run, name=f"kompute_py waiting for {manager._device_name}", daemon=True
+        )
+        self._thread.start()
+
+    def watch(self, fence: _native.Fence, call: Callable[[], object]) -> int:
+        """Has the thread call `call` when the fence has passed, as far as it is this device's. The number is for `forget`."""
+        with self._lock:
+            number = self._native.watch(fence)
+            self._calls[number] = call
+        return number
+
+    def watch_soon(self, wake: _Wake) -> None:
+        """Watches for a future of the running event loop, in one of its next turns."""
+        loop = wake.loop
+        queue = self._asked.get(loop)
+        if queue is None:
+            with self._lock:
+                queue = self._asked[loop] = collections.deque()
+        if not queue:
+            loop.call_soon(self._watch_some, loop, queue)
+        queue.append(wake)
+
+    def _watch_some(self, loop: asyncio.AbstractEventLoop, queue: collections.deque[_Wake]) -> None:
+        for _ in range(min(len(queue), _A_TURN)):
+            wake = queue[0]
+            if not wake.future.done():
+                try:
+                    wake.number = self.watch(wake.fence, wake)
+                    # The thread may have ended, since the Manager was destroyed, which waited for what is watched here; or since
+                    # the program ends: then what is not done yet is never told.
+                    if self._native.closed() and wake.fence.done() and not wake.future.done():
+                        wake.future.set_result(None)
+                except Exception as error:
+                    wake.future.set_exception(error)
+            queue.popleft()
+        if queue:
+            loop.call_soon(self._watch_some, loop, queue)
+
+    def drop(self, wake: _Wake) -> None:
+        """Watches for it no longer: its await was cancelled."""
+        if wake.number is not None:
+            self.forget(wake.number)
+
+    def forget(self, number: int) -> None:
+        with self._lock:
+            self._calls.pop(number, None)
+        self._native.forget(number)
+
+    def close(self) -> None:
+        self._native.close()
+        _running.discard(self)
+
+    def join(self) -> None:
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        native = self._native
+        while True:
+            closed = native.closed()
+            numbers = native.wait()
+            if not numbers:
+                if closed:
+                    return
+                continue
+            with self._lock:
+                calls = [self._calls.pop(number, None) for number in numbers]
+            loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+            for call in calls:
+                if isinstance(call, _Wake):
+                    loops.setdefault(call.loop, []).append(call.future)
+                elif call is not None:
+                    call()
+            # One call into each loop, however many of its tasks go on.
+            for loop, futures in loops.items():
+                try:
+                    loop.call_soon_threadsafe(_resolve, loop, futures)
+                except RuntimeError:
+                    continue  # closed meanwhile: nobody waits in it
+            del calls, loops
+
+
+class _Wake:
+    """Stands for a future of an event loop; the thread gathers them by loop instead of calling each."""
+
+    __slots__ = ("fence", "future", "loop", "number")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fence: _native.Fence) -> None:
+        self.loop = loop
+        self.fence = fence
+        self.future: asyncio.Future[None] = loop.create_future()
+        self.number: int | None = None
+
+    def __call__(self) -> None:
+        raise AssertionError("gathered by the thread")
+
+
+def _resolve(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]]) -> None:
+    for future in futures[:_A_TURN]:
+        if not future.done():
+            future.set_result(None)
+    if len(futures) > _A_TURN:
+        loop.call_soon(_resolve, loop, futures[_A_TURN:])
+
+
+def _service(manager: Manager) -> _Service:
+    if (known := _services.get(manager)) is not None:
+        return known
+    with _lock:
+        service = _services.get(manager)
+        if service is None:
+            service = _Service(manager)
+            _services[manager] = service
+            _running.add(service)
+            weakref.finalize(manager, service.close).atexit = False
+        return service
+
+
+def end(manager: Manager) -> None:
+    """Ends the Manager's thread, if it has one, after it has told of what has passed."""
+    with _lock:
+        service = _services.pop(manager, None)
+    if service is not None:
+        service.close()
+        service.join()
+
+
+async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> None:
+    """Returns when the fence has passed on the devices of all `managers`."""
+    loop = asyncio.get_running_loop()
+    for manager in managers:
+        service = _service(manager)
+        wake = _Wake(loop, fence)
+        service.watch_soon(wake)
+        try:
+            await wake.future
+        finally:
+            # Where the await was cancelled; else it is forgotten already.
+            if not wake.future.done() or wake.future.cancelled():
+                service.drop(wake)
+
+
+def future(fence: Fence) -> concurrent.futures.Future[Fence]:
+    """A future that the waiting threads of the fence's Managers fulfil."""
+    result: concurrent.futures.Future[Fence] = concurrent.futures.Future()
+    managers = list(fence._managers)
+
+    def go_on() -> None:
+        if managers and not result.cancelled():
+            try:
+                service = _service(managers.pop(0))
+                number = service.watch(fence._native, go_on)
+            except Exception as error:
+                if result.set_running_or_notify_cancel():
+                    result.set_exception(error)
+                return
+            result.add_done_callback(lambda done: service.forget(number) if done.cancelled() else None)
+        elif result.set_running_or_notify_cancel():
+            try:
+                result.set_result(fence.wait(0))
+            except BaseException as error:
+                result.set_exception(error)
+
+    go_on()
+    return result
+
+
+def _forget() -> None:
+    # In a child process after fork(): the threads are the parent's.
+    global _lock
+    _lock = threading.Lock()
+    _services.clear()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+@atexit.register
+def _end() -> None:
+    # Before the interpreter ends: a daemon thread that wants its lock after that is stopped in the middle.
+    with _lock:
+        services = list(_running)
+    for service in services:
+        service.close()
+    for service in services:
+        service.join()
