@@ -122,11 +122,32 @@ class ArrayHabits:
             "was in the brackets, or t[region].fill(value) for one value in all of them"
         )
 
-    def __getattr__(self, name: str) -> Any:
-        """Only of what there is not: AttributeError, which says how to have it of an array."""
-        text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if not name.startswith("_") and hasattr(np.ndarray, name):
-            call = "(...)" if callable(getattr(np.ndarray, name)) else ""
-            text += f": its contents are on the device. A copy on the host has it: t.read().{name}{call}"
-            raise ArrayAttributeError(text, name, self)
-        raise AttributeError(text, name=name, obj=self)
+    def __dir__(self) -> list[str]:
+        """The attributes that it has: without those of arrays that only say what to write instead."""
+        from inspect import getattr_static  # for completion alone
+
+        kind = type(self)
+        return [name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not _OnlyOfArrays]
+
+
+class _OnlyOfArrays:
+    """An attribute that arrays have and tensors lack: reading it raises ArrayAttributeError.
+
+    A descriptor for each, because a `__getattr__` would slow down every attribute that tensors do have.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._advice = f"t.read().{name}{'(...)' if callable(getattr(np.ndarray, name)) else ''}"
+        self.__doc__ = f"Only of arrays: {self._advice}."
+
+    def __get__(self, thing: Any, kind: type) -> Any:
+        text = f"{kind.__name__!r} object has no attribute {self._name!r}"
+        text += f": its contents are on the device. A copy on the host has it: {self._advice}"
+        raise ArrayAttributeError(text, self._name, thing)
+
+
+for _name in dir(np.ndarray):
+    if not _name.startswith("_"):
+        setattr(ArrayHabits, _name, _OnlyOfArrays(_name))
+del _name
