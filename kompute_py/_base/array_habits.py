@@ -127,7 +127,9 @@ class ArrayHabits:
         from inspect import getattr_static  # for completion alone
 
         kind = type(self)
-        return [name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not _OnlyOfArrays]
+        return [
+            name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not _OnlyOfArrays
+        ]
 
 
 class _OnlyOfArrays:
