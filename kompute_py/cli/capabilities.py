@@ -43,9 +43,10 @@ def validation_advice(version: tuple[int, int, int]) -> str:
     if version >= _SOUND_VALIDATION:
         return ""
     return (
-        f"the validation layer {_dotted(version)} stops for 10 s at a time in some waits for many fences (awaits, futures), and says "
-        f"VkSemaphore-state-timeout: results are right. Layers from {_dotted(_SOUND_VALIDATION)} on do not; give the folder of a newer "
-        "one's manifest in VK_LAYER_PATH"
+        f"the validation layer {_dotted(version)} has a fault that stops programs for 10 s where one thread raises a timeline semaphore "
+        "while another one waits for it, and says VkSemaphore-state-timeout: results are right. Most waits avoid it "
+        f"(docs/asynchronous.md). Layers from {_dotted(_SOUND_VALIDATION)} on are free of it; give the folder of a newer one's "
+        "manifest in VK_LAYER_PATH"
     )
 
 

@@ -257,6 +257,33 @@ def _null() -> Path:
     return _icd(_entry(f"null-{digest.hexdigest()[:16]}", make) / NULL_LIBRARY, "1.3.239")
 
 
+# ------------------------------------------------------------------------------------------------- other programs
+
+
+def compile_program(name: str, source: Path, libraries: list[str]) -> Path:
+    """A program of the tests, compiled from one C++ file, again whenever that changes.
+
+    Args:
+        name: a word for the cache.
+        source: the file.
+        libraries: what to link, as the linker takes it ("-lvulkan").
+
+    Raises:
+        DriverUnavailableError: there is no compiler, or it fails.
+    """
+    _need_linux(f"the program {source.name}")
+    digest = hashlib.sha256(" ".join(libraries).encode() + source.read_bytes()).hexdigest()[:16]
+    what = (
+        f"building {source.name} (it needs a C++20 compiler and the Vulkan loader, libvulkan-dev on Debian)"
+    )
+
+    def make(directory: Path) -> None:
+        flags = ["-std=c++20", "-O1", "-pthread"]
+        _run([*_compiler(), *flags, "-o", str(directory / name), str(source), *libraries], what)
+
+    return _entry(f"{name}-{digest}", make) / name
+
+
 # ------------------------------------------------------------------------------------------------- what tests use
 
 _DRIVERS: dict[str, Callable[[], Path]] = {"lavapipe": _lavapipe, "swiftshader": _swiftshader, "null": _null}

@@ -31,7 +31,7 @@ libspirv-cross-c-shared-dev|header spirv_cross/spirv_cross.hpp|turns SPIR-V back
 libvulkan1|-|finds the Vulkan drivers at run time
 END
     case $1 in
-        test | ends | random | corpus | fuzz | soak | asan)
+        test | ends | stall | random | corpus | fuzz | soak | asan)
             say 'spirv-cross|cmd spirv-cross|says independently what published shaders declare'
             say 'doctest-dev|header doctest/doctest.h|the native tests'
             say 'vulkan-validationlayers|-|the tests run with validation on'

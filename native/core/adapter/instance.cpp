@@ -118,9 +118,10 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
     // The layer's own trouble, not the program's: a strict Manager must not raise it.
     if (message.id.find("VkSemaphore-state-timeout") != std::string::npos) {
         message.severity = "warning";
-        message.text += std::string(" (The validation layer waited 10 s for its own record of a timeline "
-                                    "semaphore, which is a fault of layers before ") +
-                        sound_validation + ": the program is right, only slow. Use a newer layer)";
+        message.text +=
+            std::string(" (Two threads stood in a lock of the validation layer for 10 s: a fault of "
+                        "layers before ") +
+            sound_validation + ": the program is right, only slow. Use a newer layer)";
     }
     std::vector<uint64_t> handles;
     for (uint32_t i = 0; i < data->objectCount; ++i)

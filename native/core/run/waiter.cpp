@@ -8,7 +8,7 @@
 namespace kp {
 
 Waiter::Waiter(std::shared_ptr<Device> device)
-    : device_(std::move(device)), waking_(*device_, 0, "the waiting thread") {
+    : device_(std::move(device)), waking_(*device_, 0, "the waiting thread", true) {
     device_->add_waiter(this);
 }
 
@@ -93,6 +93,11 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
             kept.push_back(watched_[number].fence);
             sleeping_[timeline] = value;
         }
+    }
+    // Alone it is given twice: see timeline.hpp on validation layers.
+    if (semaphores.size() == 1) {
+        semaphores.push_back(semaphores.front());
+        values.push_back(values.front());
     }
     VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
     info.flags = VK_SEMAPHORE_WAIT_ANY_BIT;

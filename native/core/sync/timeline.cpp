@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <type_traits>
 #include <utility>
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -39,8 +40,8 @@ void relax() noexcept {
 
 }  // namespace
 
-Timeline::Timeline(Device& device, uint64_t initial, const char* what, bool mortal)
-    : device_(device), mortal_(mortal), promised_(initial), completed_(initial) {
+Timeline::Timeline(Device& device, uint64_t initial, const char* what, bool shared)
+    : device_(device), shared_(shared), promised_(initial), completed_(initial) {
     VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     type.initialValue = initial;
@@ -91,10 +92,25 @@ bool Timeline::failed(uint64_t value) const noexcept {
 
 uint64_t Timeline::query() {
     device_.require_own();
+    if (shared_) [[unlikely]]
+        return query_shared();
+    uint64_t now = 0;
+    const VkResult result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+    if (result != VK_SUCCESS) [[unlikely]]
+        fail_call(result, "vkGetSemaphoreCounterValue");
+    note_completed(now);
+    return now;
+}
+
+uint64_t Timeline::query_shared() {
     const auto used = use();
     if (semaphore_ == VK_NULL_HANDLE) return completed_.load(std::memory_order_acquire);
     uint64_t now = 0;
-    const VkResult result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+    VkResult result = VK_SUCCESS;
+    {
+        const std::lock_guard apart(raising_);
+        result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+    }
     if (result != VK_SUCCESS) [[unlikely]]
         fail_call(result, "vkGetSemaphoreCounterValue");
     note_completed(now);
@@ -117,40 +133,67 @@ bool Timeline::look(uint64_t value, uint64_t nanoseconds) {
     return false;
 }
 
+// Of a shared one: "any of them" over the counter twice, see timeline.hpp.
+VkResult Timeline::wait_in_driver(uint64_t value, uint64_t nanoseconds) const {
+    const VkSemaphore semaphores[] = {semaphore_, semaphore_};
+    const uint64_t values[] = {value, value};
+    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    info.flags = VK_SEMAPHORE_WAIT_ANY_BIT;
+    info.semaphoreCount = 2;
+    info.pSemaphores = semaphores;
+    info.pValues = values;
+    return device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+}
+
 bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was_long) {
     require_sound(value);
     if (completed_.load(std::memory_order_acquire) >= value) return true;
+    device_.require_own();
+    const auto wait_on = [&](auto shared) {
+        using Clock = std::chrono::steady_clock;
+        const auto begin = Clock::now();
+        WaitChoice& choice = device_.waits();
+        const bool known_long =
+            was_long && was_long->load(std::memory_order_relaxed) && choice.mode() != WaitMode::spin;
+        const bool spins = !known_long && choice.next();
+        bool done = spins && look(value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
+        if (!done) {
+            VkResult result = VK_SUCCESS;
+            if constexpr (shared) {
+                result = wait_in_driver(value, nanoseconds);
+            } else {
+                VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+                info.semaphoreCount = 1;
+                info.pSemaphores = &semaphore_;
+                info.pValues = &value;
+                result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+            }
+            if (result != VK_SUCCESS && result != VK_TIMEOUT) [[unlikely]]
+                fail_call(result, "vkWaitSemaphores");
+            done = result == VK_SUCCESS;
+        }
+        const auto took = static_cast<uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+        if (!known_long) choice.note(spins, took);
+        if (was_long) was_long->store(took > WaitChoice::short_nanoseconds, std::memory_order_relaxed);
+        if constexpr (shared) {
+            // Asked for, so that a validation layer learns of the end of the work that raised it.
+            if (done) done = query() >= value;
+        } else {
+            if (done) note_completed(value);
+        }
+        // A value that failed is raised all the same, so that nobody waits for it.
+        require_sound(value);
+        return done;
+    };
+    if (!shared_) [[likely]]
+        return wait_on(std::false_type{});
     const auto used = use();
     if (semaphore_ == VK_NULL_HANDLE) {
         require_sound(value);
         return false;
     }
-    device_.require_own();
-    using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
-    WaitChoice& choice = device_.waits();
-    const bool known_long =
-        was_long && was_long->load(std::memory_order_relaxed) && choice.mode() != WaitMode::spin;
-    const bool spins = !known_long && choice.next();
-    bool done = spins && look(value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
-    if (!done) {
-        VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-        info.semaphoreCount = 1;
-        info.pSemaphores = &semaphore_;
-        info.pValues = &value;
-        const VkResult result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
-        if (result != VK_SUCCESS && result != VK_TIMEOUT) [[unlikely]]
-            fail_call(result, "vkWaitSemaphores");
-        done = result == VK_SUCCESS;
-    }
-    const auto took = static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
-    if (!known_long) choice.note(spins, took);
-    if (was_long) was_long->store(took > WaitChoice::short_nanoseconds, std::memory_order_relaxed);
-    if (done) note_completed(value);
-    // A value that failed is raised all the same, so that nobody waits for it.
-    require_sound(value);
-    return done;
+    return wait_on(std::true_type{});
 }
 
 void Timeline::wait_until(uint64_t value) {
@@ -177,7 +220,11 @@ void Timeline::raise(uint64_t value) {
     VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
     info.semaphore = semaphore_;
     info.value = value;
-    const VkResult result = device_.vk().vkSignalSemaphore(device_.handle(), &info);
+    VkResult result = VK_SUCCESS;
+    {
+        const std::lock_guard apart(raising_);
+        result = device_.vk().vkSignalSemaphore(device_.handle(), &info);
+    }
     if (result != VK_SUCCESS) fail_call(result, "vkSignalSemaphore");
     promise(value);
     raise_to(completed_, value);  // from the host: nothing of the device's is learned

@@ -2,6 +2,12 @@
 //
 // Beside the driver's counter stands what the driver does not know: which values are *promised* (raised already, or by work that
 // was handed to a queue, so that waiting for them ends), and which will never come because what should have raised them failed.
+//
+// The synchronization validation of layers before 1.3.296 keeps a record of each counter behind one lock. A thread that sees a value in
+// vkWaitSemaphores or vkGetSemaphoreCounterValue before the thread that raises it has left vkSignalSemaphore then waits under that
+// lock for the other one, which waits for the lock: both stand for 10 s (`./dev stall`). So a counter that the host raises is never
+// looked at while it is being raised (`raising_`), and it is waited for with two entries and "any of them", after which
+// the layer consults no record.
 #pragma once
 
 #include "base/error.hpp"
@@ -30,8 +36,8 @@ void merge_point(std::vector<Point>& points, Point point);
 
 class Timeline {
 public:
-    // `mortal`: may be released while threads wait for it.
-    Timeline(Device& device, uint64_t initial, const char* what, bool mortal = false);
+    // `shared`: the host raises it while threads wait for it, and it may be released meanwhile.
+    Timeline(Device& device, uint64_t initial, const char* what, bool shared = false);
     Timeline(const Timeline&) = delete;
     Timeline& operator=(const Timeline&) = delete;
     ~Timeline();
@@ -83,7 +89,7 @@ public:
     [[nodiscard]] VkSemaphore release() noexcept;
     // What to hold while inside the driver with it.
     [[nodiscard]] std::shared_lock<std::shared_mutex> use() {
-        return mortal_ ? std::shared_lock(life_) : std::shared_lock<std::shared_mutex>();
+        return shared_ ? std::shared_lock(life_) : std::shared_lock<std::shared_mutex>();
     }
 
 private:
@@ -97,12 +103,15 @@ private:
     void note_completed(uint64_t value);
     // Looks at the counter until it is there, for so long.
     [[nodiscard]] bool look(uint64_t value, uint64_t nanoseconds);
+    [[nodiscard]] uint64_t query_shared();
+    [[nodiscard]] VkResult wait_in_driver(uint64_t value, uint64_t nanoseconds) const;
     [[noreturn]] void fail_call(VkResult result, const char* call) const;
 
     Device& device_;
-    const bool mortal_;
+    const bool shared_;
     const Object* owner_ = nullptr;
     std::shared_mutex life_;
+    std::mutex raising_;  // of a shared one: held inside vkSignalSemaphore, and to look at the counter
     VkSemaphore semaphore_ = VK_NULL_HANDLE;
     std::atomic<uint64_t> promised_{0};
     std::atomic<uint64_t> completed_{0};  // what is known; the semaphore may be further
