@@ -5,6 +5,7 @@
 #include "base/vulkan.hpp"
 #include "compiler/compile.hpp"
 #include "spirv/interface.hpp"
+#include "spirv/pointers.hpp"
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -143,6 +144,8 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
                              "The SPIR-V is not valid for Vulkan " + dotted(1, rules) + ": " + problem});
     }
     if (const std::string problem = interface_problem(words, info.entry); !problem.empty())
+        found.push_back({FindingKind::validation, "SPIR-V", {}, {}, problem});
+    if (const std::string problem = pointer_problem(words); !problem.empty())
         found.push_back({FindingKind::validation, "SPIR-V", {}, {}, problem});
     return found;
 }
