@@ -1,6 +1,6 @@
 """Transfers between the caller's arrays or files and device memory, against memcpy and reading a file.
 
-That they take no memory beyond the staging ring is not measured here but tested: tests/test_transfer_memory.py.
+That they take no memory beyond the staging ring is not measured here but tested: tests/memory/test_transfer_memory.py.
 """
 
 from __future__ import annotations

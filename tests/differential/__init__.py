@@ -1,6 +1,6 @@
 """Random programs, as users write them, against a NumPy model that knows nothing of devices.
 
-``./dev random`` runs them on every driver and profile; `tests/test_differential.py` runs a sample of each.
+``./dev random`` runs them on every driver and profile; `tests/recording/test_differential.py` runs a sample of each.
 
 A program makes tensors, views of them and images, records and submits sequences on several queues, holds work back for
 semaphores, drops and destroys what is in flight, maps memory and edits host copies. It learns in every way there is that work is

@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 
-from tests.child import run_child
+from tests.support.child import run_child
 
 from .phases import PHASES
 from .running import judge, run

@@ -1,0 +1,1 @@
+"""Errors, dtypes, arguments, files."""

@@ -1,0 +1,1 @@
+"""Kompute's own scripts."""

@@ -1,0 +1,1 @@
+"""Managers, their life and end."""

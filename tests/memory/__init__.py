@@ -1,0 +1,1 @@
+"""Tensors, images and their memory."""

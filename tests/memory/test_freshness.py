@@ -1,0 +1,374 @@
+"""What `repr` and cards say of a host copy: whether the device's contents are newer. Nothing is moved or waited for."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+UNSENT, SAME, OLDER, UNKNOWN = (
+    "; not on the device yet",
+    "",
+    "; the device's contents are newer",
+    "; the device's contents may be newer",
+)
+NOTES = {UNSENT: "first use uploads it", SAME: "not tracked", OLDER: "are newer", UNKNOWN: "may be newer"}
+ADD = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1; }
+"""
+READ = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i]; }
+"""
+
+
+def says(memory):
+    """What `repr` says after the numbers; the card says the same in its own words."""
+    text = repr(memory)
+    assert ", host copy [" in text and text.endswith(">"), text
+    said = text[text.rindex("]") + 1 : -1]
+    assert said in NOTES, text
+    assert NOTES[said] in memory._repr_html_().replace("&#x27;", "'"), (said, memory._repr_html_())
+    return said
+
+
+def test_the_page_lists_what_is_said():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
+    told = page.split("## Which is newer")[1].split("\n## ")[0]
+    for said in NOTES:
+        assert f"{said}>`" in told, said
+
+
+def made(mgr, kind):
+    if kind == "image":
+        return mgr.image(np.ones((8, 8, 4), np.float32))
+    return mgr.tensor(np.ones(256))
+
+
+def run(mgr, *ops):
+    seq = mgr.sequence()
+    for op in ops:
+        seq.record(op)
+    return seq.eval()
+
+
+@pytest.mark.parametrize("kind", ["tensor", "image"])
+def test_what_the_host_does(mgr, kind):
+    t, other = made(mgr, kind), made(mgr, kind)
+    assert says(t) == UNSENT
+    t.data()[:] = 2
+    assert says(t) == UNSENT
+    assert t.read().max() == 2 and says(t) == SAME
+    t.data()[:] = 3  # the host's own edits are not tracked
+    assert says(t) == SAME
+    t.write(np.full(t.shape, 4, np.float32))
+    assert says(t) == OLDER
+    run(mgr, kp.OpSyncLocal([t]))
+    assert says(t) == SAME and t.data().max() == 4
+    t.copy_from(other).wait()
+    assert says(t) == OLDER and says(other) == SAME
+    run(mgr, kp.OpSyncDevice([t]))
+    assert says(t) == SAME and t.read().max() == 4
+    made_of_it = t.to(mgr, copy=True)
+    assert says(made_of_it) == SAME
+    t.write(np.full(t.shape, 5, np.float32))
+    assert says(t.to(mgr, copy=True)) == OLDER  # the host copy was copied as it is
+    t.destroy()
+    assert "host copy" not in repr(t) and "destroyed" in t._repr_html_()
+
+
+def test_what_recordings_do(mgr, needs):
+    needs(mgr, "dispatch")
+    t, out = mgr.tensor(np.ones(256)), mgr.tensor(np.zeros(256))
+    add, read = mgr.kernel(ADD), mgr.kernel(READ)
+    writes = mgr.sequence().record(add.bind(t))
+    down, up = (mgr.sequence().record(op([t])) for op in (kp.OpSyncLocal, kp.OpSyncDevice))
+    both = mgr.sequence().record(add.bind(t)).record(kp.OpSyncLocal([t]))
+    after = mgr.sequence().record(kp.OpSyncLocal([t])).record(add.bind(t))
+    reads = mgr.sequence().record(read.bind(t, out))
+    assert says(t) == UNSENT  # what is only recorded did nothing
+    for seq, expected in (
+        (writes, OLDER),
+        (down, SAME),
+        (reads, SAME),
+        (writes, OLDER),
+        (reads, OLDER),
+        (both, SAME),
+        (after, OLDER),
+        (up, SAME),
+        (both, SAME),
+        (writes, OLDER),
+        (down, SAME),
+        (after, OLDER),
+    ):
+        for _ in range(2):
+            seq.eval()
+            assert says(t) == expected
+    assert says(out) == OLDER
+    # What a recording did is known after it forgets the tensor.
+    after.clear()
+    assert says(t) == OLDER
+    down.eval()
+    down.destroy()
+    del both, up, reads
+    assert says(t) == SAME
+    writes.eval()
+    writes.record(add.bind(out))
+    assert says(t) == OLDER
+    add(t)
+    assert says(t) == OLDER
+    run(mgr, kp.OpSyncLocal([t]))
+    add.submit(t).wait()
+    assert says(t) == OLDER
+
+
+def test_parts(mgr):
+    t = mgr.tensor(np.ones(256))
+    run(mgr, kp.OpSyncDevice([t]))
+    low, high = t[:128], t[128:]
+    seq = mgr.sequence().record(kp.OpFill([low], 5))
+    seq.eval()
+    assert (says(low), says(high), says(t)) == (OLDER, SAME, OLDER)
+    part = mgr.sequence().record(kp.OpSyncLocal([low]))
+    part.eval()
+    assert (says(low), says(high)) == (SAME, SAME)
+    whole = mgr.sequence().record(kp.OpSyncLocal([t]))
+    whole.eval()
+    assert (says(low), says(high), says(t)) == (SAME, SAME, SAME)
+    run(mgr, kp.OpFill([t], 1), kp.OpSyncLocal([low]))
+    assert (says(low), says(high), says(t)) == (SAME, OLDER, OLDER)
+    whole.eval()
+    with high.map(write=True) as array:
+        array[:] = 9
+        assert (says(low), says(high)) == (SAME, UNKNOWN)  # the array may be changed at any time
+    assert (says(low), says(high)) == (SAME, OLDER)
+    whole.eval()
+    assert says(t) == SAME
+    low.write(np.ones(128, np.float32))
+    assert (says(low), says(high), says(t)) == (OLDER, SAME, OLDER)
+    part.eval()
+    assert says(t) == SAME
+    # Two halves that are brought one by one make a whole, whatever was recorded with them.
+    run(mgr, kp.OpFill([t], 2), kp.OpSyncLocal([low]), kp.OpSyncLocal([high]))
+    assert says(t) == SAME
+    run(mgr, kp.OpFill([t], 3))
+    part.eval()
+    assert (says(low), says(high), says(t), says(t[64:192])) == (SAME, OLDER, OLDER, OLDER)
+    run(mgr, kp.OpSyncDevice([high]))
+    assert says(t) == SAME
+
+
+def test_more_parts_than_are_told_apart(mgr):
+    t = mgr.tensor(np.ones(200 * 64))
+    parts = [t[64 * i : 64 * (i + 1)] for i in range(200)]
+    for part in parts[::2]:
+        part.write(np.zeros(64, np.float32))
+    assert all(says(part) in (OLDER, UNKNOWN) for part in parts[::2])
+    assert all(says(part) in (SAME, UNKNOWN) for part in parts[1::2])
+    assert says(t) == OLDER or says(t) == UNKNOWN
+    run(mgr, kp.OpSyncLocal([t]))
+    assert says(t) == SAME and says(parts[0]) == SAME
+
+
+def test_undefined_contents(mgr):
+    t = mgr.empty(16)
+    t.read()
+    t.data()
+    assert says(t) in (UNKNOWN, SAME)  # memory_debug fills both with the same
+    run(mgr, kp.OpSyncLocal([t]))
+    assert says(t) == SAME
+    used_first = mgr.empty(16)
+    used_first.data()[:] = 1
+    assert says(used_first) == UNSENT and used_first.read()[0] == 1 and says(used_first) == SAME
+
+
+def test_several_queues(make_manager):
+    mgr = make_manager(family_queue_indices=[0, 0])
+    t = mgr.tensor(np.ones(64))
+    fill = [mgr.sequence(q).record(kp.OpFill([t], q)) for q in range(2)]
+    down = [mgr.sequence(q).record(kp.OpSyncLocal([t])) for q in range(2)]
+    fill[0].eval()
+    assert says(t) == OLDER
+    down[1].eval()
+    same_queue = mgr.sequence(0).queue_index == mgr.sequence(1).queue_index
+    assert says(t) in ((SAME,) if same_queue else (SAME, UNKNOWN))
+    down[0].eval()
+    assert says(t) == SAME
+    fill[0].eval()
+    fill[1].eval()
+    assert says(t) in (OLDER, UNKNOWN)
+    t.write(np.zeros(64, np.float32))  # the host waits for all of them, so its work is the last
+    assert says(t) == OLDER
+    down[1].eval()
+    assert says(t) == SAME
+
+
+def test_sequences_of_one_submission(mgr):
+    t = mgr.tensor(np.ones(64))
+    fill = mgr.sequence().record(kp.OpFill([t], 2))
+    down = mgr.sequence().record(kp.OpSyncLocal([t]))
+    for _ in range(2):
+        mgr.submit([fill, down]).wait()
+        assert says(t) == SAME
+        mgr.submit([down, fill]).wait()
+        assert says(t) == OLDER
+    down.eval()
+    assert says(t) == SAME
+
+
+def test_held_work(mgr):
+    t = mgr.tensor(np.ones(64))
+    run(mgr, kp.OpSyncDevice([t]))
+    gate = mgr.semaphore()
+    fill = mgr.sequence().record(kp.OpFill([t], 2))
+    down = mgr.sequence().record(kp.OpSyncLocal([t]))
+    fill.eval_async(wait=(gate, 1))
+    assert says(t) == UNKNOWN  # it did nothing yet, but a read would wait for it
+    gate.signal(1)
+    fill.eval_await()
+    assert says(t) == OLDER
+    down.eval()
+    assert says(t) == SAME
+    # What is cancelled did nothing, and what ran before it is not forgotten.
+    fill.eval()
+    fill.eval_async(wait=(gate, 2))
+    with pytest.warns(kp.KomputeWarning, match="did not run"):
+        fill.destroy()
+    assert says(t) == OLDER
+    down.eval()
+    assert says(t) == SAME
+    other = mgr.sequence().record(kp.OpFill([t], 3))
+    other.eval_async(wait=(gate, 2))
+    assert says(t) == UNKNOWN
+    with pytest.warns(kp.KomputeWarning, match="did not run"):
+        other.destroy()
+    assert says(t) == SAME
+
+
+def test_work_that_fails_after_it_was_held(mgr):
+    t = mgr.tensor(np.ones(64))
+    run(mgr, kp.OpSyncDevice([t]))
+    fill = mgr.sequence().record(kp.OpFill([t], 2))
+    fill.eval()
+    gate = mgr.semaphore()
+    fill.eval_async(wait=(gate, 1))
+    gate.fail("no more frames")
+    with pytest.raises(kp.KomputeError):
+        fill.eval_await()
+    assert says(t) == OLDER  # from its first run
+
+
+def test_handles_are_given_away(mgr):
+    class Fills(kp.OpBase):
+        def __init__(self, tensor):
+            self.tensor, self.writes = tensor, [tensor]
+
+        def record(self, cmd):
+            assert self.tensor.vk_buffer  # for commands that are declared
+
+    t = mgr.tensor(np.ones(16))
+    run(mgr, kp.OpSyncDevice([t]))
+    run(mgr, Fills(t))
+    assert says(t) == OLDER
+    run(mgr, kp.OpSyncLocal([t]))
+    assert says(t) == SAME
+    assert t.vk_buffer and says(t) == UNKNOWN
+
+
+def test_what_others_may_have_written(mgr):
+    class Anything(kp.OpBase):
+        def record(self, cmd):
+            pass
+
+    t = mgr.tensor(np.ones(16))
+    run(mgr, kp.OpSyncDevice([t]))
+    run(mgr, Anything())
+    assert says(t) == UNKNOWN
+    run(mgr, kp.OpSyncLocal([t]))
+    assert says(t) == SAME
+    if t.__dlpack_device__() == (1, 0):
+        shared = np.from_dlpack(t)
+        assert says(t) == UNKNOWN and shared[0] == 1
+
+
+def test_a_download_on_its_way_brought_nothing_yet(mgr):
+    t = mgr.tensor(np.ones(16))
+    t.fill(3).wait()
+    assert says(t) == OLDER
+    gate = mgr.semaphore()
+    seq = mgr.sequence().record(kp.OpSyncLocal([t]))
+    seq.eval_async(wait=(gate, 1))
+    assert says(t) == OLDER
+    gate.signal(1)
+    seq.eval_await()
+    assert t.data()[0] == 3 and says(t) in (SAME, UNKNOWN)
+
+
+@pytest.mark.parametrize("where", ["storage", "host", "deviceAndHost"])
+def test_other_memory_has_no_host_copy_to_be_told_of(mgr, where):
+    t = mgr.tensor([1, 2, 3], where)
+    t.write([4, 5, 6])
+    assert "host copy" not in repr(t) and ("4." in repr(t)) == (where != "storage")
+    note = t._repr_html_()
+    assert ("host and device share" in note) == (where != "storage") and "newer" not in note
+
+
+def test_looking_moves_nothing(mgr):
+    t = mgr.zeros(16)
+    assert "host copy" not in repr(t)  # none was made, and none is made to be shown
+    t.fill(2)
+    assert repr(t) == "<kp.Tensor shape=(16,) dtype=float32 device>"
+    assert t.data()[0] == 0 and says(t) == OLDER
+
+
+def test_what_is_said_to_be_the_same_is_the_same(mgr):
+    """Random programs without host edits: where the two sides differ, nothing says that they do not."""
+    rng = random.Random(8)
+    other = mgr.tensor(np.full(256, 7))
+    differed = same = 0
+    for _ in range(60):
+        t = mgr.tensor(np.full(256, 1))
+        parts = [t, t[:128], t[128:], t[64:192]]
+        kept = []
+        for step in range(12):
+            part = rng.choice(parts)
+            choice = rng.randrange(7)
+            if choice == 0:
+                part.write(np.full(part.size(), rng.random(), np.float32))
+            elif choice == 1:
+                part.fill(rng.random())
+            elif choice == 2 and part is t:
+                t.copy_from(other)
+            elif choice == 3:
+                with part.map(write=True) as array:
+                    array[:] = rng.random()
+            elif choice == 4 and kept:
+                rng.choice(kept).eval()
+            elif choice == 5 and kept:
+                kept.pop(rng.randrange(len(kept)))
+            else:
+                seq = mgr.sequence()
+                for _ in range(rng.randrange(1, 4)):
+                    at = rng.choice(parts)
+                    make = rng.choice([kp.OpSyncLocal, kp.OpSyncDevice, lambda each: kp.OpFill(each, 3)])
+                    seq.record(make([at]))
+                kept.append(seq.eval())
+            for each in parts:
+                differs = not np.array_equal(each.data(), each.read())
+                said = says(each)
+                if differs:
+                    differed += 1
+                    assert said in (OLDER, UNKNOWN), (step, choice, each)
+                else:
+                    same += said == SAME
+    assert differed > 200 and same > 200

@@ -1,0 +1,1 @@
+"""Notebooks, and how objects look in them."""

@@ -1,0 +1,1 @@
+"""The project's own files: documents, examples, rules, test drivers."""

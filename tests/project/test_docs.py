@@ -1,0 +1,157 @@
+"""The code and the links of README.md and docs/: what they show runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import kompute_py as kp
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = (ROOT / "README.md").read_text()
+
+
+def code_of(page, language="python"):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+def run_script(number):
+    names: dict = {}
+    exec(compile(code_of("README.md")[number], "README.md", "exec"), names)
+    return names
+
+
+def lines_of(script):
+    return len([line for line in script.splitlines() if line.strip()])
+
+
+def test_first_script_of_the_readme(mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    assert lines_of(code_of("README.md")[0]) < 10
+    kp.manager().destroy()  # of an earlier test
+    names = run_script(0)
+    del names
+    kp.manager().destroy()
+    assert capsys.readouterr().out == code_of("README.md", "text")[0]
+
+
+def test_script_in_the_style_of_kompute(mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    assert lines_of(code_of("README.md")[1]) <= 20
+    run_script(1)["mgr"].destroy()
+    assert capsys.readouterr().out == code_of("README.md", "text")[1]
+
+
+def test_asynchronous_work(mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    names: dict = {}
+    exec(compile(code_of("docs/asynchronous.md")[0], "docs/asynchronous.md", "exec"), names)
+    names["mgr"].destroy()
+    assert capsys.readouterr().out == code_of("docs/asynchronous.md", "text")[0]
+
+
+def test_commands_of_the_readme(mgr, needs, capsys, tmp_path, monkeypatch):
+    from kompute_py.cli import main
+
+    needs(mgr, "dispatch")
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(np.full((8, 8, 3), 90, np.uint8)).save("photo.png")
+    Path("multiply.comp").write_text(
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a[]; };\n"
+        "layout(binding = 1) buffer B { float b[]; };\nlayout(binding = 2) buffer C { float c[]; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; c[i] = a[i] * b[i]; }"
+    )
+    Path("blur.comp").write_text(
+        "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\nlayout(binding = 0) uniform sampler2D src;\n"
+        "layout(binding = 1, rgba8) writeonly uniform image2D dst;\nlayout(push_constant) uniform P { float sigma; };\n"
+        "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy);\n"
+        "imageStore(dst, p, texture(src, (vec2(p) + sigma) / vec2(imageSize(dst)))); }"
+    )
+    lines = next(line for line in code_of("README.md", "sh") if "kompute-py run" in line).splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        command = line.partition("#")[0].split()
+        assert command[0] == "kompute-py"
+        assert main(command[1:]) == 0, (line, capsys.readouterr().err)
+    assert Path("blurred.png").is_file() and "[ 4. 10. 18.]" in capsys.readouterr().out
+
+
+SOURCE = """
+#version 450
+#ifndef SIZE
+#define SIZE 1
+#endif
+layout(local_size_x = SIZE) in;
+layout(binding = 0) buffer A { float a[]; };
+layout(binding = 1) buffer B { float b[]; };
+layout(push_constant) uniform Constants { uint number; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < b.length()) b[i] += a[i] * float(number);
+}
+"""
+
+
+@pytest.mark.parametrize("number", range(len(code_of("docs/migrating.md")) // 2))
+def test_code_of_the_migration_guide(number, mgr, needs, capsys):
+    needs(mgr, "dispatch")
+    needs(mgr, "timestamps")
+    before, after = code_of("docs/migrating.md")[2 * number : 2 * number + 2]
+    assert before.startswith("# Kompute") and after.startswith("# kompute_py: ")
+    a, b = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    spirv = kp.compile(SOURCE)
+    names = {
+        "kp": kp,
+        "np": np,
+        "mgr": mgr,
+        "a": a,
+        "b": b,
+        "n": 3,
+        "params": [a, b],
+        "source": SOURCE,
+        "spirv": spirv,
+        "algorithm": mgr.algorithm([a, b], spirv, (3, 1, 1), [], [1]),
+        "sequence": mgr.sequence(),
+    }
+    mgr.sequence().eval(kp.OpSyncDevice([a, b]))
+    if after.startswith("sequence.eval", after.index("\n") + 1):
+        names["sequence"].record(kp.OpAlgoDispatch(names["algorithm"]))
+    exec(compile(after, "docs/migrating.md", "exec"), names)
+    if "sequence" in after and "eval" not in after:
+        names["sequence"].eval()
+    elif "sequence" not in after and "algorithm" in after:
+        mgr.sequence().eval(kp.OpAlgoDispatch(names["algorithm"]))
+        assert b.read().tolist() == [7, 14, 21]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = page.read_text()
+    headings = {
+        re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in text.splitlines()
+        if line.startswith("#")
+    }
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings, target
+        elif "://" not in target:
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_picture_of_the_readme():
+    path = ROOT / "docs" / "images" / "contact_sheet.png"
+    assert "docs/images/contact_sheet.png" in README
+    assert path.stat().st_size < 500_000
+    with Image.open(path) as picture:
+        assert picture.width > 800
+
+
+def test_readme_lists_every_example():
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"examples/{path.name}" in README

@@ -1,0 +1,105 @@
+"""The comparison with other libraries: with NumPy alone, which needs no installation, and with libraries that fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.peers import __main__ as command
+from benchmarks.peers import environments, processes
+from benchmarks.peers.environments import OURS, PEERS, Peer, PeerError
+from benchmarks.peers.processes import QUICK, TASKS, Task, Worker, take_turns
+from tests.conftest import DRIVER
+
+pytestmark = pytest.mark.own_driver
+
+SMALL = ["--quick", "--peer", "numpy", "--only", "roundtrip-4k", "--only", "dispatch-4k"]
+
+
+@pytest.fixture(autouse=True)
+def driver(monkeypatch):
+    """On the test's own driver, where peers can work on it."""
+    if DRIVER not in command._DRIVERS:
+        pytest.skip(f"{DRIVER} is no driver for this comparison")
+
+
+def test_prints_both_and_what_they_are(capsys, tmp_path):
+    file = tmp_path / "peers.json"
+    assert command.main([*SMALL, "--driver", DRIVER, "--json", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "kompute_py 0" in text and "NumPy" in text and "quick run" in text and "Not measured" not in text
+    for name in ("roundtrip-4k", "dispatch-4k"):
+        assert TASKS[name].title in text
+    seconds = json.loads(file.read_text())["seconds"]
+    for task in ("roundtrip-4k", "dispatch-4k"):
+        for library in ("kompute_py", "numpy"):
+            values = seconds[task][library]
+            assert len(values) == QUICK.rounds and all(0 < value < 60 for value in values)
+
+
+def test_writes_nothing_unless_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command.main([*SMALL, "--driver", DRIVER, "--markdown"]) == 0
+    assert "| ------" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_that_does_not_start_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr(command, "PEERS", {OURS.name: OURS, "broken": Peer("broken")})
+    assert command.main(["--quick", "--only", "dispatch-4k", "--driver", DRIVER]) == 1
+    text = capsys.readouterr().out
+    assert "Not measured:\n- broken: ModuleNotFoundError: No module named 'with_broken'" in text
+    assert "failed" in text and "kompute_py 0" in text
+
+
+def test_a_library_that_cannot_be_installed_is_shown(monkeypatch, tmp_path):
+    monkeypatch.setattr(environments, "cache_directory", lambda: tmp_path)
+    # No such folder: pip needs no network to say so.
+    missing = Peer("missing", (str(tmp_path / "there-is-none"),))
+    with pytest.raises(PeerError, match=r"missing cannot be installed: .*there-is-none"):
+        environments.interpreter(missing)
+    assert not list(tmp_path.glob("peers/*/ready"))
+
+
+def test_a_task_that_fails_ends_only_itself():
+    worker = Worker(PEERS["numpy"], {})
+    failures = []
+    try:
+        wrong = Task("wrong", "no such action", "wrong", 4096)
+        assert take_turns([worker], wrong, QUICK, lambda worker, error: failures.append(str(error))) == {}
+        taken = take_turns([worker], TASKS["dispatch-4k"], QUICK, lambda *what: failures.append(str(what)))
+    finally:
+        worker.close()
+    assert failures == ["numpy: KeyError: 'wrong'"]
+    assert len(taken["numpy"]) == QUICK.rounds
+
+
+def test_a_process_that_dies_is_shown():
+    worker = Worker(PEERS["numpy"], {})
+    worker._process.kill()
+    worker._process.wait()
+    with pytest.raises(PeerError, match="numpy: its process ended with status -9"):
+        worker.prepare(TASKS["dispatch-4k"], 0.001)
+    worker.close()
+
+
+def test_one_that_says_nothing_is_ended(monkeypatch):
+    worker = Worker(PEERS["numpy"], {})
+    monkeypatch.setattr(processes, "_PATIENCE", 0.2)
+    with pytest.raises(PeerError, match="its process ended"):
+        worker._answer()  # nothing was asked
+    worker.close()
+
+
+def test_wrong_numbers_are_found(tmp_path):
+    source = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import numpy as np, serve\n"
+        "try: serve._check(np.zeros(3), np.ones(3))\n"
+        "except RuntimeError as error: print(error)"
+    )
+    folder = str(processes._SERVER.parent)
+    done = subprocess.run([sys.executable, "-c", source, folder], capture_output=True, text=True, check=True)
+    assert "wrong numbers" in done.stdout

@@ -1,0 +1,1 @@
+"""Misuse, failures, hostile input, threads, growth."""

@@ -1,0 +1,1 @@
+"""Compilers, SPIR-V, layouts, constants."""

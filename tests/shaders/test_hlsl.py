@@ -1,0 +1,540 @@
+"""HLSL means with either compiler what the language says: intrinsics, matrices, packing, bindings, whole programs."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import operator
+import warnings
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._compilers import languages as shader_languages
+from tests.support.hlsl_programs import PROGRAMS, USES_WAVES
+from tests.support.languages import COMPILERS, needs_slang, skipping_missing_waves
+
+HEAD = "RWStructuredBuffer<float> o : register(u0);\n"
+
+
+@pytest.fixture(params=COMPILERS)
+def compiler(request):
+    return request.param
+
+
+@pytest.fixture
+def evaluate(mgr, needs, compiler):
+    """The values of HLSL expressions in floats x (bits of 8 numbers) and n = 0..."""
+    needs(mgr, "dispatch")
+
+    def values(expressions, optimize, x=(0.0,), before="", locals_=""):
+        body = locals_ + "".join(f"    o[{i}] = {each};\n" for i, each in enumerate(expressions))
+        source = (
+            f"{HEAD}StructuredBuffer<float> x : register(t1);\n{before}\n"
+            f"[numthreads(1, 1, 1)] void main() {{\n{body}}}"
+        )
+        kernel = mgr.kernel(source, language="hlsl", compiler=compiler, optimize=optimize)
+        inputs = {"x": np.array(x, np.float32)} if "float[] x" in kernel.signature.text("k") else {}
+        return kernel(o=np.zeros(len(expressions), np.float32), groups=1, **inputs)
+
+    return values
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("constant", [True, False])
+def test_arithmetic_intrinsics(evaluate, compiler, optimize, constant):
+    """Of constants, which front ends fold, and of values that are known at run time alone."""
+    x = [-5.5, 3.0, 0.0, 0.5, 2.0, 7.25]
+    a, b, zero, half, two, c = [f"{v!r}f" for v in x] if constant else [f"x[{i}]" for i in range(len(x))]
+    want = {
+        f"fmod({a}, {b})": -2.5,
+        f"{a} % {b}": -2.5,
+        f"fmod({c}, -{b})": 1.25,
+        f"(float2({a}, {c}) % {b}).x": -2.5,
+        f"any(float2({zero}, {half})) ? 1 : 0": 1,
+        f"any(float3({zero}, {zero}, {zero})) ? 1 : 0": 0,
+        f"all(float2({half}, {half})) ? 1 : 0": 1,
+        f"all(float2({half}, {zero})) ? 1 : 0": 0,
+        f"any(float2({zero}, {half}) != 0) ? 1 : 0": 1,
+        f"any(int2(0, (int){two})) ? 1 : 0": 1,
+        f"all(int2(1, (int){two})) ? 1 : 0": 1,
+        f"any(bool2(false, {two} > 1)) ? 1 : 0": 1,
+        f"all(bool2(true, {two} < 1)) ? 1 : 0": 0,
+        f"((bool2)float2({zero}, {half})).y ? 1 : 0": 1,
+        f"frac({a})": 0.5,
+        f"floor({a})": -6,
+        f"ceil({a})": -5,
+        f"trunc({a})": -5,
+        f"round({c})": 7,
+        f"sign({a})": -1,
+        f"abs({a})": 5.5,
+        f"lerp({b}, {c}, {half})": 5.125,
+        f"saturate({c})": 1,
+        f"saturate({a})": 0,
+        f"clamp({c}, {zero}, {b})": 3,
+        f"step({b}, {c})": 1,
+        f"step({b}, {two})": 0,
+        f"mad({two}, {b}, {half})": 6.5,
+        f"rcp({two})": 0.5,
+        f"dot(float3({a}, {b}, {half}), float3({two}, {two}, {two}))": -4,
+        f"cross(float3({two}, {zero}, {zero}), float3({zero}, {b}, {zero})).z": 6,
+        f"length(float2({b}, {two} + {two}))": 5,
+        f"(int){a}": -5,
+        f"(uint)({c})": 7,
+        f"asint({two}) == 0x40000000 ? 1 : 0": 1,
+        f"asfloat(asuint({c}))": 7.25,
+        f"firstbithigh((uint){c})": 2,
+        f"firstbitlow((uint){two} * 4)": 3,
+        f"countbits((uint){c})": 3,
+        f"reversebits((uint){two}) == 0x40000000 ? 1 : 0": 1,
+        f"-7 / (int){two}": -3,
+        f"-7 % (int){b}": -1,
+        f"7 % -(int){b}": 1,
+        f"(-8) >> (int){two}": -2,
+        f"(int)(0xFFFFFFF8u >> (uint)({two} + 26))": 15,
+        f"{two} > 1 ? {b} : {a}": 3,
+        f"mul(float2({two}, {b}), float2x2(1, 2, 3, 4)).x": 11,
+        f"mul(float2x2(1, 2, 3, 4), float2({two}, {b})).x": 8,
+        f"transpose(float2x2(1, 2, 3, {two}))[0][1]": 3,
+        f"determinant(float2x2({two}, 1, 1, {two}))": 3,
+        f"mul(float2x3(1, 2, 3, 4, 5, 6), float3(1, 1, {zero})).y": 9,
+        f"float2x3(1, 2, 3, 4, 5, {two})[1][0]": 4,
+        f"float2x3(1, 2, 3, 4, 5, {two})._m12": 2,
+    }
+    if compiler == "glslang" and constant:
+        want = {
+            call: result
+            for call, result in want.items()
+            if "fmod" not in call and "f %" not in call and "% 3.0f" not in call
+        }
+    if compiler == "slang":
+        want |= {f"any({half}) ? 1 : 0": 1, f"all({zero}) ? 1 : 0": 0, f"ldexp({b}, {two})": 12}
+    got = evaluate(list(want), optimize, x)
+    wrong = {e: (float(g), w) for (e, w), g in zip(want.items(), got, strict=True) if abs(g - w) > 1e-5}
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("any(o[0]) ? 1 : 0", "of a scalar"),
+        ("ldexp(o[0], o[1])", "ldexp"),
+        ("int2x2(1, 2, 3, 4)[0][1]", "integers"),
+    ],
+)
+def test_what_the_fallback_does_not_understand(call, message):
+    source = f"{HEAD}[numthreads(1, 1, 1)] void main() {{ int2x2 m = int2x2(1, 2, 3, 4); o[0] = {call}; o[1] = m[1][1]; }}"
+    source = (
+        source
+        if "int2x2(" in call
+        else source.replace("int2x2 m = int2x2(1, 2, 3, 4);", "").replace("m[1][1]", "1")
+    )
+    with pytest.raises(kp.ShaderCompileError, match=rf"{message}[^$]*kompute_py\[slang\]"):
+        kp.compile(source, language="hlsl", compiler="glslang")
+
+
+@pytest.mark.parametrize(
+    ("call", "before", "refused"),
+    [
+        ("fmod(-5.5, 3.0)", "", True),
+        ("-5.5f % 3.0f", "", True),
+        ("fmod(A, float(B + 1))", "static const float A = -5.5; static const int B = 2;", True),
+        ("(float2(A, 1) % 3).x", "static const float C = 1, A = -5.5;", True),
+        ("A % B", "#define A (-5.5)\n#define B C\n#define C 3", True),
+        ("REST(-5.5, 3)", "#define REST(a, b) fmod(a, b)", True),
+        ("float(dot(int2(1, 2), int2(3, 4)))", "", True),
+        ("dot(float2(1, 2), float2(o[1], 4))", "", False),
+        ("fmod(o[1], 3.0)", "", False),
+        ("o[1] * 2.0 % 3.0", "", False),
+        ("2.0 * o[1] % 3.0", "", False),
+        ("(o[1] + 1.5) % 3.0", "", False),
+        ("fmod(A, 3.0)", "static float A = 2;", False),
+        ("float(7 % 3)", "", False),
+        ("N % 4 + 0.5", "#define N 6", False),
+        ("1.0 / (float)(N % 4)", "static const uint N = 6;", False),
+    ],
+)
+def test_remainders_of_constants_in_the_fallback(call, before, refused):
+    source = f"{HEAD}{before}\n[numthreads(1, 1, 1)] void main() {{ o[0] = {call}; }}"
+    if not refused:
+        kp.compile(source, language="hlsl", compiler="glslang")
+        return
+    with pytest.raises(kp.ShaderCompileError, match=r"of constants, is folded[^$]*kompute_py\[slang\]"):
+        kp.compile(source, language="hlsl", compiler="glslang")
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        ("(a * b)[0][1]", True),
+        ("(a * transpose(b))[0][1]", True),
+        ("(s.m * a)[0][1]", True),
+        ("(several[1] * a)[0][1]", True),
+        ("(float2x2(1, 2, 3, 4) * a)[0][1]", True),
+        ("(mul(a, b) * a)[0][1]", True),
+        ("((a + b) * a)[0][1]", True),
+        ("(a *= b)[0][1]", True),
+        ("all(a) ? 1 : 0", True),
+        ("mul(a, b)[0][1]", False),
+        ("(a * 2)[0][1]", False),
+        ("(2 * a)[0][1]", False),
+        ("a[0][1] * b[1][0]", False),
+        ("(a[0] * b[1]).x", False),
+        ("(several[1][0] * a[0]).x", False),
+        ("a._m01 * b._m10", False),
+        ("mul(a, b[0]).x * mul(a, b[1]).y", False),
+    ],
+)
+def test_products_of_matrices(evaluate, compiler, call, refused):
+    """By * they are component by component: with the fallback an error, since it would do what mul() does."""
+    before = "struct S { float2x2 m; };"
+    locals_ = (
+        "float2x2 a = float2x2(x[0], x[1], x[2], x[3]), b = float2x2(5, 6, 7, 8); float2x2 several[2] = { a, b }; "
+        "S s; s.m = b; "
+    )
+    a, b = np.array([[1, 2], [3, 4]]), np.array([[5, 6], [7, 8]])
+    if compiler == "glslang" and refused:
+        with pytest.raises(
+            kp.ShaderCompileError, match=r"(of matrices, is not done|ambiguous)[^$]*kompute_py\[slang\]"
+        ):
+            evaluate([call], True, [1, 2, 3, 4], before, locals_)
+        return
+    python = call.replace("transpose(b)", "b.T").replace("float2x2(1, 2, 3, 4)", "a").replace("s.m", "b")
+    python = (
+        python.replace("a *= b", "a * b")
+        .replace("all(a) ? 1 : 0", "1")
+        .replace("_m01", "item(1)")
+        .replace("_m10", "item(2)")
+    )
+    python = (
+        python.replace("(several[1] * a)", "(b * a)")
+        .replace("several[1]", "b")
+        .replace(").x", ")[0]")
+        .replace(").y", ")[1]")
+    )
+    want = eval(python, {"a": a, "b": b, "mul": np.dot})
+    assert evaluate([call], True, [1, 2, 3, 4], before, locals_)[0] == want
+
+
+def test_its_own_any_and_all_stay(evaluate):
+    """A source that has macros of these names keeps them."""
+    assert evaluate(
+        ["any(3)", "all(4) + x[0]"], True, before="#define any(v) ((v) + 1)\n#define all(v) ((v) + 2)"
+    ) == (pytest.approx([4, 6]))
+
+
+def _quad(i, flip):
+    return [i[k ^ flip] for k in range(len(i))]
+
+
+def _before(values):
+    return [sum(values[:k]) for k in range(len(values))]
+
+
+# What each lane of a wave gets, whose lanes are the invocations i.
+WAVES = {
+    "WavePrefixSum(1u)": lambda i: _before([1] * len(i)),
+    "WavePrefixSum(i)": _before,
+    "(uint)WavePrefixSum((float)i)": _before,
+    "(uint)WavePrefixSum((int)i)": _before,
+    "WavePrefixProduct(2u)": lambda i: [2**k for k in range(len(i))],
+    "(uint)WavePrefixProduct(2.0f)": lambda i: [2**k for k in range(len(i))],
+    "WavePrefixCountBits(i & 1)": lambda i: _before([k & 1 for k in i]),
+    "WaveActiveSum(i)": lambda i: [sum(i)] * len(i),
+    "WaveActiveProduct(i + 1)": lambda i: [math.prod(k + 1 for k in i)] * len(i),
+    "WaveActiveMin(i + 3)": lambda i: [min(i) + 3] * len(i),
+    "WaveActiveMax(i)": lambda i: [max(i)] * len(i),
+    "WaveActiveBitAnd(i | 8)": lambda i: [functools.reduce(operator.and_, (k | 8 for k in i))] * len(i),
+    "WaveActiveBitOr(1u << i)": lambda i: [sum(1 << k for k in i)] * len(i),
+    "WaveActiveBitXor(1u << (i / 4))": lambda i: [0] * len(i),
+    "WaveActiveCountBits((i & 1) == 1)": lambda i: [sum(k & 1 for k in i)] * len(i),
+    "WaveActiveBallot((i & 1) == 1).x": lambda i: [sum((k & 1) << n for n, k in enumerate(i))] * len(i),
+    "WaveActiveAllTrue(i < 6) ? 1 : 0": lambda i: [int(max(i) < 6)] * len(i),
+    "WaveActiveAnyTrue(i == 5) ? 1 : 0": lambda i: [int(5 in i)] * len(i),
+    "WaveActiveAllEqual(i / 8) ? 1 : 0": lambda i: [1] * len(i),
+    "WaveActiveAllEqual(i / 2) ? 1 : 0": lambda i: [0] * len(i),
+    "WaveReadLaneAt(i * 10, 3)": lambda i: [i[3] * 10] * len(i),
+    "WaveReadLaneFirst(i + 7)": lambda i: [i[0] + 7] * len(i),
+    "WaveIsFirstLane() ? 1 : 0": lambda i: [1, *[0] * (len(i) - 1)],
+    "WaveGetLaneIndex()": lambda i: range(len(i)),
+    "QuadReadAcrossX(i)": lambda i: _quad(i, 1),
+    "QuadReadAcrossY(i)": lambda i: _quad(i, 2),
+    "QuadReadAcrossDiagonal(i)": lambda i: _quad(i, 3),
+}
+
+
+@pytest.mark.parametrize("call", WAVES)
+def test_wave_intrinsics(mgr, needs, compiler, call):
+    """Of eight invocations, in one wave or several."""
+    needs(mgr, "dispatch")
+    lanes = min(8, mgr.get_device_properties()["subgroup_size"])
+    source = (
+        "RWStructuredBuffer<uint> o : register(u0);\n[numthreads(8, 1, 1)] void main(uint3 id : SV_GroupThreadID) "
+        f"{{ uint i = id.x; uint value = {call}; o[i] = value; }}"
+    )
+    with skipping_missing_waves():
+        got = mgr.kernel(source, language="hlsl", compiler=compiler)(np.zeros(8, np.uint32), groups=1)
+    want = [each for first in range(0, 8, lanes) for each in WAVES[call](list(range(first, first + lanes)))]
+    assert got.tolist() == want
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(mgr, needs, compiler, name):
+    needs(mgr, "dispatch")
+
+    def make(source):
+        return mgr.kernel(source, language="hlsl", compiler=compiler)
+
+    if name in USES_WAVES:
+        with skipping_missing_waves():
+            PROGRAMS[name](mgr, make)
+    else:
+        PROGRAMS[name](mgr, make)
+
+
+# -- matrices and packing -----------------------------------------------------------------------------------------------------
+
+_BLOCK = """cbuffer C : register(b1) {
+    float2x3 m; row_major float2x3 r; float3x2 t; float4x4 full; float2x2 several[2]; float after;
+}
+"""
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_matrices_of_a_constant_buffer(mgr, needs, compiler, optimize):
+    """m[row][column] is the array's [row, column], however it lies in memory."""
+    needs(mgr, "dispatch")
+    rng = np.random.default_rng(1)
+    given = {
+        "m": rng.normal(size=(2, 3)),
+        "r": rng.normal(size=(2, 3)),
+        "t": rng.normal(size=(3, 2)),
+        "full": rng.normal(size=(4, 4)),
+        "several": rng.normal(size=(2, 2, 2)),
+        "after": np.float32(7),
+    }
+    given = {name: np.asarray(value, np.float32) for name, value in given.items()}
+    places = [("m", i, j) for i in range(2) for j in range(3)] + [
+        ("r", i, j) for i in range(2) for j in range(3)
+    ]
+    places += [("t", i, j) for i in range(3) for j in range(2)]
+    places += [("full", i, j) for i in range(4) for j in range(4)]
+    places += [("several", k, i, j) for k in range(2) for i in range(2) for j in range(2)]
+    body = "".join(
+        f"o[{n}] = {name}{''.join(f'[{i}]' for i in indices)};" for n, (name, *indices) in enumerate(places)
+    )
+    n = len(places)
+    body += f"o[{n}] = after; float2 v = mul(m, float3(1, 2, 3)); o[{n + 1}] = v.x; o[{n + 2}] = v.y;"
+    source = f"{HEAD}{_BLOCK}[numthreads(1, 1, 1)] void main() {{ {body} }}"
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler, optimize=optimize)
+    text = kernel.signature.text("k")
+    for each in ("float2x3 m", "float2x3 r", "float3x2 t", "float4x4 full", "float2x2[2] several"):
+        assert each in text
+    block = {name: value.item() if value.ndim == 0 else value for name, value in given.items()}
+    got = kernel(np.zeros(n + 3, np.float32), groups=1, bind={"C": block})
+    want = [given[name][tuple(indices)] for name, *indices in places]
+    np.testing.assert_array_equal(got[:n], want)
+    assert got[n] == 7
+    np.testing.assert_allclose(got[n + 1 :], given["m"] @ np.float32([1, 2, 3]), rtol=1e-5)
+
+
+def test_matrices_of_structures(mgr, needs, compiler):
+    needs(mgr, "dispatch")
+    source = f"""struct S {{ float2x2 m; float weight; }};
+StructuredBuffer<S> s : register(t1);
+{HEAD}[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {{
+    for (uint i = 0; i < 3; ++i) {{ o[3 * i] = s[i].m[0][1]; o[3 * i + 1] = s[i].m[1][0]; o[3 * i + 2] = s[i].weight; }}
+}}"""
+    module = kp.ShaderModule(source, language="hlsl", compiler=compiler)
+    dtype = kp.struct_dtype(module, "s")
+    data = np.zeros(3, dtype)
+    for i in range(3):
+        data["m"][i, :, :2] = (
+            np.float32([[1, 2], [3, 4]]).T + 10 * i
+        )  # column-major: its columns are the rows in memory
+        data["weight"][i] = i
+    got = mgr.kernel(module)(np.zeros(9, np.float32), data, groups=1)
+    assert got.tolist() == [2, 3, 0, 12, 13, 1, 22, 23, 2]
+
+
+def test_packing_of_constant_buffers(compiler):
+    """HLSL's: vectors do not cross 16 bytes, arrays, matrices and structs begin at 16 and take whole rows of it."""
+    source = f"""{HEAD}struct Q {{ float a; float3 b; float2 c; float d[2]; float e; }};
+cbuffer C : register(b1) {{
+    float a; float2 b; float3 c; float d[3]; float e; float3x3 m; float f; float2x2 g; float h; Q q;
+}}
+[numthreads(1, 1, 1)] void main() {{ o[0] = a + q.e; }}"""
+    module = kp.ShaderModule(source, language="hlsl", compiler=compiler)
+    block = next(p for p in module.signature.parameters if p.kind == "uniform buffer")
+    offsets = {m["name"]: m["offset"] for m in block.layout["members"]}
+    assert offsets == {
+        "a": 0, "b": 4, "c": 16, "d": 32, "e": 80, "m": 96, "f": 144, "g": 160, "h": 192, "q": 208,
+    }  # fmt: skip
+    inner = next(m for m in block.layout["members"] if m["name"] == "q")["members"]
+    assert {m["name"]: m["offset"] for m in inner} == {"a": 0, "b": 4, "c": 16, "d": 32, "e": 64}
+
+
+def test_push_constants_on_a_variable(mgr, needs, compiler):
+    needs(mgr, "dispatch")
+    source = f"""struct P {{ float2x2 m; float factor; }};
+[[vk::push_constant]] P p;
+{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = p.m[0][1] * p.factor; o[1] = p.m[1][0]; }}"""
+    if compiler == "glslang":
+        with pytest.raises(kp.ShaderCompileError, match=r"push_constant.*ignored[^$]*kompute_py\[slang\]"):
+            mgr.kernel(source, language="hlsl", compiler=compiler)
+        return
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    assert kernel(np.zeros(2, np.float32), groups=1, m=[[1, 2], [3, 4]], factor=10).tolist() == [20, 3]
+
+
+# -- bindings -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("declared", "numbers"),
+    [
+        (("{} a;", "{} b;", "{} c;"), (0, 1, 2)),
+        (("{} a : register(u5);", "{} b;", "{} c : register(u1);"), (5, 0, 1)),
+        (("[[vk::binding(3)]] {} a : register(u1);", "{} b : register(u1);", "{} c;"), (3, 1, 0)),
+        (("{} a : register(u2);", "[[vk::binding(0)]] {} b;", "{} c;"), (2, 0, 1)),
+        (("[[vk::binding(4, 1)]] {} a;", "{} b : register(u4, space2);", "{} c;"), ((1, 4), (2, 4), 0)),
+    ],
+)
+def test_binding_numbers(compiler, declared, numbers):
+    lines = "\n".join(each.format("RWStructuredBuffer<float>") for each in declared)
+    source = f"{lines}\n[numthreads(1, 1, 1)] void main() {{ a[0] = 1; b[0] = 2; c[0] = 3; }}"
+    module = kp.ShaderModule(source, language="hlsl", compiler=compiler)
+    found = {p.name: (p.set, p.binding) for p in module.signature.parameters}
+    assert found == {n: v if isinstance(v, tuple) else (0, v) for n, v in zip("abc", numbers, strict=True)}
+
+
+def test_register_bases(compiler):
+    source = """StructuredBuffer<float> a : register(t0); RWStructuredBuffer<float> b : register(u0);
+cbuffer C : register(b1) { float c; }
+[numthreads(1, 1, 1)] void main() { b[0] = a[0] * c; }"""
+    module = kp.ShaderModule(source, language="hlsl", compiler=compiler, register_bases={"u": 8, "b": 4})
+    assert {p.name: p.binding for p in module.signature.parameters} == {"a": 0, "b": 8, "c": 5}
+
+
+def test_shared_binding_numbers_warn(compiler):
+    source = """RWStructuredBuffer<float> a : register(u0); StructuredBuffer<float> b : register(t0);
+[numthreads(1, 1, 1)] void main() { a[0] = b[1]; }"""
+    with pytest.warns(kp.ShaderCompileWarning, match="both binding 0") as found:
+        kp.compile(source, language="hlsl", compiler=compiler, cache=False)
+    assert len(found) == 1
+
+
+# -- byte-address buffers --------------------------------------------------------------------------------------------------
+
+
+def test_dimensions_of_buffers(mgr, needs, compiler):
+    """Bytes of a byte-address buffer, elements of a structured one."""
+    needs(mgr, "dispatch")
+    source = f"""{HEAD}ByteAddressBuffer one : register(t1), two : register(t2); // not StructuredBuffer<uint> one
+RWByteAddressBuffer three : register(u3);
+StructuredBuffer<uint> four : register(t4);
+StructuredBuffer<float2> five : register(t5);
+[numthreads(1, 1, 1)] void main() {{
+    uint n, stride;
+    one.GetDimensions(n); o[0] = n;
+    two.GetDimensions(n); o[1] = n;
+    three.Store(0, 9); three.GetDimensions(n); o[2] = n;
+    four.GetDimensions(n, stride); o[3] = n; o[4] = stride;
+    five.GetDimensions(n, stride); o[5] = n; o[6] = stride;
+}}"""
+    arrays = [np.zeros(n, np.uint32) for n in (3, 5, 7, 11)]
+    pairs = np.zeros((13, 2), np.float32)
+    result = np.zeros(7, np.float32)
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    tensor = mgr.tensor_t(result)
+    kernel(tensor, *arrays, pairs, groups=1)
+    assert tensor.read().tolist() == [12, 20, 28, 11, 4, 13, 8]
+
+
+def test_dimensions_that_cannot_be_told_are_refused():
+    source = """#define BYTES ByteAddressBuffer
+BYTES hidden : register(t1);
+RWStructuredBuffer<float> o : register(u0);
+[numthreads(1, 1, 1)] void main() { uint n; hidden.GetDimensions(n); o[0] = n; }"""
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"GetDimensions of 'hidden' may count words[^$]*kompute_py\[slang\]"
+    ):
+        kp.compile(source, language="hlsl", compiler="glslang")
+
+
+# -- which compiler -------------------------------------------------------------------------------------------------------------
+
+SOURCE = f"{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = 7; }}"
+
+
+def test_the_compiler_is_seen(compiler):
+    module = kp.ShaderModule(SOURCE, language="hlsl", compiler=compiler)
+    assert module.language == "hlsl"
+    assert module.compiler.startswith("Slang 20") if compiler == "slang" else module.compiler == "glslang"
+    assert kp.ShaderModule(module).compiler == module.compiler
+    assert kp.ShaderModule(module.to_spirv()).compiler is None
+    with pytest.raises(kp.ShaderCompileError, match=r"\ncompiler: (Slang|glslang)") as caught:
+        kp.compile("void main( {", language="hlsl", compiler=compiler)
+    assert ("Slang" if compiler == "slang" else "fallback") in str(caught.value).rsplit("compiler: ", 1)[1]
+
+
+def test_glsl_names_its_compiler():
+    source = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}"
+    assert kp.ShaderModule(source).compiler == "glslang"
+
+
+@needs_slang
+def test_the_environment_chooses(monkeypatch):
+    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "glslang")
+    assert kp.ShaderModule(SOURCE, language="hlsl").compiler == "glslang"
+    assert kp.ShaderModule(SOURCE, language="hlsl", compiler="slang").compiler.startswith("Slang")
+    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "slang")
+    assert kp.ShaderModule(SOURCE, language="hlsl").compiler.startswith("Slang")
+    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "dxc")
+    with pytest.raises(kp.InvalidArgumentError, match="KOMPUTE_PY_COMPILER is 'dxc'"):
+        kp.compile(SOURCE, language="hlsl")
+
+
+@pytest.mark.parametrize(("language", "wrong"), [("glsl", "slang"), ("slang", "glslang"), ("hlsl", "dxc")])
+def test_compilers_that_cannot_be(language, wrong):
+    with pytest.raises(kp.InvalidArgumentError, match=f"compiler is '{wrong}'"):
+        kp.compile(SOURCE, language=language, compiler=wrong)
+
+
+def test_without_slang_hlsl_falls_back(monkeypatch, caplog):
+    """With one note, and Slang sources name what to install."""
+    monkeypatch.setenv("KOMPUTE_PY_SLANG_LIBRARY", "")
+    monkeypatch.delenv("KOMPUTE_PY_COMPILER", raising=False)
+    monkeypatch.setattr(shader_languages, "_noted", False)
+    with caplog.at_level(logging.WARNING, logger="kompute_py"):
+        assert kp.ShaderModule(SOURCE, language="hlsl").compiler == "glslang"
+        kp.compile(SOURCE, language="hlsl")
+    notes = [r.getMessage() for r in caplog.records if "fallback" in r.getMessage()]
+    assert len(notes) == 1 and "kompute_py[slang]" in notes[0]
+    for arguments in ({"language": "slang"}, {"language": "hlsl", "compiler": "slang"}):
+        with pytest.raises(kp.UnavailableError, match=r"pip install 'kompute_py\[slang\]'"):
+            kp.compile(SOURCE, **arguments)
+
+
+@needs_slang
+def test_small_types_have_32_bits_unless_asked_for():
+    source = """RWStructuredBuffer<half2> o : register(u0);
+[numthreads(1, 1, 1)] void main() { half x = 1; o[0] = half2(x, 2); }"""
+    wide = kp.ShaderModule(source, language="hlsl", compiler="slang")
+    assert wide.signature.parameters[0].dtype == np.float32
+    narrow = kp.ShaderModule(source, language="hlsl", compiler="slang", hlsl_16bit_types=True)
+    assert narrow.signature.parameters[0].dtype == np.float16
+
+
+def test_an_unknown_entry_point_names_those_that_exist():
+    source = SOURCE.replace("main", "fill")
+    for compiler in ("slang", "glslang"):
+        if compiler == "slang" and shader_languages.find_slang() is None:
+            continue
+        with pytest.raises(kp.ShaderCompileError, match="has no entry point 'main'"):
+            kp.compile(source, language="hlsl", compiler=compiler)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kp.compile(source, language="hlsl", compiler=compiler, entry="fill")

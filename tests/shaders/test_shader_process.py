@@ -1,0 +1,234 @@
+"""The processes that compile HLSL and Slang: a compiler that crashes, hangs or prints ends nothing but itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import kompute_py as kp
+from kompute_py._compilers import process as shader_process
+from tests.support.languages import needs_slang
+
+pytestmark = pytest.mark.own_driver
+
+GOOD = "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { o[0] = 1; }"
+# Each of these ends the process that glslang's front end for HLSL runs in.
+TYPOS = {
+    "undefined group size": "RWStructuredBuffer<float> d; [numthreads(N, 1, 1)] void main() { d[0] = 1; }",
+    "parameter without a name": "RWStructuredBuffer<float> d; [numthreads(8, 1, 1)] void main(uint3) { d[0] = 1; }",
+    "a struct called like shared memory": "groupshared float g[4]; struct Q { float a; } g; "
+    "[numthreads(8, 1, 1)] void main() { g[0] = 1; }",
+}
+# Takes glslang's front end longer than any limit.
+SLOW = "#define A0 x+x\n" + "".join(f"#define A{i + 1} A{i}+A{i}+A{i}+A{i}\n" for i in range(12))
+SLOW += "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { float x = o[0]; o[0] = A12; }"
+
+
+@pytest.fixture(autouse=True)
+def _uncached(monkeypatch):
+    monkeypatch.setenv("KOMPUTE_PY_SHADER_CACHE_DIR", "")
+    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "glslang")
+
+
+@pytest.mark.parametrize("name", TYPOS)
+def test_typos_are_errors(name):
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"crashed on this source \(\w+[^$]*kompute_py\[slang\]"
+    ) as caught:
+        kp.compile(TYPOS[name], language="hlsl")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.file, diagnostic.severity) == ("<source>", "error")
+    kp.compile(GOOD, language="hlsl")
+
+
+@needs_slang
+def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
+    """Unless Slang was asked for. Its crash is played: a version of it may mend any source that it crashes on."""
+    monkeypatch.delenv("KOMPUTE_PY_COMPILER")
+    real = shader_process.ask
+
+    def ask(request, *rest):
+        if request["compiler"] == "slang":
+            raise shader_process.Ended("SIGSEGV")
+        return real(request, *rest)
+
+    monkeypatch.setattr(shader_process, "ask", ask)
+    with pytest.warns(
+        kp.ShaderCompileWarning, match=r"Slang .* crashed on this source; it is compiled by glslang"
+    ):
+        module = kp.ShaderModule(GOOD, language="hlsl")
+    assert module.compiler == "glslang"
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"crashed on this source \(SIGSEGV\).*does not compile it"
+    ):
+        kp.compile(TYPOS["undefined group size"], language="hlsl")
+    with pytest.raises(kp.ShaderCompileError, match=r"Slang .* crashed on this source \(SIGSEGV\)"):
+        kp.compile(GOOD, language="hlsl", compiler="slang")
+
+
+def test_a_process_is_kept():
+    kp.compile(GOOD, language="hlsl")
+    before = {process.process.pid for process in shader_process._pool.everyone()}
+    for _ in range(3):
+        kp.compile(GOOD, language="hlsl")
+    assert {process.process.pid for process in shader_process._pool.everyone()} == before
+
+
+def test_one_that_died_while_idle_is_replaced():
+    kp.compile(GOOD, language="hlsl")
+    for process in shader_process._pool.everyone():
+        os.kill(process.process.pid, signal.SIGKILL)
+    kp.compile(GOOD, language="hlsl")
+
+
+def test_a_time_limit(monkeypatch):
+    kp.compile(GOOD, language="hlsl")  # a process is there, so no time for its start is added
+    monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", "0.5")
+    with pytest.raises(kp.ShaderCompileError, match=r"longer than 0\.5 s; KOMPUTE_PY_COMPILE_TIMEOUT"):
+        kp.compile(SLOW, language="hlsl")
+    monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", "30")
+    kp.compile(GOOD, language="hlsl")
+
+
+@pytest.mark.parametrize("wrong", ["soon", "0", "-1", "nan", "1e300"])
+def test_limits_that_cannot_be(monkeypatch, wrong):
+    monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", wrong)
+    with pytest.raises(kp.InvalidArgumentError, match="KOMPUTE_PY_COMPILE_TIMEOUT"):
+        kp.compile(GOOD, language="hlsl")
+
+
+def test_one_that_stops_reading(monkeypatch):
+    """Neither a full pipe nor a stopped process holds the caller for longer than the limit."""
+    kp.compile(GOOD, language="hlsl")
+    for process in shader_process._pool.everyone():
+        os.kill(process.process.pid, signal.SIGSTOP)
+    monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", "0.5")
+    with pytest.raises(kp.ShaderCompileError, match="longer than"):
+        kp.compile(GOOD + "//" + "x" * (1 << 20), language="hlsl")
+
+
+def test_large_sources_and_messages():
+    filler = "".join(f"float f{i}(float x) {{ return x + {i}; }}\n" for i in range(5000))
+    kp.compile(filler + GOOD, language="hlsl")
+    wrong = "".join(f"float g{i} = undefined{i};\n" for i in range(500))
+    with pytest.raises(kp.ShaderCompileError):
+        kp.compile(wrong + "//" + "é" * 100_000 + "\n" + GOOD, language="hlsl")
+
+
+def test_threads():
+    sources = [GOOD.replace("= 1", f"= {i}") for i in range(24)]
+    results: dict[int, bytes] = {}
+    errors = []
+
+    def work(first):
+        for i in range(first, len(sources), 4):
+            try:
+                if i % 8 == 5:
+                    with pytest.raises(kp.ShaderCompileError):
+                        kp.compile(TYPOS["parameter without a name"], language="hlsl")
+                results[i] = kp.compile(sources[i], language="hlsl")
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert results == {i: kp.compile(source, language="hlsl") for i, source in enumerate(sources)}
+    assert len(shader_process._pool.everyone()) <= shader_process._MOST
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_fork():
+    kp.compile(GOOD, language="hlsl")
+    before = shader_process._pool.everyone()[0].process.pid
+    child = os.fork()
+    if child == 0:
+        try:
+            kp.compile(GOOD, language="hlsl")
+            own = [process.process.pid for process in shader_process._pool.everyone()]
+            os._exit(0 if before not in own and len(own) == 1 else 3)
+        except BaseException:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    kp.compile(GOOD, language="hlsl")
+    assert before in [process.process.pid for process in shader_process._pool.everyone()]
+
+
+_SCRIPT = """
+import sys, threading, time
+import kompute_py as kp
+from kompute_py._compilers import process as shader_process
+good, slow = sys.argv[1:]
+kp.compile(good, language="hlsl")
+print(shader_process._pool.everyone()[0].process.pid, flush=True)
+if slow:
+    kp.compile(slow, language="hlsl")
+"""
+
+
+def _gone(pid, seconds=20):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="asks /proc what runs")
+@pytest.mark.parametrize("how", ["ends", "is killed", "is killed while compiling"])
+def test_it_ends_with_its_parent(how):
+    slow = SLOW if how == "is killed while compiling" else ""
+    with subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, GOOD, slow], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        if how == "is killed while compiling":
+            time.sleep(0.3)
+        if how != "ends":
+            parent.kill()
+    assert _gone(pid)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_interrupts_end_the_wait_and_the_process():
+    code = (
+        "import sys, threading, os, signal, time\nimport kompute_py as kp\n"
+        "good, slow = sys.argv[1:]\nkp.compile(good, language='hlsl')\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\nbegan = time.monotonic()\n"
+        "try:\n    kp.compile(slow, language='hlsl')\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+        "assert time.monotonic() - began < 20\nkp.compile(good, language='hlsl')\nprint('works')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, GOOD, SLOW], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.stdout.split() == ["interrupted", "works"], done.stderr
+
+
+def test_what_cannot_be_started_is_an_error(monkeypatch):
+    monkeypatch.setattr(shader_process, "_pool", shader_process._Pool())
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with pytest.raises(kp.KomputeError, match="process of its own, which cannot be started"):
+        kp.compile(GOOD, language="hlsl")
+
+
+def test_nothing_is_started_for_glsl():
+    code = (
+        "import sys, kompute_py as kp\nkp.compile('#version 450\\nlayout(local_size_x=1) in;\\nvoid main() {}')\n"
+        "print([n for n in ('kompute_py._compilers.process', 'subprocess', 'ctypes', 'slangpy') if n in sys.modules and n != 'ctypes'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "shader_process" not in done.stdout and "slangpy" not in done.stdout

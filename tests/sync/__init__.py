@@ -1,0 +1,1 @@
+"""Fences, semaphores, waiting."""
