@@ -611,9 +611,11 @@ def reach_spirv(
 ) -> tuple[
     list[tuple[str, int, int, int]],
     list[tuple[int, int, int, int, int, list[tuple[int, int]], bool]],
+    list[tuple[int, int, int, int, int, list[int], list[tuple[int, int]], bool, bool]],
 ]:
-    """Which elements of run-time arrays every invocation uses: expressions (term, value, a, b), and (set, binding, offset, stride,
-    index, guards, alone) of each array; see native/core/spirv/reach.hpp."""
+    """Which elements of run-time arrays every invocation uses: expressions (term, value, a, b), (set, binding, offset, stride,
+    index, guards, alone) of each array, and (set, binding, offset, stride, length, indices, guards, written, certain) of each
+    access; see native/core/spirv/reach.hpp."""
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
 def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Spelling = Callable[[str, tuple[object, ...]], str]
 """How a user writes ("grid" or "groups", counts)."""
 
+Several = Callable[[tuple[Any, ...], int], int | None]
+"""How many invocations use the elements of an argument, given all arguments and its position."""
+
 _ROW = 65535  # groups on an axis that every device runs
 _XYZ = ("x", "y", "z")
 
@@ -249,8 +252,17 @@ class GridRule:
         """Whether there is an argument that the grid can follow."""
         return any(bound[elements.position] is not MISSING for elements in self._written)
 
-    def grid(self, kernel: str, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> Counts:
-        """The invocations that run by default. Raises InvalidArgumentError, naming the choices, if they are not certain."""
+    def grid(
+        self,
+        kernel: str,
+        bound: tuple[Any, ...],
+        spell: Spelling = as_keywords,
+        several: Several | None = None,
+    ) -> Counts:
+        """The invocations that run by default. Raises InvalidArgumentError, naming the choices, if they are not certain.
+
+        `several(bound, position)`: how many invocations use the elements of an argument, if several use one.
+        """
         if not self._axes and not self._reach:
             return 1, 1, 1  # each group would do the same
         for elements in self._written:
@@ -269,7 +281,7 @@ class GridRule:
                 raise self._partial(kernel, elements, memory, left, spell)
         if self._plain and elements.counts and type(memory) is not tuple:
             return self._line(elements.number(memory))
-        return self._carefully(kernel, elements, bound, spell)
+        return self._carefully(kernel, elements, bound, spell, several)
 
     def _partial(
         self, kernel: str, elements: _Elements, memory: Any, left: int, spell: Spelling
@@ -289,7 +301,14 @@ class GridRule:
             count = -(-count // (self._block * size)) * size
         return (count, 1, 1) if axis == 0 else (1, count, 1) if axis == 1 else (1, 1, count)
 
-    def _carefully(self, kernel: str, elements: _Elements, bound: tuple[Any, ...], spell: Spelling) -> Counts:
+    def _carefully(
+        self,
+        kernel: str,
+        elements: _Elements,
+        bound: tuple[Any, ...],
+        spell: Spelling,
+        several: Several | None,
+    ) -> Counts:
         parameter = self._parameters[elements.position]
         shape = self._shape(elements, bound)
         subject = f"{parameter.name!r} ({parameter.type}) has {_size_text(shape)}"
@@ -331,9 +350,15 @@ class GridRule:
             for other in self._others:
                 if other.position == elements.position or bound[other.position] is MISSING:
                     continue
+                name = self._parameters[other.position].name
+                all_of_it = None
+                if several is not None and self._along is not None:
+                    all_of_it = several(bound, other.position)
+                if all_of_it is not None:
+                    choices.append(Choice("grid", short(self._line(all_of_it)), f"for all of {name!r}"))
+                    continue
                 extent = self._extent(self._shape(other, bound))
                 if extent is not None and extent != own:
-                    name = self._parameters[other.position].name
                     choices.append(Choice("grid", short(extent), f"as {name!r} has"))
             why = f"writes only {parameter.name!r}, whose size need not be that of the work"
             return settled(kernel, why, choices, self._local_size, spell)

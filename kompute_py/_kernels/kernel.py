@@ -414,7 +414,12 @@ class Kernel:
         rule = self._grid
         if rule is None:
             rule = self._grid = grid_rule(self._module, self._signature, self._special)
-        return rule.grid(self.name, bound, spell)
+        return rule.grid(self.name, bound, spell, self._several)
+
+    def _several(self, bound: tuple[Any, ...], position: int) -> int | None:
+        """How many invocations use the elements of an argument if several use one: for errors."""
+        axes = "" if self._grid is None else self._grid.axes
+        return self._made_grid_check().several(bound, axes, self._local_size, position)
 
     def _groups_of(
         self,
@@ -445,7 +450,7 @@ class Kernel:
     ) -> None:
         """Raises if an array ends before the invocations that use it do: see `kernel_sizes`; or if a default grid is in doubt."""
         rules = self._size_rules()
-        if by_default and rules.all:
+        if by_default:
             self._doubt(bound, extent, groups, push)
         if rules.groups and rules.differing(bound):
             rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
@@ -465,16 +470,23 @@ class Kernel:
         spell: Spelling = as_keywords,
     ) -> None:
         """Raises if the code counts another grid than the default one: see `grid_check`."""
-        rule, rules = self._grid, self._size_rules()
-        source = None if rule is None else rule.source(bound)
-        if rule is None or source is None or not all(groups):
+        rule = self._grid
+        if rule is None:
             return
-        if len(rule.axes) == 1 and source in rules.positions:
-            return  # each invocation has an element of it
-        if self._grid_check is None:
-            self._grid_check = GridCheck(rules)
-        launch = self._launch(extent, groups, push, True)
-        self._grid_check.check(self.name, bound, source, rule.axes, launch, spell)
+        check = self._grid_check
+        if check is None:
+            check = self._grid_check = self._made_grid_check()
+        source = rule.source(bound)
+        if check.needed(source, rule.axes) and all(groups) and (source is not None or rule.has_source(bound)):
+            check.check(self.name, bound, source, rule.axes, self._launch(extent, groups, push, True), spell)
+
+    def _made_grid_check(self) -> GridCheck:
+        # Of what runs, in which functions are inlined.
+        rules = self._size_rules()
+        if self._module._declared:
+            rules = SizeRules(self._signature, self._module, self._special, optimized=True)
+        parameters = enumerate(self._signature.parameters)
+        return GridCheck(rules, frozenset(i for i, p in parameters if p.kind == "uniform buffer"))
 
     def _size_rules(self) -> SizeRules:
         if self._sizes is None:

@@ -30,6 +30,23 @@ if TYPE_CHECKING:
     from .._shaders.module import ShaderModule
 
 _Interval = tuple[int, int]
+_OF_TWO = frozenset(
+    [
+        "add",
+        "subtract",
+        "multiply",
+        "minimum",
+        "maximum",
+        "divide",
+        "modulo",
+        "shift_left",
+        "shift_right",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "either",
+    ]
+)
 
 
 class Use(NamedTuple):
@@ -66,13 +83,18 @@ class Launch(NamedTuple):
 class SizeRules:
     """What a shader's arrays have to do with each other."""
 
-    __slots__ = ("_expressions", "_places", "_signature", "all", "groups", "positions")
+    __slots__ = ("_places", "_signature", "accesses", "all", "expressions", "groups", "positions")
 
-    def __init__(self, signature: Signature, module: ShaderModule, special: Specialization) -> None:
+    def __init__(
+        self, signature: Signature, module: ShaderModule, special: Specialization, optimized: bool = False
+    ) -> None:
+        """`optimized`: of the code that runs, in which functions are inlined; else of what the source declares."""
         self._signature = signature
-        self._expressions, reaches = _native.reach_spirv(
-            module._declared or module.to_spirv(), module.entry, special.data, special.entries
+        spirv = module.to_spirv() if optimized else module._declared or module.to_spirv()
+        self.expressions, reaches, accesses = _native.reach_spirv(
+            spirv, module.entry, special.data, special.entries
         )
+        """(term, value, a, b): see native/core/spirv/reach.hpp."""
         self._places = {(p.set, p.binding): i for i, p in enumerate(signature.parameters)}
         groups: dict[int, list[Use]] = {}
         for group, binding, offset, stride, index, guards, alone in reaches:
@@ -82,9 +104,20 @@ class SizeRules:
             groups.setdefault(index, []).append(Use(position, offset, stride, tuple(guards), alone))
         self.all = list(groups.items())
         """Arrays of which each invocation uses an element, by the number of the element's index."""
+        self.accesses = [
+            (position, offset, stride, length, tuple(indices), tuple(guards), written, certain)
+            for group, binding, offset, stride, length, indices, guards, written, certain in accesses
+            if (position := self._places.get((group, binding))) is not None
+            and signature.parameters[position].descriptors == 1
+        ]
+        """All accesses to arrays and images: the fields of `accesses.Access`."""
         self.positions = {use.position for uses in groups.values() for use in uses}
         self.groups = [(index, uses) for index, uses in self.all if len(uses) > 1]
         """Arrays that belong together, by the number of their index."""
+
+    def position(self, group: int, binding: int) -> int | None:
+        """Of the parameter of a set and binding."""
+        return self._places.get((group, binding))
 
     @property
     def names(self) -> list[str]:
@@ -144,15 +177,15 @@ class SizeRules:
         """Whether the code compares the index with the array's own length: ``if (i < y.length())``."""
         parameter = self._signature.parameters[use.position]
         own = ("length", 0, parameter.set, parameter.binding)
-        return any(left == index and self._expressions[right] == own for left, right in use.guards)
+        return any(left == index and self.expressions[right] == own for left, right in use.guards)
 
     def _asks_push(self, guards: tuple[tuple[int, int], ...]) -> bool:
         """Whether a push constant says how many invocations count."""
         return any(self._contains(right, "push_constant") for _, right in guards)
 
     def _contains(self, index: int, wanted: str) -> bool:
-        term, _, a, b = self._expressions[index]
-        if term in ("add", "subtract", "multiply", "minimum"):
+        term, _, a, b = self.expressions[index]
+        if term in _OF_TWO:
             return self._contains(a, wanted) or self._contains(b, wanted)
         return term == wanted
 
@@ -179,7 +212,7 @@ class Reached:
             if limit is None or limit[0] != limit[1]:
                 return None
             bounds.append((left, limit[0]))
-            if left == index or self._rules._expressions[left][0] == "invocation":
+            if left == index or self._rules.expressions[left][0] == "invocation":
                 self._most[left] = min(limit[0] - 1, self._most.get(left, limit[0] - 1))
         for left, bound in bounds:
             known = self._interval(left)
@@ -189,11 +222,16 @@ class Reached:
         found = self._interval(index)
         return None if found is None else max(found[1] + 1, 0)
 
+    def value(self, index: int) -> int | None:
+        """What an expression is that is the same for all invocations; None if that is not known."""
+        found = self._interval(index)
+        return None if found is None or found[0] != found[1] else found[0]
+
     def limits(self, guards: tuple[tuple[int, int], ...]) -> dict[int, int]:
         """How many invocations pass `guards` on each axis that one of them bounds alone, if all were run."""
         found: dict[int, int] = {}
         for left, right in guards:
-            term, axis, _, _ = self._rules._expressions[left]
+            term, axis, _, _ = self._rules.expressions[left]
             limit = self._interval(right)
             if term == "invocation" and limit is not None and limit[0] == limit[1]:
                 found[axis] = min(limit[0], found.get(axis, limit[0]))
@@ -207,7 +245,7 @@ class Reached:
         return (low, min(high, self._most[index])) if index in self._most else known
 
     def _plain(self, index: int) -> _Interval | None:
-        term, value, a, b = self._rules._expressions[index]
+        term, value, a, b = self._rules.expressions[index]
         launch = self._launch
         if term == "constant":
             return value, value
@@ -235,7 +273,7 @@ class Reached:
             return number, number
         if term == "length":
             return self._length(a, b)
-        if term == "unknown":
+        if term not in _OF_TWO:
             return None
         left, right = self._interval(a), self._interval(b)
         if left is None or right is None:
@@ -246,7 +284,12 @@ class Reached:
             return left[0] - right[1], left[1] - right[0]
         if term == "minimum":
             return min(left[0], right[0]), min(left[1], right[1])
-        if left[0] < 0 or right[0] < 0:
+        if term == "maximum":
+            return max(left[0], right[0]), max(left[1], right[1])
+        if term == "divide":
+            exact = left[0] >= 0 and right[0] == right[1] > 0
+            return (left[0] // right[0], left[1] // right[0]) if exact else None
+        if term != "multiply" or left[0] < 0 or right[0] < 0:
             return None
         return left[0] * right[0], left[1] * right[1]
 

@@ -269,16 +269,22 @@ py::dict reflection_to_python(const ShaderInfo& info) {
 namespace {
 
 py::tuple reach_to_python(const ShaderReach& found) {
-    constexpr const char* names[] = {"unknown", "constant", "invocation",    "group",
-                                     "local",   "groups",   "push_constant", "length",
-                                     "add",     "subtract", "multiply",      "minimum"};
-    py::list expressions, reaches;
+    constexpr const char* names[] = {"unknown", "constant",      "invocation", "group",      "local",
+                                     "groups",  "push_constant", "length",     "image_size", "memory",
+                                     "derived", "add",           "subtract",   "multiply",   "minimum",
+                                     "maximum", "divide",        "modulo",     "shift_left", "shift_right",
+                                     "bit_and", "bit_or",        "bit_xor",    "either"};
+    py::list expressions, reaches, accesses;
     for (const auto& each : found.expressions)
         expressions.append(py::make_tuple(names[static_cast<size_t>(each.term)], each.value, each.a, each.b));
     for (const auto& each : found.reaches)
         reaches.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.index,
                                       py::cast(each.guards), each.alone));
-    return py::make_tuple(expressions, reaches);
+    for (const auto& each : found.accesses)
+        accesses.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.length,
+                                       py::cast(each.indices), py::cast(each.guards), each.written,
+                                       each.certain));
+    return py::make_tuple(expressions, reaches, accesses);
 }
 
 }  // namespace

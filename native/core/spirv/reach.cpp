@@ -6,6 +6,9 @@
 // guards, and nothing is said of the rest. Guards are never taken back, which makes them too strict at worst; `alone` says
 // where that cannot be.
 //
+// Code beside the path is looked at afterwards, for accesses that some invocations may make. Each has the guards that
+// hold where it is; nothing is said of code that cannot be reached from the path.
+//
 // Values are followed through local variables that are stored once, conversions, vectors, and the parameters of functions that
 // are called in one place. What is left is `unknown`. Equal expressions are one number.
 #include "spirv/reach.hpp"
@@ -13,9 +16,11 @@
 #include "base/error.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
+#include "spirv/operands.hpp"
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -57,6 +62,7 @@ public:
     ShaderReach run() {
         index_functions();
         if (const Function* main = module_.function(entry_)) walk(*main, 0);
+        look_beside();
         mark_shared_bindings();
         return std::move(result_);
     }
@@ -71,9 +77,13 @@ private:
     // -- the path
     [[nodiscard]] std::set<uint32_t> reachable(uint32_t from) const;
     void walk(const Function& function, uint32_t depth);
+    void leave(uint32_t label, const Guards& guards, const std::set<uint32_t>& ends);
+    void look_beside();
+    void look_beside(uint32_t label, Guards guards, const std::set<uint32_t>& ends, uint32_t depth);
     [[nodiscard]] bool others_fail(Instruction phi, uint32_t way, bool holds) const;
     [[nodiscard]] std::optional<Guards> guards_if(uint32_t condition, bool holds, uint32_t depth);
     void visit(Instruction instruction);
+    void note(Instruction instruction, const Guards& guards, bool certain);
 
     // -- values
     uint32_t expression(ReachExpression made);
@@ -84,15 +94,22 @@ private:
     uint32_t component(uint32_t id, uint32_t index, uint32_t depth);
     uint32_t loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_t none, uint32_t depth);
     uint32_t combine(uint32_t op, uint32_t left, uint32_t right, uint32_t none);
+    uint32_t pair(ReachTerm term, uint32_t left, uint32_t right);
+    uint32_t number(int64_t value);
+    uint32_t of_glsl(uint32_t instruction, std::initializer_list<uint32_t> operands, uint32_t none);
+    [[nodiscard]] std::optional<uint32_t> put_together(uint32_t left, uint32_t right) const;
+    [[nodiscard]] bool from_invocation(uint32_t id, uint32_t depth);
+    [[nodiscard]] bool constant_memory(Instruction variable) const;
+    uint32_t image_size(Instruction query, uint32_t axis, uint32_t none);
     [[nodiscard]] uint32_t argument_of(uint32_t parameter) const;
     [[nodiscard]] uint32_t origin(uint32_t id) const;
     [[nodiscard]] uint32_t stored_in(uint32_t variable) const;
     [[nodiscard]] std::optional<int64_t> whole_number(uint32_t left, uint32_t right) const;
     [[nodiscard]] uint32_t converted(uint32_t number, uint32_t none);
-    [[nodiscard]] std::optional<uint64_t> push_offset(Instruction chain, std::optional<uint32_t> index,
-                                                      bool floating = false) const;
+    [[nodiscard]] std::optional<uint64_t> byte_of(Instruction chain, std::optional<uint32_t> index,
+                                                  bool floating = false) const;
     [[nodiscard]] bool varies(uint32_t expression) const;
-    [[nodiscard]] std::optional<Reach> reach_of(uint32_t pointer);
+    [[nodiscard]] std::optional<Reach> reach_of(uint32_t pointer, uint64_t* length = nullptr);
     void mark_shared_bindings();
 
     Module module_;
@@ -112,7 +129,15 @@ private:
     std::vector<bool> varying_;
     std::vector<uint32_t> walked_;
     Guards guards_;
-    std::set<uint32_t> lapsed_;  // blocks in which invocations that failed a check came back to the path
+    Guards held_;  // of `guards_`: those that hold for all that come to where the path is
+    struct Beside {
+        uint32_t label;
+        Guards guards;
+        std::set<uint32_t> ends;
+    };
+    std::vector<Beside> beside_;  // where the path was left
+    std::set<uint32_t> seen_;     // blocks that were looked at
+    std::set<uint32_t> lapsed_;   // blocks in which invocations that failed a check came back to the path
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> on_path_;  // binding -> accesses
     ShaderReach result_;
 };
@@ -130,6 +155,33 @@ uint32_t pointer_of(Instruction instruction) {
     if (op == spv::OpLoad) return instruction[3];
     if (op == spv::OpStore || op == spv::OpAtomicStore) return instruction[1];
     return is_atomic(op) ? instruction[3] : 0;
+}
+
+uint32_t first_label(const Function& function) {
+    for (const Instruction instruction : function.body)
+        if (instruction.op() == spv::OpLabel) return instruction[1];
+    return 0;
+}
+
+// Operations on two integers, or two vectors of them, that are followed.
+bool is_binary(uint32_t op) {
+    switch (op) {
+    case spv::OpIAdd:
+    case spv::OpISub:
+    case spv::OpIMul:
+    case spv::OpUDiv:
+    case spv::OpSDiv:
+    case spv::OpUMod:
+    case spv::OpSRem:
+    case spv::OpSMod:
+    case spv::OpShiftLeftLogical:
+    case spv::OpShiftRightLogical:
+    case spv::OpShiftRightArithmetic:
+    case spv::OpBitwiseAnd:
+    case spv::OpBitwiseOr:
+    case spv::OpBitwiseXor: return true;
+    default: return false;
+    }
 }
 
 void Walker::index_functions() {
@@ -263,19 +315,24 @@ std::set<uint32_t> Walker::reachable(uint32_t from) const {
 void Walker::walk(const Function& function, uint32_t depth) {
     if (depth > 8 || std::find(walked_.begin(), walked_.end(), function.id) != walked_.end()) return;
     walked_.push_back(function.id);
-    uint32_t label = 0;
-    for (const Instruction instruction : function.body)
-        if (instruction.op() == spv::OpLabel) {
-            label = instruction[1];
-            break;
-        }
+    uint32_t label = first_label(function);
     uint32_t before = 0;
     std::set<uint32_t> visited;
-    std::vector<std::set<uint32_t>> others;  // where invocations that failed a check may be
+    struct Failed {
+        std::set<uint32_t> reached;  // where invocations that failed a check may be
+        Guards held;                 // of all that came to the check
+    };
+    std::vector<Failed> others;
     while (label != 0 && visited.insert(label).second) {
         arrived_[label] = before;
-        if (std::erase_if(others, [&](const auto& each) { return each.contains(label); }) != 0)
+        seen_.insert(label);
+        const auto together = std::find_if(others.begin(), others.end(),
+                                           [&](const Failed& each) { return each.reached.contains(label); });
+        if (together != others.end()) {
+            held_ = together->held;
+            std::erase_if(others, [&](const Failed& each) { return each.reached.contains(label); });
             lapsed_.insert(label);
+        }
         uint32_t merge = 0;
         bool loop = false;
         uint32_t next = 0;
@@ -300,18 +357,25 @@ void Walker::walk(const Function& function, uint32_t depth) {
                     const bool once =
                         callee->parameters.empty() || argument_of(callee->parameters.front()) != 0;
                     const size_t before_call = guards_.size();
-                    if (once) walk(*callee, depth + 1);
+                    const Guards held_before = held_;
+                    if (once)
+                        walk(*callee, depth + 1);
+                    else
+                        leave(first_label(*callee), held_, {});
                     // Invocations that leave the callee early come back.
                     if (guards_.size() != before_call) lapsed_.insert(0);
+                    held_ = held_before;
                 }
                 break;
             case spv::OpBranchConditional: {
                 if (loop) break;
                 const uint32_t condition = instruction[1];
                 const auto take = [&](const Guards& found, uint32_t inside, uint32_t outside) {
+                    others.push_back({reachable(outside), held_});
+                    leave(outside, held_, {});
                     guards_.insert(guards_.end(), found.begin(), found.end());
+                    held_.insert(held_.end(), found.begin(), found.end());
                     next = inside;
-                    others.push_back(reachable(outside));
                 };
                 const spirv::ConstantValue* known = constants_.find(condition);
                 if (known) {
@@ -328,7 +392,13 @@ void Walker::walk(const Function& function, uint32_t depth) {
         }
         if (loop) next = 0;
         if (next == 0) {  // around what is not known
-            if (merge == 0 || may_return(label, merge)) return;
+            const std::set<uint32_t> ends = merge == 0 ? std::set<uint32_t>{} : std::set{merge};
+            for (const uint32_t successor : successors(label)) leave(successor, held_, ends);
+            if (merge == 0) return;
+            if (may_return(label, merge)) {
+                leave(merge, held_, {});
+                return;
+            }
             // Values that a phi there chooses among are not known, since the way is not.
             before = 0;
             label = merge;
@@ -338,6 +408,57 @@ void Walker::walk(const Function& function, uint32_t depth) {
         label = next;
     }
     return;
+}
+
+// Remembers to look at what is not on the path from `label` on, up to one of `ends`.
+void Walker::leave(uint32_t label, const Guards& guards, const std::set<uint32_t>& ends) {
+    if (label != 0) beside_.push_back({label, guards, ends});
+}
+
+void Walker::look_beside() {
+    for (size_t i = 0; i < beside_.size(); ++i) {  // looking adds to them
+        const Beside each = beside_[i];
+        look_beside(each.label, each.guards, each.ends, 0);
+    }
+}
+
+void Walker::look_beside(uint32_t label, Guards guards, const std::set<uint32_t>& ends, uint32_t depth) {
+    while (label != 0 && depth <= deepest && !ends.contains(label) && seen_.insert(label).second) {
+        const auto block = blocks_.find(label);
+        if (block == blocks_.end() || block->second.body.empty()) return;
+        uint32_t merge = 0;
+        uint32_t condition = 0;
+        for (const Instruction instruction : block->second.body) {
+            const uint32_t op = instruction.op();
+            if (op == spv::OpSelectionMerge || op == spv::OpLoopMerge) merge = instruction[1];
+            if (op == spv::OpBranchConditional) condition = instruction[1];
+            if (op == spv::OpFunctionCall) {
+                if (const Function* callee = module_.function(instruction[3]))
+                    leave(first_label(*callee), guards, {});
+            }
+            note(instruction, guards, false);
+        }
+        const auto next = successors(label);
+        if (next.size() == 1) {
+            label = next.front();
+            continue;
+        }
+        std::set<uint32_t> inner = ends;
+        if (merge != 0) inner.insert(merge);
+        Guards after = guards;
+        for (size_t i = 0; i < next.size(); ++i) {
+            Guards mine = guards;
+            if (condition != 0 && next.size() == 2) {
+                if (const auto found = guards_if(condition, i == 0, 0)) {
+                    mine.insert(mine.end(), found->begin(), found->end());
+                    if (merge != 0 && !reachable(next[1 - i]).contains(merge)) after = mine;
+                }
+            }
+            look_beside(next[i], std::move(mine), inner, depth + 1);
+        }
+        guards = std::move(after);
+        label = merge;
+    }
 }
 
 // The comparisons (left < right, left of the invocation's number) that hold exactly where `condition` is `holds`.
@@ -413,7 +534,41 @@ bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
     return true;
 }
 
+// Notes which elements an access uses, in code where `guards` hold.
+void Walker::note(Instruction instruction, const Guards& guards, bool certain) {
+    ReachAccess made;
+    made.guards = guards;
+    made.certain = certain;
+    if (instruction.op() == spv::OpImageWrite || instruction.op() == spv::OpImageRead) {
+        made.written = instruction.op() == spv::OpImageWrite;
+        const Instruction load = module_.find(origin(instruction[made.written ? 1 : 3]));
+        if (load.op() != spv::OpLoad) return;
+        const Instruction variable = module_.find(origin(load[3]));
+        if (variable.op() != spv::OpVariable) return;
+        const uint32_t at = instruction[made.written ? 2 : 4];
+        const auto type = spirv::numeric_type(module_, module_.type_of(at));
+        if (!type || type->kind == spirv::NumericType::Kind::floating) return;
+        for (uint32_t i = 0; i < type->count && i < 3; ++i)
+            made.indices.push_back(type->count == 1 ? value(at) : component(at, i, 0));
+        made.set = module_.decoration(variable[2], spv::DecorationDescriptorSet).value_or(0);
+        made.binding = module_.decoration(variable[2], spv::DecorationBinding).value_or(0);
+    } else {
+        const uint32_t pointer = pointer_of(instruction);
+        const auto found = pointer == 0 ? std::nullopt : reach_of(pointer, &made.length);
+        if (!found) return;
+        made.written = instruction.op() != spv::OpLoad && instruction.op() != spv::OpAtomicLoad;
+        made.set = found->set;
+        made.binding = found->binding;
+        made.offset = found->offset;
+        made.stride = found->stride;
+        made.indices = {found->index};
+    }
+    if (std::any_of(made.indices.begin(), made.indices.end(), [&](uint32_t index) { return varies(index); }))
+        result_.accesses.push_back(std::move(made));
+}
+
 void Walker::visit(Instruction instruction) {
+    note(instruction, held_, true);
     const uint32_t pointer = pointer_of(instruction);
     if (pointer == 0) return;
     auto found = reach_of(pointer);
@@ -428,8 +583,9 @@ void Walker::visit(Instruction instruction) {
     result_.reaches.push_back(std::move(*found));
 }
 
-// The array's element that `pointer` is in, where it is one of a buffer's.
-std::optional<Reach> Walker::reach_of(uint32_t pointer) {
+// The array's element that `pointer` is in, where it is one of a buffer's. Arrays whose length the shader declares count if
+// `length` is given, which gets it.
+std::optional<Reach> Walker::reach_of(uint32_t pointer, uint64_t* length) {
     Instruction chain = module_.find(origin(pointer));
     // Of a chain that continues another one, the first names the element.
     for (uint32_t depth = 0; is_chain(chain.op()) && depth < deepest; ++depth) {
@@ -450,7 +606,13 @@ std::optional<Reach> Walker::reach_of(uint32_t pointer) {
     if (block.op() != spv::OpTypeStruct || !member || *member + 2 >= block.size()) return std::nullopt;
     const auto number = static_cast<uint32_t>(*member);
     const Instruction array = module_.find(block[2 + number]);
-    if (array.op() != spv::OpTypeRuntimeArray) return std::nullopt;  // others have their length in the shader
+    if (array.op() == spv::OpTypeArray && length) {
+        const auto declared = constants_.integer(array[3]);
+        if (!declared) return std::nullopt;
+        *length = *declared;
+    } else if (array.op() != spv::OpTypeRuntimeArray) {
+        return std::nullopt;
+    }
     const auto stride = module_.decoration(array[1], spv::DecorationArrayStride);
     if (!stride || *stride == 0) return std::nullopt;
     Reach made;
@@ -483,8 +645,8 @@ void Walker::mark_shared_bindings() {
 uint32_t Walker::expression(ReachExpression made) {
     const auto [known, added] = numbers_.emplace(made, static_cast<uint32_t>(result_.expressions.size()));
     if (!added) return known->second;
-    bool varying =
-        made.term == ReachTerm::invocation || made.term == ReachTerm::group || made.term == ReachTerm::local;
+    bool varying = made.term == ReachTerm::invocation || made.term == ReachTerm::group ||
+                   made.term == ReachTerm::local || made.term == ReachTerm::derived;
     if (made.term >= ReachTerm::add) varying = varying_[made.a] || varying_[made.b];
     result_.expressions.push_back(made);
     varying_.push_back(varying);
@@ -507,18 +669,35 @@ uint32_t Walker::value(uint32_t id, uint32_t depth) {
 
 uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
     const auto type = spirv::numeric_type(module_, made.type());
-    const bool integral =
-        type && type->count == 1 && type->width == 32 && type->kind != spirv::NumericType::Kind::floating;
+    using Kind = spirv::NumericType::Kind;
+    const bool integral = type && type->count == 1 && (type->width == 32 || type->width == 64) &&
+                          (type->kind == Kind::signed_int || type->kind == Kind::unsigned_int);
     if (!integral) return unknown(id);
     if (const auto constant = constants_.integer(id))
-        return expression(
-            {ReachTerm::constant, static_cast<int32_t>(static_cast<uint32_t>(*constant)), 0, 0});
-    switch (made.op()) {
-    case spv::OpIAdd:
-    case spv::OpISub:
-    case spv::OpIMul:
-    case spv::OpShiftLeftLogical:
+        return number(type->width == 64 ? static_cast<int64_t>(*constant)
+                                        : static_cast<int32_t>(static_cast<uint32_t>(*constant)));
+    if (is_binary(made.op()))
         return combine(made.op(), value(made[3], depth + 1), value(made[4], depth + 1), unknown(id));
+    switch (made.op()) {
+    case spv::OpImageQuerySize:
+    case spv::OpImageQuerySizeLod: return image_size(made, 0, unknown(id));
+    case spv::OpNot:
+    case spv::OpSNegate:
+        return pair(ReachTerm::subtract, number(made.op() == spv::OpNot ? -1 : 0), value(made[3], depth + 1));
+    case spv::OpSelect: return pair(ReachTerm::either, value(made[4], depth + 1), value(made[5], depth + 1));
+    case spv::OpBitFieldUExtract: {
+        const auto from = constants_.integer(made[4]), bits = constants_.integer(made[5]);
+        if (!from || !bits || *from > 31 || *bits > 31) break;
+        const uint32_t shifted =
+            pair(ReachTerm::divide, value(made[3], depth + 1), number(int64_t{1} << *from));
+        return pair(ReachTerm::bit_and, shifted, number((int64_t{1} << *bits) - 1));
+    }
+    case spv::OpUConvert:
+    case spv::OpSConvert: {
+        const auto source = spirv::numeric_type(module_, module_.type_of(made[3]));
+        if (source && source->count == 1 && source->width >= 32) return value(made[3], depth + 1);
+        break;
+    }
     case spv::OpBitcast: {
         const auto source = spirv::numeric_type(module_, module_.type_of(made[3]));
         const bool same = source && source->count == 1 && source->width == 32 &&
@@ -526,7 +705,10 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
         return same ? value(made[3], depth + 1) : unknown(id);
     }
     case spv::OpConvertFToU:
-    case spv::OpConvertFToS: return converted(made[3], unknown(id));
+    case spv::OpConvertFToS: {
+        if (from_invocation(made[3], depth + 1)) break;
+        return converted(made[3], unknown(id));
+    }
     case spv::OpLoad: return loaded(made[3], std::nullopt, unknown(id), depth + 1);
     case spv::OpCompositeExtract:
         return made.size() == 5 ? component(made[3], made[4], depth + 1) : unknown(id);
@@ -539,14 +721,88 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
     }
     case spv::OpExtInst: {
         const auto set = module_.instruction_sets.find(made[3]);
-        const bool smaller = set != module_.instruction_sets.end() && set->second == "GLSL.std.450" &&
-                             (made[4] == GLSLstd450UMin || made[4] == GLSLstd450SMin);
-        if (!smaller) return unknown(id);
-        uint32_t left = value(made[5], depth + 1), right = value(made[6], depth + 1);
-        if (left > right) std::swap(left, right);
-        return expression({ReachTerm::minimum, 0, left, right});
+        if (set == module_.instruction_sets.end() || set->second != "GLSL.std.450") break;
+        const bool clamped = made[4] == GLSLstd450UClamp || made[4] == GLSLstd450SClamp;
+        const uint32_t limits = spirv::in(made[4], GLSLstd450FMin, GLSLstd450SMax) ? 1 : clamped ? 2 : 0;
+        if (limits == 0 || made.size() < 6 + limits) break;
+        if (limits == 1)
+            return of_glsl(made[4], {value(made[5], depth + 1), value(made[6], depth + 1)}, unknown(id));
+        return of_glsl(made[4],
+                       {value(made[5], depth + 1), value(made[6], depth + 1), value(made[7], depth + 1)},
+                       unknown(id));
     }
-    default: return unknown(id);
+    default: break;
+    }
+    return from_invocation(id, depth + 1) ? expression({ReachTerm::derived, id, 0, 0}) : unknown(id);
+}
+
+// Whether arithmetic that is not followed makes the value of the invocation's number, and of nothing from memory.
+bool Walker::from_invocation(uint32_t id, uint32_t depth) {
+    if (depth > deepest || ++steps_ > most_steps) return false;
+    const Instruction made = module_.find(origin(id));
+    const uint32_t op = made.op();
+    uint32_t first = 3;
+    if (op == spv::OpExtInst) {
+        first = 5;
+    } else if (op == spv::OpLoad) {
+        const uint32_t variable = origin(made[3]);
+        const uint32_t stored = module_.find(variable).op() == spv::OpVariable ? stored_in(variable) : 0;
+        return stored != 0 && from_invocation(stored, depth + 1);
+    } else if (!spirv::in(op, spv::OpConvertFToU, spv::OpConvertUToF) && op != spv::OpBitcast &&
+               op != spv::OpCompositeExtract && op != spv::OpCompositeConstruct &&
+               !spirv::in(op, spv::OpSNegate, spv::OpVectorTimesScalar) &&
+               !spirv::in(op, spv::OpBitFieldInsert, spv::OpBitCount)) {
+        return false;
+    }
+    for (uint32_t i = first; i < made.size(); ++i) {
+        const Instruction operand = module_.find(origin(made[i]));
+        const auto type = spirv::numeric_type(module_, operand.type());
+        if (!type) continue;
+        const bool integer = type->kind == spirv::NumericType::Kind::signed_int ||
+                             type->kind == spirv::NumericType::Kind::unsigned_int;
+        bool varying = !integer && from_invocation(made[i], depth + 1);
+        for (uint32_t part = 0; integer && part < type->count; ++part)
+            varying = varying || varies(type->count == 1 ? value(made[i], depth + 1)
+                                                         : component(made[i], part, depth + 1));
+        if (varying) return true;
+    }
+    return false;
+}
+
+uint32_t Walker::image_size(Instruction query, uint32_t axis, uint32_t none) {
+    Instruction load = module_.find(origin(query[3]));
+    if (load.op() == spv::OpImage) load = module_.find(origin(load[3]));  // of one with a sampler
+    if (load.op() != spv::OpLoad) return none;
+    const Instruction variable = module_.find(origin(load[3]));
+    if (variable.op() != spv::OpVariable) return none;
+    return expression({ReachTerm::image_size, axis,
+                       module_.decoration(variable[2], spv::DecorationDescriptorSet).value_or(0),
+                       module_.decoration(variable[2], spv::DecorationBinding).value_or(0)});
+}
+
+uint32_t Walker::number(int64_t value) { return expression({ReachTerm::constant, value, 0, 0}); }
+
+uint32_t Walker::pair(ReachTerm term, uint32_t left, uint32_t right) {
+    const bool commutes = term == ReachTerm::add || term == ReachTerm::multiply ||
+                          term == ReachTerm::minimum || term == ReachTerm::maximum ||
+                          spirv::in(static_cast<uint32_t>(term), static_cast<uint32_t>(ReachTerm::bit_and),
+                                    static_cast<uint32_t>(ReachTerm::either));
+    if (commutes && left > right) std::swap(left, right);  // x + y and y + x are one
+    return expression({term, 0, left, right});
+}
+
+// The least, the largest, or one value between two others.
+uint32_t Walker::of_glsl(uint32_t instruction, std::initializer_list<uint32_t> operands, uint32_t none) {
+    const auto* const given = operands.begin();
+    switch (instruction) {
+    case GLSLstd450UMin:
+    case GLSLstd450SMin: return pair(ReachTerm::minimum, given[0], given[1]);
+    case GLSLstd450UMax:
+    case GLSLstd450SMax: return pair(ReachTerm::maximum, given[0], given[1]);
+    case GLSLstd450UClamp:
+    case GLSLstd450SClamp:
+        return pair(ReachTerm::minimum, pair(ReachTerm::maximum, given[0], given[1]), given[2]);
+    default: return none;
     }
 }
 
@@ -599,30 +855,73 @@ uint32_t Walker::part_of(uint32_t id, uint32_t index, uint32_t depth) {
                           source->kind != spirv::NumericType::Kind::floating;
         return same ? component(made[3], index, depth + 1) : none;
     }
-    case spv::OpIAdd:
-    case spv::OpISub:
-    case spv::OpIMul:
+    case spv::OpImageQuerySize:
+    case spv::OpImageQuerySizeLod: return image_size(made, index, none);
+    case spv::OpExtInst: {
+        const auto set = module_.instruction_sets.find(made[3]);
+        if (set == module_.instruction_sets.end() || set->second != "GLSL.std.450" || made.size() < 7)
+            return none;
+        const bool clamped = made[4] == GLSLstd450UClamp || made[4] == GLSLstd450SClamp;
+        if (!clamped && !spirv::in(made[4], GLSLstd450FMin, GLSLstd450SMax)) return none;
+        const uint32_t low = component(made[5], index, depth + 1),
+                       high = component(made[6], index, depth + 1);
+        if (!clamped) return of_glsl(made[4], {low, high}, none);
+        return made.size() < 8 ? none
+                               : of_glsl(made[4], {low, high, component(made[7], index, depth + 1)}, none);
+    }
+    default:
+        if (!is_binary(made.op()))
+            return from_invocation(id, depth + 1) ? expression({ReachTerm::derived, id, 1 + index, 0}) : none;
         return combine(made.op(), component(made[3], index, depth + 1), component(made[4], index, depth + 1),
                        none);
-    default: return none;
     }
 }
 
 uint32_t Walker::combine(uint32_t op, uint32_t left, uint32_t right, uint32_t none) {
-    if (op == spv::OpShiftLeftLogical) {
-        const ReachExpression by = result_.expressions[right];
-        if (by.term != ReachTerm::constant || by.value < 0 || by.value > 30) return none;
-        right = expression({ReachTerm::constant, int64_t{1} << by.value, 0, 0});
-        op = spv::OpIMul;
-    }
-    if (op != spv::OpISub && left > right) std::swap(left, right);  // x + y and y + x are one
-    if (op == spv::OpIAdd)
+    const ReachExpression by = result_.expressions[right];
+    const bool known = by.term == ReachTerm::constant;
+    switch (op) {
+    case spv::OpIAdd:
         if (const auto axis = whole_number(left, right))
             return expression({ReachTerm::invocation, *axis, 0, 0});
-    const ReachTerm term = op == spv::OpIAdd   ? ReachTerm::add
-                           : op == spv::OpISub ? ReachTerm::subtract
-                                               : ReachTerm::multiply;
-    return expression({term, 0, left, right});
+        if (const auto all = put_together(left, right)) return *all;
+        return pair(ReachTerm::add, left, right);
+    case spv::OpISub: return pair(ReachTerm::subtract, left, right);
+    case spv::OpIMul: return pair(ReachTerm::multiply, left, right);
+    case spv::OpUDiv:
+    case spv::OpSDiv: return known && by.value == 1 ? left : pair(ReachTerm::divide, left, right);
+    case spv::OpUMod:
+    case spv::OpSRem:
+    case spv::OpSMod: return pair(ReachTerm::modulo, left, right);
+    case spv::OpShiftLeftLogical:
+        if (!known) return pair(ReachTerm::shift_left, left, right);
+        return by.value < 0 || by.value > 30
+                   ? none
+                   : pair(ReachTerm::multiply, left, number(int64_t{1} << by.value));
+    case spv::OpShiftRightLogical:
+    case spv::OpShiftRightArithmetic:
+        if (!known) return pair(ReachTerm::shift_right, left, right);
+        if (by.value == 0) return left;
+        return by.value < 0 || by.value > 31 ? none
+                                             : pair(ReachTerm::divide, left, number(int64_t{1} << by.value));
+    case spv::OpBitwiseAnd: return pair(ReachTerm::bit_and, left, right);
+    case spv::OpBitwiseOr: return pair(ReachTerm::bit_or, left, right);
+    case spv::OpBitwiseXor: return pair(ReachTerm::bit_xor, left, right);
+    default: return none;
+    }
+}
+
+// (x / n) * n + x % n is x.
+std::optional<uint32_t> Walker::put_together(uint32_t left, uint32_t right) const {
+    const auto& all = result_.expressions;
+    if (all[left].term == ReachTerm::modulo) std::swap(left, right);
+    const ReachExpression &rows = all[left], &rest = all[right];
+    if (rest.term != ReachTerm::modulo || rows.term != ReachTerm::multiply) return std::nullopt;
+    const auto is_row = [&](uint32_t term, uint32_t width) {
+        return width == rest.b && all[term].term == ReachTerm::divide && all[term].a == rest.a &&
+               all[term].b == rest.b;
+    };
+    return is_row(rows.a, rows.b) || is_row(rows.b, rows.a) ? std::optional(rest.a) : std::nullopt;
 }
 
 // The axis for which left + right is gl_WorkGroupID * (the group's size) + gl_LocalInvocationID, which is gl_GlobalInvocationID.
@@ -653,7 +952,7 @@ uint32_t Walker::converted(uint32_t number, uint32_t none) {
     if (!is_chain(place.op())) return none;
     const Instruction variable = module_.find(origin(place[3]));
     if (variable.op() != spv::OpVariable || variable[3] != spv::StorageClassPushConstant) return none;
-    const auto offset = push_offset(place, std::nullopt, true);
+    const auto offset = byte_of(place, std::nullopt, true);
     return offset ? expression({ReachTerm::push_constant, static_cast<int64_t>(*offset), 0, 1}) : none;
 }
 
@@ -665,8 +964,30 @@ uint32_t Walker::loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_
     const Instruction variable = module_.find(origin(part ? place[3] : origin(pointer)));
     if (variable.op() != spv::OpVariable) return none;
     if (variable[3] == spv::StorageClassPushConstant) {
-        const auto offset = part ? push_offset(place, index) : std::nullopt;
+        const auto offset = part ? byte_of(place, index) : std::nullopt;
         return offset ? expression({ReachTerm::push_constant, static_cast<int64_t>(*offset), 0, 0}) : none;
+    }
+    if (variable[3] == spv::StorageClassUniform || variable[3] == spv::StorageClassStorageBuffer) {
+        const auto at = part && constant_memory(variable) ? byte_of(place, index) : std::nullopt;
+        if (!at) return none;
+        return expression({ReachTerm::memory, static_cast<int64_t>(*at),
+                           module_.decoration(variable[2], spv::DecorationDescriptorSet).value_or(0),
+                           module_.decoration(variable[2], spv::DecorationBinding).value_or(0)});
+    }
+    if (!part && !index && variable[3] == spv::StorageClassInput &&
+        module_.decoration(variable[2], spv::DecorationBuiltIn) ==
+            uint32_t{spv::BuiltInLocalInvocationIndex}) {
+        uint32_t place_in_group = expression({ReachTerm::local, 0, 0, 0});
+        int64_t step = local_size_[0];
+        for (int64_t axis = 1; axis < 3; ++axis) {
+            const int64_t size = local_size_[static_cast<size_t>(axis)];
+            if (size == 1) continue;
+            const uint32_t rows =
+                pair(ReachTerm::multiply, expression({ReachTerm::local, axis, 0, 0}), number(step));
+            place_in_group = pair(ReachTerm::add, place_in_group, rows);
+            step *= size;
+        }
+        return place_in_group;
     }
     if (part) {
         if (place.size() != 5 || index) return none;
@@ -692,9 +1013,20 @@ uint32_t Walker::loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_
     return index ? component(stored, *index, depth + 1) : value(stored, depth + 1);
 }
 
-// The byte of the push-constant space that a chain names, where that is a 32-bit number.
-std::optional<uint64_t> Walker::push_offset(Instruction chain, std::optional<uint32_t> index,
-                                            bool floating) const {
+// Whether no invocation writes what a block holds.
+bool Walker::constant_memory(Instruction variable) const {
+    return std::none_of(accesses_.begin(), accesses_.end(), [&](Instruction access) {
+        if (access.op() == spv::OpLoad || access.op() == spv::OpAtomicLoad) return false;
+        Instruction place = module_.find(origin(pointer_of(access)));
+        for (uint32_t depth = 0; is_chain(place.op()) && depth < deepest; ++depth)
+            place = module_.find(origin(place[3]));
+        return place.op() == spv::OpVariable && place[2] == variable[2];
+    });
+}
+
+// The byte of a block that a chain names, where that is a 32-bit number.
+std::optional<uint64_t> Walker::byte_of(Instruction chain, std::optional<uint32_t> index,
+                                        bool floating) const {
     const Instruction pointer = module_.find(module_.type_of(origin(chain[3])));
     if (pointer.op() != spv::OpTypePointer) return std::nullopt;
     uint32_t type = pointer[3];
@@ -710,7 +1042,7 @@ std::optional<uint64_t> Walker::push_offset(Instruction chain, std::optional<uin
             if (!at) return std::nullopt;
             offset += *at;
             type = outer[2 + number];
-        } else if (outer.op() == spv::OpTypeArray) {
+        } else if (outer.op() == spv::OpTypeArray || outer.op() == spv::OpTypeRuntimeArray) {
             const auto stride = module_.decoration(type, spv::DecorationArrayStride);
             if (!stride) return std::nullopt;
             offset += uint64_t{number} * *stride;

@@ -21,11 +21,23 @@ enum class ReachTerm : uint8_t {
     local,       // gl_LocalInvocationID
     groups,      // gl_NumWorkGroups
     push_constant,  // 32-bit integer at byte `value` of the push-constant space; `b` is 1 if it is a float that becomes one
-    length,  // of the run-time array of binding `b` in set `a`
-    add,     // terms a and b
+    length,      // of the run-time array of binding `b` in set `a`
+    image_size,  // of the image of binding `b` in set `a`, axis `value`
+    memory,      // at byte `value` of binding `b` in set `a`, which no invocation writes
+    derived,  // made of the invocation's number in a way that is not followed, such as floating-point arithmetic
+    add,      // terms a and b
     subtract,
     multiply,
     minimum,
+    maximum,
+    divide,  // towards zero
+    modulo,  // of the same sign as `a`
+    shift_left,
+    shift_right,
+    bit_and,
+    bit_or,
+    bit_xor,
+    either,  // one of the two
 };
 
 struct ReachExpression {
@@ -49,9 +61,23 @@ struct Reach {
     bool alone = true;  // no other invocation uses the element, and no code uses the binding in another way
 };
 
+// An access to an array or an image, on the path or beside it, whose indices depend on the invocation's number.
+struct ReachAccess {
+    uint32_t set = 0;
+    uint32_t binding = 0;
+    uint64_t offset = 0;
+    uint32_t stride = 0;                                // 0: of an image
+    uint64_t length = 0;                                // elements, if the shader declares them; else 0
+    std::vector<uint32_t> indices;                      // one for an array, one for each axis of an image
+    std::vector<std::pair<uint32_t, uint32_t>> guards;  // hold whenever it is made, unlike those of `Reach`
+    bool written = false;
+    bool certain = false;  // made by every invocation that passes the guards
+};
+
 struct ShaderReach {
     std::vector<ReachExpression> expressions;  // those that others are made of come first; equal ones are one
     std::vector<Reach> reaches;
+    std::vector<ReachAccess> accesses;
 };
 
 // Throws what reflect() throws.
