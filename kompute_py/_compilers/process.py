@@ -21,7 +21,7 @@ from .. import _native
 if TYPE_CHECKING:
     import subprocess
 
-_STARTING = 60.0  # seconds more for a process that has not answered before
+_STARTING = 60.0  # seconds for starting a process and loading the compiler
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # characters of what a process printed that are shown
 _SLICE = 0.25  # seconds between two looks for Ctrl-C, where a wait cannot be interrupted
@@ -76,6 +76,7 @@ class _Process:
     def ask(self, request: bytes, seconds: float) -> bytes:
         """The answer. Raises Ended, or TimedOut; the process is of no use after either."""
         self._requests.put(request)
+        # The limit is the compiler's: starting Python and loading the compiler do not count.
         deadline = time.monotonic() + seconds + (0 if self.served else _STARTING)
         while True:
             left = deadline - time.monotonic()
@@ -87,6 +88,9 @@ class _Process:
                 continue
             if answer is None:
                 raise Ended(self._end())
+            if not answer:  # it compiles from now on
+                deadline = time.monotonic() + seconds
+                continue
             self.served += 1
             return answer
 
@@ -143,8 +147,11 @@ def _converse(
     try:
         while (request := requests.get()) is not None:
             _write(target, len(request).to_bytes(8, "little") + request)
-            length = int.from_bytes(_read(source, 8), "little")
-            answers.put(_read(source, length))
+            while True:
+                length = int.from_bytes(_read(source, 8), "little")
+                answers.put(_read(source, length))
+                if length:
+                    break
     except (OSError, EOFError, MemoryError):
         pass
     finally:

@@ -4,7 +4,8 @@ It is run as a script, without the package: importing that would load NumPy. One
 the process with it, whatever the compiler is at; another one, with a large stack, compiles. What compilers print goes to standard
 error, a file, so that nothing fills up.
 
-A message is its length in 8 bytes and JSON, in which bytes are the characters of the same numbers.
+A message is its length in 8 bytes and JSON, in which bytes are the characters of the same numbers. An empty one goes before each answer
+when the compiler is loaded: the time limit counts from there.
 """
 
 from __future__ import annotations
@@ -76,6 +77,18 @@ class Compilers:
         self._native = native
         self._slang: Any = None
         self._slang_path = ""
+
+    def load(self, asked: dict[str, Any]) -> None:
+        """Load what the request needs, which takes longer than most compilations. `answer` says what is wrong with it."""
+        from kompute_py._compilers import hlsl_faults  # noqa: F401
+        from kompute_py._compilers.slang_compiler import Slang, Unusable
+
+        if asked["compiler"] != "slang" or self._slang_path == asked["library"]:
+            return
+        try:
+            self._slang, self._slang_path = Slang(asked["library"]), asked["library"]
+        except Unusable:
+            pass
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request; errors are answers, too."""
@@ -242,7 +255,10 @@ def _serve(requests: queue.SimpleQueue[bytes], target: int, native_path: str) ->
                 os.lseek(2, 0, os.SEEK_SET)
             except OSError:
                 pass  # standard error is no file
-            answer = json.dumps(compilers.answer(json.loads(request))).encode()
+            asked = json.loads(request)
+            compilers.load(asked)
+            _write(target, bytes(8))  # nothing: the compilation begins
+            answer = json.dumps(compilers.answer(asked)).encode()
             _write(target, len(answer).to_bytes(8, "little") + answer)
     except BaseException as error:
         sys.stderr.write(f"{type(error).__name__}: {error}")

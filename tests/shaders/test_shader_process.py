@@ -88,12 +88,22 @@ def test_one_that_died_while_idle_is_replaced():
 
 
 def test_a_time_limit(monkeypatch):
-    kp.compile(GOOD, language="hlsl")  # a process is there, so no time for its start is added
+    kp.compile(GOOD, language="hlsl")
     monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", "0.5")
     with pytest.raises(kp.ShaderCompileError, match=r"longer than 0\.5 s; KOMPUTE_PY_COMPILE_TIMEOUT"):
         kp.compile(SLOW, language="hlsl")
     monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", "30")
     kp.compile(GOOD, language="hlsl")
+
+
+def test_a_time_limit_of_a_process_that_starts(monkeypatch):
+    """The limit holds for the first source, and for each one after a source that took too long and ended its process."""
+    monkeypatch.setattr(shader_process, "_STARTING", 3600.0)
+    for process in shader_process._pool.everyone():
+        os.kill(process.process.pid, signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(kp.CompileTimeoutError, match=r"longer than 0\.5 s"):
+            kp.compile(SLOW, language="hlsl", timeout=0.5)
 
 
 @pytest.mark.parametrize("wrong", ["soon", "0", "-1", "nan", "1e300"])
