@@ -2,11 +2,13 @@
 
 - WavePrefixSum and WavePrefixProduct become inclusive scans: they are made exclusive. HLSL has no inclusive ones.
 - ``fmod`` and ``%`` become OpFMod and OpSMod, whose results have the divisor's sign: they are made OpFRem and OpSRem, which have the
-  dividend's. Of constant floats they are folded to the wrong number, which does not show in SPIR-V: refused (hlsl_text.py), as are dot products
-  of constant integers.
+  dividend's. Of constant floats, and of `int` variables that hold negative constants, they are folded to the wrong number, which does not
+  show in SPIR-V: refused (hlsl_text.py), as are dot products of constant integers.
 - ``*`` of two matrices is the product of matrices, as mul() is; ``any`` and ``all`` of a matrix are folded: refused.
 - ``any`` and ``all`` of constant floats are folded to false: macros compare their argument with 0 first (`MACROS`). Of scalars they
   are refused, since they then become what is no SPIR-V.
+- ``mad`` of integers becomes an operation on floats, which is no SPIR-V: a macro multiplies and adds.
+- ``InterlockedCompareStore`` is left out, and ``lit`` multiplies by the exponent: refused.
 - ``GetDimensions`` of a byte-address buffer gives words: it is multiplied by 4. Refused where the buffer is not named.
 - ``[[vk::push_constant]]`` on a variable is ignored, so that push constants become a uniform buffer: refused.
 """
@@ -39,23 +41,28 @@ from .spirv_words import (
 MACROS = (
     (b"any(kp_value)", b"any((kp_value) != 0)"),
     (b"all(kp_value)", b"all((kp_value) != 0)"),
+    (b"mad(kp_a, kp_b, kp_c)", b"((kp_a) * (kp_b) + (kp_c))"),
 )
-"""Macros that go before a source, unless it has its own."""
+"""Macros that go before a source, except those of which it has its own macro or function."""
 
 _SCANS = range(349, 353)  # OpGroupNonUniformIAdd, FAdd, IMul, FMul
 _INCLUSIVE, _EXCLUSIVE = 1, 2
 _REMAINDERS = {141: 140, 139: 138}  # OpFMod to OpFRem, OpSMod to OpSRem
+_SPEC_CONSTANT_OP = 52
 _IMUL = 132
 _MATRIX_TIMES_MATRIX = 146
 _ARRAY_STRIDE = 6
 _PUSH_CONSTANT = 9
 
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_OWN_MACRO = re.compile(rb"#[ \t]*define[ \t]+(any|all)\b")
 _PUSH = re.compile(rb"\[\[[^\]]*\bpush_constant\b")
 _PLACES = re.compile(rb":\s*\w+\s*\([^)]*\)|\[\[[^\]]*\]\]")  # of registers
 _BYTES = re.compile(rb"\b(?:RW)?ByteAddressBuffer\s+([^;{}()]*)")
 _NAMES = re.compile(rb"(?:^|,)\s*([A-Za-z_]\w*)")
+_MISREAD = {
+    b"InterlockedCompareStore": "is left out; call InterlockedCompareExchange",
+    b"lit": "multiplies by the exponent; call pow()",
+}
 
 
 def explained(message: str) -> str | None:
@@ -75,7 +82,18 @@ class Refused(Exception):
 
 def macros(texts: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     """What to define for a source that these texts belong to."""
-    return [] if any(_OWN_MACRO.search(text) for text in texts) else list(MACROS)
+    code = b"\n".join(_COMMENT.sub(b" ", text) for text in texts)
+    return [each for each in MACROS if not _has_own(code, each[0].split(b"(")[0])]
+
+
+def _has_own(code: bytes, name: bytes) -> bool:
+    """Whether `code` defines a macro or a function of this name."""
+    return (
+        re.search(
+            rb"#[ \t]*define[ \t]+%s\b|\b(?!return\b|else\b)[A-Za-z_]\w*\s+%s\s*\(" % (name, name), code
+        )
+        is not None
+    )
 
 
 def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -121,6 +139,10 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
             changed = words[at : at + length]
             changed[0] = _REMAINDERS[opcode] | length << 16
             out.replace(at, changed)
+        elif opcode == _SPEC_CONSTANT_OP and words[at + 3] in _REMAINDERS:
+            changed = words[at : at + length]
+            changed[3] = _REMAINDERS[changed[3]]
+            out.replace(at, changed)
         elif opcode == _MATRIX_TIMES_MATRIX:
             products = True
         elif opcode == ARRAY_LENGTH:
@@ -132,6 +154,9 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
     found = matrices_misread(code.decode(errors="replace"), products)
     if found is not None:
         raise Refused(f"{found}, of matrices, is not done component by component")
+    for name, instead in _MISREAD.items():
+        if re.search(rb"\b%s\s*\(" % name, code) and not _has_own(code, name):
+            raise Refused(f"{name.decode()}() {instead}")
     if _PUSH.search(code) and not pushes:
         raise Refused("[[vk::push_constant]] on a variable is ignored, so that it would be a uniform buffer")
 

@@ -164,10 +164,10 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         probes = _probes(answer)
         warnings = [_message(each) for each in answer["warnings"]]
         spirv = answer["spirv"].encode("latin-1")
-        if chosen.kind == "slang" and spirv[6] > int(_NEWEST[request["target"].decode()][2:]):
+        if chosen.kind == "slang" and spirv[5] > int(_NEWEST[request["target"].decode()][2:]):
             raise _failure(
                 request,
-                f"it needs SPIR-V 1.{spirv[6]}, which {request['target'].decode()} lacks; choose a later target",
+                f"it needs SPIR-V 1.{spirv[5]}, which {request['target'].decode()} lacks; choose a later target",
             )
         shader = CachedShader(
             spirv,

@@ -34,6 +34,13 @@ _FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
 # what needs a newer one gets that by itself.
 _SPIRV_VERSION = "1.3"
 
+# Parameters that no code uses stay in the signature. Slang fails on byte-address buffers among them, and then they have to go.
+_KEEP = "-preserve-params"
+_UNUSED_BYTES = b"Unhandled global inst in spirv-emit"
+
+# As SPIR-V 1.3, Slang makes an exchange of a buffer's element a store, and its result an id that nothing defines.
+_EXCHANGE = re.compile(rb"(?<!Compare)Exchange\w*\s*\(|\.\s*exchange\s*\(|\batomic_exchange|\bAtomic\s*<")
+
 Message = tuple[str, int, int, str, str, str]
 """The fields of a `Diagnostic`."""
 
@@ -118,18 +125,32 @@ class Slang:
 
     def compile(self, source: Source) -> Result:
         """Compile to SPIR-V, without optimization."""
+        version = source.spirv_version or _SPIRV_VERSION
+        options = _options(source)
+        result, log, texts = self._attempt(source, version, options)
+        if _UNUSED_BYTES in log:
+            options.remove(_KEEP)
+            result, log, texts = self._attempt(source, version, options)
+        if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in texts):
+            if source.spirv_version:
+                message = "an atomic exchange needs SPIR-V 1.4: choose it as spirv_version, or leave that out"
+                return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
+            result, log, texts = self._attempt(source, "1.4", options)
+        return result
+
+    def _attempt(self, source: Source, version: str, options: list[str]) -> tuple[Result, bytes, list[bytes]]:
+        """What Slang makes of a source, what it said, and the texts that it read."""
         library = self._library
         files = _Files(library, source)
         request = library.spCreateCompileRequest(self._session)
         try:
             library.spSetFileSystem(request, files.address)
             library.spSetCodeGenTarget(request, _SPIRV)
-            version = source.spirv_version or _SPIRV_VERSION
             profile = library.spFindProfile(self._session, f"spirv_{version.replace('.', '_')}".encode())
             library.spSetTargetProfile(request, 0, profile)
-            options = [option.encode() for option in _options(source)]
+            encoded = [option.encode() for option in options]
             if library.spProcessCommandLineArguments(
-                request, (ctypes.c_char_p * len(options))(*options), len(options)
+                request, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded)
             ):
                 raise Unusable(
                     f"{self.name} does not know an option that kompute_py needs; install a newer one"
@@ -156,7 +177,7 @@ class Slang:
                 code = library.spGetEntryPointCode(request, 0, ctypes.byref(size))
                 spirv = ctypes.string_at(code, size.value) if code else b""
             messages = files.placed(_messages(log, source))
-            return Result(spirv, messages, files.included(), files.probes())
+            return Result(spirv, messages, files.included(), files.probes()), log, files.texts()
         finally:
             library.spDestroyCompileRequest(request)
 
@@ -164,7 +185,7 @@ class Slang:
 def _options(source: Source) -> list[str]:
     options = [
         "-O0",  # our optimizer follows, which keeps names and interfaces
-        "-preserve-params",
+        _KEEP,
         "-fvk-use-entrypoint-name",
         "-skip-spirv-validation",
         "-enable-machine-readable-diagnostics",
@@ -340,6 +361,10 @@ class _Files:
         self._included[path] = None
         self._folders.setdefault(os.path.dirname(path) or ".")
         return content
+
+    def texts(self) -> list[bytes]:
+        """The source and all that it includes."""
+        return list(self._texts.values())
 
     def included(self) -> list[str]:
         """The files on disk that were read."""

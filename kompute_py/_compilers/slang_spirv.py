@@ -7,6 +7,7 @@
   reflection: matrices have rows first.
 - Constant buffers of HLSL are packed by HLSL's rule, which lets a member begin in the last, unfilled 16 bytes of an array, a matrix
   or a struct before it. Vulkan forbids that, so such a member begins at the next multiple of 16, as it does with DXC and glslang.
+- ``mad`` of integers becomes an operation on floats, which is no SPIR-V: it is a multiplication and an addition.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 from .spirv_words import (
     CONSTANT,
     DECORATE,
+    EXTENDED,
     FUNCTION,
     MEMBER_DECORATE,
     MEMBER_NAME,
@@ -40,6 +42,7 @@ from .spirv_words import (
 )
 
 _HLSL = 5
+_FMA, _IADD, _IMUL = 50, 128, 132
 _UNIFORM, _PUSH_CONSTANT = 2, 9
 _BINDING, _SET = 33, 34
 _ARRAY_STRIDE, _MATRIX_STRIDE, _ROW_MAJOR, _OFFSET = 6, 7, 4, 35
@@ -84,6 +87,7 @@ def tidied(spirv: bytes, language: str) -> bytes:
             decorations.setdefault((words[at + 1], words[at + 2]), {})[words[at + 3]] = (value, at)
 
     _lead_with_uint(words, types, out)
+    _multiply_and_add(words, types, out)
     structs = {each for each, (opcode, _) in types.items() if opcode == TYPE_STRUCT}
     laid_out = {struct for struct, _ in decorations if struct in structs}
     for struct in laid_out:
@@ -148,6 +152,23 @@ def _lead_with_uint(
             out.replace(at)
         last = variables[-1][0]
         out.replace(last, *(words[at : at + (words[at] >> 16)] for at, _ in ordered))
+
+
+def _multiply_and_add(
+    words: array.array[int], types: dict[int, tuple[int, array.array[int]]], out: Rewriter
+) -> None:
+    """Of integers, in place of GLSL's Fma, which takes floats only."""
+
+    def is_integer(kind: int) -> bool:
+        opcode, operands = types.get(kind, (0, array.array("I")))
+        return opcode == TYPE_INT or (opcode == TYPE_VECTOR and is_integer(operands[0]))
+
+    for opcode, at, length in instructions(words):
+        if opcode != EXTENDED or length != 8 or words[at + 4] != _FMA or not is_integer(words[at + 1]):
+            continue
+        kind, result, (a, b, c) = words[at + 1], words[at + 2], words[at + 5 : at + 8]
+        product = out.fresh()
+        out.replace(at, encoded(_IMUL, [kind, product, a, b]), encoded(_IADD, [kind, result, product, c]))
 
 
 class _Packing:

@@ -225,6 +225,113 @@ def test_its_own_any_and_all_stay(evaluate):
     ) == (pytest.approx([4, 6]))
 
 
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ("int d = -7; d %= 3; o[0] = d;", True),
+        ("int d = -7; int e = 3; o[0] = d % e;", True),
+        ("int k = 7; o[0] = -k % 3;", True),
+        ("int2 d = int2(-1, 2); o[0] = (d % 2).x;", True),
+        ("const int c = -7; int d = c; o[0] = d % 3;", True),
+        ("const int c = -7; o[0] = c % 3;", False),
+        ("int d = n; o[0] = d % 3;", False),
+        ("int k = 7; o[0] = k % 3;", False),
+        ("float s = 0; for (int i = -2; i < 8; ++i) s += (n + i) % 5; o[0] = s;", False),
+    ],
+)
+def test_remainders_of_variables_that_hold_constants(mgr, needs, body, refused):
+    """The fallback's front end folds them by the divisor's sign."""
+    source = f"{HEAD}cbuffer C : register(b1) {{ int n; }}\n[numthreads(1, 1, 1)] void main() {{ o[1] = n; {body} }}"
+    if refused:
+        with pytest.raises(kp.ShaderCompileError, match=r"of constants, is folded[^$]*kompute_py\[slang\]"):
+            kp.compile(source, language="hlsl", compiler="glslang")
+        return
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(source, language="hlsl", compiler="glslang")
+    got = kernel(np.zeros(2, np.float32), n=np.array([-7], np.int32), groups=1)
+    want = {"c %": -1, "d %": -1, "k %": 1, "(n + i)": sum(math.fmod(i - 7, 5) for i in range(-2, 8))}
+    assert got[0] == next(value for key, value in want.items() if key in body)
+
+
+def test_remainders_of_specialization_constants(mgr, needs, compiler):
+    needs(mgr, "dispatch")
+    source = f"[[vk::constant_id(0)]] const int A = 5;\n{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = A % 3; }}"
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    assert kernel(np.zeros(1, np.float32), groups=1).tolist() == [2]
+    assert kernel.specialize(A=-7)(np.zeros(1, np.float32), groups=1).tolist() == [-1]
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_mad(evaluate, optimize):
+    """Of floats, integers and vectors of them."""
+    got = evaluate(
+        [
+            "mad(i, -7, 3)",
+            "(float)mad(u, 7u, 5u)",
+            "mad(int2(i, 2), int2(2, i), int2(1, -1)).y",
+            "mad(x[0], -5.5, 0.5)",
+            "mad(float2(x[0], 2), 2, float2(1, 2)).y",
+        ],
+        optimize,
+        [1.25],
+        locals_="int i = (int)x[0] + 4; uint u = (uint)i; ",
+    )
+    assert got.tolist() == [-32, 40, 9, -6.375, 6]
+
+
+def test_its_own_mad_stays(evaluate):
+    before = "float mad(float a, float b, float c) { return a - b - c; }"
+    assert evaluate(["mad(x[0], 1, 2)"], True, [10], before) == pytest.approx([7])
+
+
+@pytest.mark.parametrize("call", ["InterlockedCompareStore(o[0], 2u, 9u);", "o[0] = (uint)lit(1, 0.5, 3).z;"])
+def test_what_the_fallback_would_do_wrongly(call):
+    source = f"RWStructuredBuffer<uint> o;\n[numthreads(1, 1, 1)] void main() {{ {call} }}"
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"would not do what the source says: (Inter|lit)[^$]*kompute_py\[slang\]"
+    ):
+        kp.compile(source, language="hlsl", compiler="glslang")
+
+
+def test_exchanges(mgr, needs, compiler):
+    """They give the value before, of all memory that has atomics."""
+    needs(mgr, "dispatch")
+    source = """RWStructuredBuffer<uint> o : register(u0), u : register(u1);
+RWByteAddressBuffer b : register(u2);
+RWStructuredBuffer<int> n : register(u3);
+groupshared uint g;
+[numthreads(1, 1, 1)] void main() {
+    uint old; int signed_old;
+    InterlockedExchange(u[1], 42u, old); o[0] = old;
+    b.InterlockedExchange(4, 7u, old); o[1] = old;
+    InterlockedExchange(n[0], -3, signed_old); o[2] = (uint)signed_old;
+    g = 3; InterlockedExchange(g, 5u, old); o[3] = old; o[4] = g;
+}"""
+    for optimize in (True, False):
+        kernel = mgr.kernel(source, language="hlsl", compiler=compiler, optimize=optimize)
+        u, b, n = np.array([1, 2], np.uint32), np.array([11, 12], np.uint32), np.array([5], np.int32)
+        got = kernel(np.zeros(5, np.uint32), u=u, b=b, n=n, groups=1)
+        out = got["o"] if isinstance(got, dict) else got[0] if isinstance(got, tuple) else got
+        assert np.asarray(out).tolist() == [2, 12, 5, 3, 5]
+        assert (u.tolist(), b.tolist(), n.tolist()) == ([1, 42], [11, 7], [-3])
+
+
+@needs_slang
+def test_exchanges_need_a_version_of_spirv():
+    source = "RWStructuredBuffer<uint> o; [numthreads(1, 1, 1)] void main() { InterlockedExchange(o[0], 1u, o[1]); }"
+    for options in ({"spirv_version": "1.3"}, {"target": "vulkan1.1"}):
+        with pytest.raises(kp.ShaderCompileError, match=r"needs SPIR-V 1\.4"):
+            kp.compile(source, language="hlsl", compiler="slang", **options)
+    assert kp.ShaderModule(source, language="slang").compiler is not None
+
+
+def test_a_byte_address_buffer_that_no_code_uses(mgr, needs, compiler):
+    needs(mgr, "dispatch")
+    source = f"{HEAD}RWByteAddressBuffer b : register(u1);\n[numthreads(1, 1, 1)] void main() {{ o[0] = 5; }}"
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    assert kernel(np.zeros(1, np.float32), groups=1).tolist() == [5]
+
+
 def _quad(i, flip):
     return [i[k ^ flip] for k in range(len(i))]
 
