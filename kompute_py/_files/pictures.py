@@ -1,4 +1,4 @@
-"""Pictures in files, opened through Pillow: turned upright, with errors that say what is wrong with the file."""
+"""Opens picture files through Pillow: upright, with errors that describe the fault of the file."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_picture(path: Path, unknown: str) -> Iterator[PillowImage]:
-    """The picture in `path`, in the orientation that a camera noted; its pixels are decoded inside the block.
+    """The picture in `path`, turned as its camera recorded; its pixels are decoded inside the block.
 
-    Raises InvalidArgumentError for what is no picture, saying that it is `unknown`, and for one that is damaged or too large.
+    Raises InvalidArgumentError if the file is not a picture (the message then says that it is `unknown`), is damaged or too large.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
-            # Only a warning of size: too large for the device is found, or scaled down, later.
+            # The warning is only about size. Pictures too large for the device are found, or scaled down, later.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(path) as file:
                 yield ImageOps.exif_transpose(file)
     except UnidentifiedImageError:
         raise InvalidArgumentError(f"{path} is {unknown}") from None
     except Image.DecompressionBombError as error:
-        raise InvalidArgumentError(f"{path} is too large to be read: {error}") from None
+        raise InvalidArgumentError(f"{path} is too large to read: {error}") from None
     except (OSError, SyntaxError, ValueError) as error:
-        # Pillow's decoders raise any of these for a file that ends early or is damaged.
+        # Pillow's decoders raise any of these for truncated or damaged files.
         raise InvalidArgumentError(f"{path} cannot be read: {error}") from error

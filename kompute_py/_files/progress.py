@@ -1,4 +1,4 @@
-"""How far a transfer of bytes is: told to a function, or shown by a bar where people wait for it."""
+"""Progress of a transfer of bytes, reported to a function or shown as a bar."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .._base.errors import ArgumentTypeError
 __all__ = ["ByteProgress", "Progress"]
 
 Progress = Callable[[int, int, str], object]
-"""Called with the bytes done, the bytes in all, and the name of what is being moved."""
+"""Called with the bytes done, the total bytes, and the name of the current item."""
 
 _PATIENCE = 1.0  # seconds
 
 
 class ByteProgress:
-    """Reports on `total` bytes of the work that `what` names.
+    """Reports the progress of `total` bytes of work; `what` names the work.
 
-    `progress` is a function to call (see `Progress`), False for no report, or None for a bar: it appears after a second, on
-    stderr where that is a terminal and the package rich is installed, and vanishes at the end. Nothing is imported, and no
-    thread runs, for what takes less. Raises ArgumentTypeError for any other `progress`.
+    `progress` is a function (see `Progress`), False for no report, or None for a bar on stderr. The bar appears after a second if
+    stderr is a terminal and the package rich is installed, and disappears at the end. Shorter work imports nothing and
+    starts no thread. Raises ArgumentTypeError for any other `progress`.
     """
 
     def __init__(self, what: str, total: int, progress: Progress | bool | None) -> None:
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise ArgumentTypeError(
-                f"progress is a {type(progress).__name__}; give a function of (bytes done, bytes in all, name), "
-                "False for no bar, or None"
+                f"progress is a {type(progress).__name__}; give a function of (bytes done, total bytes, name), "
+                "False for no bar, or None for a bar"
             )
         self._what = what
         self._total = total
@@ -41,7 +41,7 @@ class ByteProgress:
         self._task: Any = None
 
     def at(self, done: int, name: str) -> None:
-        """`done` bytes are done; what is moved is called `name`."""
+        """Reports that `done` bytes are done; `name` is the current item."""
         if self._call is not None:
             self._call(done, self._total, name)
         elif self._bar is not None:
@@ -64,7 +64,7 @@ class ByteProgress:
             BarColumn(),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),
-            # The name comes from a file: no markup in it counts.
+            # The name comes from a file, so markup in it is ignored.
             TextColumn("{task.fields[name]}", markup=False),
             console=Console(stderr=True),
             transient=True,

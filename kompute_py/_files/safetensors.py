@@ -1,12 +1,12 @@
-"""The safetensors file format: the header that says what is in the rest of the file.
+"""The safetensors file format: the header that describes the rest of the file.
 
 A file is eight bytes (the header's length, little-endian), the header (a JSON object) and the data. The header has one
 entry for each tensor, ``"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}``, with offsets counted from
-the end of the header, and perhaps ``"__metadata__"``, strings by name. The tensors' bytes cover the data exactly: no
-gap, no overlap, nothing behind them.
+the end of the header, and optionally ``"__metadata__"``, an object of strings. The tensors' bytes cover the data exactly:
+no gaps, no overlaps, nothing after them.
 
-Files come from anywhere, so that every field is hostile until it has been checked. All here is pure: bytes in, entries
-out, nothing is opened and no device is needed. What `parse_header` accepts can be indexed and allocated with no check.
+Files come from untrusted sources, so every field is checked. This module is pure: it takes bytes and returns entries, opens
+no file and needs no device. Entries that `parse_header` returns can be indexed and allocated without further checks.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .._base.text import binary_size
 from .._base.types import is_small_float
 
 PREFIX_BYTES = 8
-"""The header's length stands in front of it, in as many bytes."""
+"""Bytes of the header's length, which precedes the header."""
 MOST_HEADER_BYTES = 100_000_000
-"""The limit of the format's other implementations, too: a header must not be a way to exhaust memory."""
+"""The largest header, as in other implementations of the format: a header must not exhaust memory."""
 METADATA = "__metadata__"
-"""The one key of the header that is no tensor's name."""
+"""The only key of the header that does not name a tensor."""
 
-# What NumPy before 2.0 can shape. A larger rank would load and then fail in numpy().
+# The limit of NumPy before 2.0. A tensor of larger rank would load and then fail in numpy().
 _MOST_DIMENSIONS = 32
 _MOST_BYTES = 2**63 - 1
-# So that the data, and in it each tensor, begins where its elements are aligned.
+# Aligns the data, and so each tensor in it, to its elements.
 _ALIGNMENT = 8
 
-# Bits of an element, of every dtype that the format has.
+# Bits of one element, for every dtype of the format.
 _BITS = {
     "F4": 4,
     "F6_E2M3": 6,
@@ -60,7 +60,7 @@ _BITS = {
     "F64": 64,
     "C64": 64,
 }
-# Those that NumPy has, by kind and size.
+# NumPy's kind and item size, for the dtypes that NumPy has.
 _NUMPY = {
     "BOOL": "b1",
     "U8": "u1",
@@ -102,37 +102,37 @@ class TensorFileEntry(NamedTuple):
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The dtype of the Tensor that `kp.load_tensors` makes of it.
+        """The dtype of the Tensor that `kp.load_tensors` creates from it.
 
-        BF16 and the 8-bit floats are those of ml_dtypes, or their bits (uint16, uint8) where that package is not installed,
-        or is too old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which no NumPy dtype holds.
+        BF16 and the 8-bit floats become dtypes of ml_dtypes, or their bits (uint16, uint8) if that package is missing or too
+        old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which have no NumPy dtype.
         """
         return tensor_dtype(self.dtype, f"The tensor {shown(self.name)}")
 
     @property
     def is_raw(self) -> bool:
-        """Whether `numpy_dtype` only holds the bits, as unsigned integers."""
+        """Whether `numpy_dtype` holds only the bits, as unsigned integers."""
         return self.dtype not in _NUMPY and self.numpy_dtype.kind == "u"
 
 
 class Header(NamedTuple):
-    """What a header says, once it has been checked."""
+    """The contents of a checked header."""
 
     entries: dict[str, TensorFileEntry]
-    """By name, in the order of their bytes in the file."""
+    """Entries by name, in the order of their bytes in the file."""
     metadata: dict[str, str]
 
 
 def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
-    """The NumPy dtype for the format's `name`; see `TensorFileEntry.numpy_dtype`. `what` begins the error's message."""
+    """The NumPy dtype for the format's `name`; see `TensorFileEntry.numpy_dtype`. `what` begins the error message."""
     code = _NUMPY.get(name)
     if code is not None:
         return np.dtype(code)
     if name in _SMALL_FLOATS:
         return _small_float(name)
     raise UnimplementedError(
-        f"{what} has dtype {name}, whose elements of {_BITS[name]} bits no NumPy dtype holds; "
-        "load the others with names="
+        f"{what} has dtype {name}, which has {_BITS[name]} bits an element, and NumPy has no such dtype; "
+        "select the other tensors with names="
     )
 
 
@@ -147,7 +147,7 @@ def _small_float(name: str) -> np.dtype[Any]:
 
 
 def format_dtype(dtype: np.dtype[Any], what: str) -> str:
-    """The format's name of a NumPy dtype. Raises ArgumentTypeError, which `what` begins, where it has none."""
+    """The format's name of a NumPy dtype. Raises ArgumentTypeError, beginning with `what`, if the format lacks it."""
     if is_small_float(dtype):
         found = _OF_SMALL_FLOATS.get(dtype.name)
     else:
@@ -159,53 +159,53 @@ def format_dtype(dtype: np.dtype[Any], what: str) -> str:
             fix = "save each of its fields, or its bytes: data.view(np.uint8)"
         else:
             fix = "save its bytes: data.view(np.uint8)"
-        raise ArgumentTypeError(f"{what} has dtype {dtype}, which safetensors files do not have; {fix}")
+        raise ArgumentTypeError(f"{what} has dtype {dtype}, which the safetensors format lacks; {fix}")
     return found
 
 
 def header_bytes(prefix: bytes, file_bytes: int) -> int:
-    """The length of the header, of a file of `file_bytes` bytes that begins with `prefix`.
+    """The length of the header of a file of `file_bytes` bytes that begins with `prefix`.
 
-    Raises InvalidArgumentError where the file is too short for what it says, or says too much.
+    Raises InvalidArgumentError if the file is shorter than that length, or the length is above the limit.
     """
     if len(prefix) < PREFIX_BYTES:
         raise InvalidArgumentError(
-            f"The file has {len(prefix)} bytes; a safetensors file begins with {PREFIX_BYTES} that give its "
-            "header's length"
+            f"The file has {len(prefix)} bytes; a safetensors file begins with {PREFIX_BYTES} bytes that give the "
+            "length of its header"
         )
     length = int.from_bytes(prefix[:PREFIX_BYTES], "little")
     if length > MOST_HEADER_BYTES:
         raise InvalidArgumentError(
-            f"The file says that its header has {length} bytes, above the limit of {MOST_HEADER_BYTES}: "
-            "it is damaged, or no safetensors file"
+            f"The file gives its header a length of {length} bytes, above the limit of {MOST_HEADER_BYTES}: "
+            "it is damaged or not a safetensors file"
         )
     if length > file_bytes - PREFIX_BYTES:
         raise InvalidArgumentError(
-            f"The file says that its header has {length} bytes, but has only {file_bytes - PREFIX_BYTES} "
-            "after that number: it is cut off, or no safetensors file"
+            f"The file gives its header a length of {length} bytes, but only {file_bytes - PREFIX_BYTES} bytes follow: "
+            "it is truncated or not a safetensors file"
         )
     return length
 
 
 def parse_header(text: bytes, data_bytes: int) -> Header:
-    """What the header `text` says of `data_bytes` bytes of data behind it.
+    """Parses the header `text` of a file with `data_bytes` bytes of data after it.
 
-    Raises InvalidArgumentError, naming the tensor and the field, for whatever the format does not allow.
+    Raises InvalidArgumentError, naming the tensor and the field, if anything violates the format.
     """
     from json import loads
 
     if text[:1] != b"{":
         raise InvalidArgumentError(
-            'The header does not begin with "{": the file is damaged, or no safetensors file'
+            'The header does not begin with "{": the file is damaged or not a safetensors file'
         )
     try:
-        # The reader that the length was checked for is of UTF-8; json would guess UTF-16 and others.
+        # The format is UTF-8; json alone would also accept UTF-16 and others.
         content = loads(text.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
     except RecursionError:
         raise InvalidArgumentError("The header's JSON is nested too deeply") from None
     except InvalidArgumentError:
         raise
-    except ValueError as error:  # of UTF-8, of JSON, of integers with thousands of digits
+    except ValueError as error:  # invalid UTF-8 or JSON, or integers with thousands of digits
         raise InvalidArgumentError(f"The header is not valid JSON in UTF-8: {error}") from None
     metadata = _metadata(content.pop(METADATA, {}))
     entries = sorted((_entry(name, fields) for name, fields in content.items()), key=lambda entry: entry[3:])
@@ -222,7 +222,7 @@ def parse_header(text: bytes, data_bytes: int) -> Header:
         position += entry.nbytes
         previous = entry.name
     if position != data_bytes:
-        problem = "is cut off" if position > data_bytes else "has bytes that belong to no tensor"
+        problem = "is cut off" if position > data_bytes else "has bytes that no tensor uses"
         raise InvalidArgumentError(
             f"The file {problem}: its tensors have {position} bytes of data, the file has {data_bytes}"
         )
@@ -232,7 +232,7 @@ def parse_header(text: bytes, data_bytes: int) -> Header:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        # json would let the last of them win, other readers the first.
+        # json would take the last of them, other readers the first.
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InvalidArgumentError(f"The header has the key {shown(twice)} twice")
@@ -240,7 +240,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> Any:
-    raise InvalidArgumentError(f"The header has {name}, which is not JSON")
+    raise InvalidArgumentError(f"The header contains {name}, which is not valid JSON")
 
 
 def _metadata(content: Any) -> dict[str, str]:
@@ -253,7 +253,7 @@ def _metadata(content: Any) -> dict[str, str]:
 
 
 def _check_text(text: str, what: str) -> None:
-    # JSON can spell half of a surrogate pair; as a name it could be neither printed nor saved again.
+    # JSON can contain half of a surrogate pair, which could be neither printed nor saved again.
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -277,18 +277,20 @@ def _entry(name: str, fields: Any) -> TensorFileEntry:
         raise InvalidArgumentError(
             f"{what} has {len(shape)} dimensions; at most {_MOST_DIMENSIONS} are allowed"
         )
-    # With a 0 among them the others may still be absurd: their product without it is what overflows elsewhere.
+    # With a 0 among them, the others may still be too large: their product overflows in other places.
     count = math.prod(shape)
     bits = count * _BITS[dtype]
     if math.prod(n for n in shape if n) * _BITS[dtype] > _MOST_BYTES * 8:
-        raise InvalidArgumentError(f"{what} has the shape {shape}: that is more than any memory holds")
+        raise InvalidArgumentError(f"{what} has the shape {shape}, which is larger than any memory")
     if bits % 8:
         raise InvalidArgumentError(
             f"{what} has {count} elements of {_BITS[dtype]} bits, which end within a byte"
         )
     offsets = _integers(fields["data_offsets"], f"{what} has data_offsets that")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise InvalidArgumentError(f"{what} has data_offsets that are no range: {list(offsets[:3])}")
+        raise InvalidArgumentError(
+            f"{what} has data_offsets that are not a range [begin, end]: {list(offsets[:3])}"
+        )
     begin, end = offsets
     if end - begin != bits // 8:
         raise InvalidArgumentError(
@@ -309,18 +311,18 @@ def _integers(value: Any, what: str) -> tuple[int, ...]:
     for number in value:
         if type(number) is not int or not 0 <= number <= _MOST_BYTES:  # a boolean is an int for isinstance
             given = shown(number) if type(number) in (int, float) else _kind(number)
-            raise InvalidArgumentError(f"{what} has {given}, which counts nothing in a file")
+            raise InvalidArgumentError(f"{what} has {given}; give integers from 0 to {_MOST_BYTES}")
     return tuple(value)
 
 
 def build_header(
     tensors: Iterable[tuple[str, np.dtype[Any], tuple[int, ...]]], metadata: Mapping[str, str]
 ) -> tuple[bytes, list[TensorFileEntry]]:
-    """The bytes before the data (length and header), and the entries in the order in which their bytes follow.
+    """The bytes before the data (length and header), and the entries in the order of their data.
 
-    Large elements come first, so that each tensor is aligned to its elements in the file. Raises ArgumentTypeError for a
-    dtype that the format does not have and for names or metadata that are no str, InvalidArgumentError for texts that the
-    format cannot hold and a header above its limit.
+    Tensors with large elements come first, which aligns each tensor to its elements. Raises ArgumentTypeError if the format
+    lacks a dtype or a name or metadata is not a str; InvalidArgumentError if the format cannot hold a text or the
+    header exceeds its limit.
     """
     from json import dumps
 
@@ -332,7 +334,7 @@ def build_header(
             )
         if name == METADATA:
             raise InvalidArgumentError(
-                f"{METADATA!r} is the file's own key: give the tensor another name, or pass metadata="
+                f"{METADATA!r} is reserved: give the tensor another name, or pass metadata="
             )
         _check_text(name, "The name of a tensor")
         entries.append(
@@ -350,7 +352,7 @@ def build_header(
         for key, value in metadata.items():
             if type(key) is not str or type(value) is not str:
                 raise ArgumentTypeError(
-                    f"The metadata's keys and values are str; it has {shown(key)}: {shown(value)} (use json.dumps for others)"
+                    f"Metadata maps str to str; it contains {shown(key)}: {shown(value)}. Convert values with json.dumps"
                 )
         content[METADATA] = _metadata(dict(metadata))
     position = 0
@@ -367,7 +369,7 @@ def build_header(
     text += b" " * (-len(text) % _ALIGNMENT)
     if len(text) > MOST_HEADER_BYTES:
         raise InvalidArgumentError(
-            f"The file's header would have {binary_size(len(text))}, above the format's limit of "
+            f"The header would have {binary_size(len(text))}, above the format's limit of "
             f"{MOST_HEADER_BYTES} bytes: save fewer tensors or less metadata in one file"
         )
     return len(text).to_bytes(PREFIX_BYTES, "little") + text, placed

@@ -1,8 +1,7 @@
 """Parameter files: tensors by name in a file, in the safetensors format that other frameworks share.
 
-A file can be larger than the memory that is free. So nothing here ever holds a tensor's bytes on the host: loading reads
-the file and hands it to the device piece by piece, saving takes the device's contents piece by piece to the file. What
-the process takes meanwhile is a piece and the device's staging ring.
+A file can be larger than the free memory. Loading therefore reads the file and passes it to the device piece by piece, and
+saving writes the device's contents piece by piece. The process needs memory for one piece and for the device's staging ring.
 """
 
 from __future__ import annotations
@@ -50,23 +49,23 @@ __all__ = [
     "tensor_file_info",
 ]
 
-# Of the bytes on their way: enough that a transfer through the staging ring mostly overlaps with the host's copy, and little
-# enough that Ctrl-C and the progress are prompt.
+# Bytes per piece. Large enough that a transfer through the staging ring mostly overlaps with the host's copy; small
+# enough that Ctrl-C and the progress bar react promptly.
 _PIECE = 16 << 20
-# Tensors from this size on are read straight into the device's memory, if the host addresses it, a huge page at a time.
+# Larger tensors are read directly into device memory if the host can address it, one huge page at a time.
 _IN_PLACE = 4 << 20
 _HUGE_PAGE = 2 << 20
 
-# Reading at an offset lets several threads share a file.
+# Reads at an offset let several threads share one file.
 _READS_AT = hasattr(os, "preadv")
 _READERS = 4
-# difflib compares with every name: in a file of a million of them, an error should not take minutes.
+# difflib compares with every name. The limit keeps errors fast for files with a million names.
 _COMPARED_NAMES = 5000
 _WILD = frozenset("*?[")
 
 
 class TensorDict(dict[str, Tensor]):
-    """Tensors by name, as `load_tensors` gives them: a dict with the file's `metadata` (strings by name)."""
+    """The result of `load_tensors`: a dict of Tensors by name, with the file's `metadata` (a dict of str by str)."""
 
     metadata: dict[str, str]
 
@@ -80,15 +79,15 @@ class TensorDict(dict[str, Tensor]):
             self.metadata = {} if metadata is None else dict(metadata)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(
-                f"A TensorDict is made of tensors by name, and metadata by name: {error}"
+                f"TensorDict takes a mapping of names to tensors, and a mapping of str to str as metadata: {error}"
             ) from None
 
 
 class TensorFileInfo(NamedTuple):
-    """What is in a parameter file, without its data."""
+    """The contents of a parameter file, without its data."""
 
     tensors: dict[str, TensorFileEntry]
-    """By name, in the order of the file: each with `dtype` (the format's name), `numpy_dtype`, `shape`, `nbytes`, `offset`."""
+    """Entries by name, in file order. Each has `dtype` (the format's name), `numpy_dtype`, `shape`, `nbytes`, `offset`."""
     metadata: dict[str, str]
     """The strings that were saved with the tensors."""
     nbytes: int
@@ -96,10 +95,10 @@ class TensorFileInfo(NamedTuple):
 
 
 def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:
-    """Names, shapes, dtypes and metadata of a safetensors file; reads its header only, and needs no device.
+    """Names, shapes, dtypes and metadata of a safetensors file. Reads only the header and needs no device.
 
-    Raises NotFoundError where there is no such file, InvalidArgumentError where it is damaged or no safetensors file,
-    UnavailableError where the system does not let it be read.
+    Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a safetensors file, and
+    UnavailableError if the system refuses to read it.
     """
     path = _path(path)
     with _opened(path) as (_, header, _, data_bytes):
@@ -114,23 +113,23 @@ def load_tensors(
     memory_type: MemoryTypes | str | None = None,
     progress: Progress | bool | None = None,
 ) -> TensorDict:
-    """Loads the tensors of a safetensors file to the device; gives them by name, in the order of the file.
+    """Loads tensors of a safetensors file to the device. Returns them by name, in file order.
 
-    `manager` is the process's default one, ``kp.manager()``, by default. `names` chooses: a name or several, or patterns with
-    ``*``, ``?`` and ``[...]``, e.g. ``"layers.0.*"``; a name that is spelled exactly so comes before a pattern. Each tensor has
-    its name in the file as its `name`. `memory_type` is `MemoryTypes.device` by default; the data goes to the device's memory,
-    as `Tensor.write` does it, and a host copy is not filled. dtypes: see `TensorFileEntry.numpy_dtype`; a KomputeWarning says
-    which tensors hold bits as unsigned integers.
+    `manager` defaults to the process's Manager, ``kp.manager()``. `names` selects tensors: one name, several names, or patterns
+    with ``*``, ``?`` and ``[...]`` such as ``"layers.0.*"``. An exact name takes precedence over a pattern. The `name` of each
+    tensor is its name in the file. `memory_type` defaults to `MemoryTypes.device`. The data goes to device memory, as with
+    `Tensor.write`; the host copy is not filled. dtypes: see `TensorFileEntry.numpy_dtype`; a KomputeWarning names the tensors
+    that are loaded as bits in unsigned integers.
 
-    The file is streamed: no tensor is ever whole in host memory. A bar shows itself where that takes over a second
-    (on a terminal, with rich installed); ``progress=False`` wants none, and a function is called with the bytes done, the
-    bytes in all and the tensor's name. Where loading fails, the tensors made so far are destroyed.
+    The file is streamed; the host never holds a whole tensor. If loading takes more than a second, a progress bar appears (on a
+    terminal, with rich installed). ``progress=False`` turns the bar off. A function is called with the bytes done, the
+    total bytes and the tensor's name. If loading fails, the tensors created so far are destroyed.
 
-    Raises NotFoundError where there is no such file, or no tensor of a name (it lists near ones); InvalidArgumentError where
-    the file is damaged or no safetensors file; UnimplementedError for elements of less
-    than 8 bits; UnavailableError where the system does not let it be read, or if another program changes the file meanwhile
-    (its size or the time of its last change); OutOfMemoryError where the device has too little
-    memory; ArgumentTypeError for what is no Manager; FailedPreconditionError where it is destroyed.
+    Raises NotFoundError if the file does not exist or a name matches no tensor (the error lists similar names);
+    InvalidArgumentError if the file is damaged or not a safetensors file; UnimplementedError for elements of less than 8 bits;
+    UnavailableError if the system refuses to read the file or another program changes it during loading (its size or
+    modification time); OutOfMemoryError if the device has too little memory; ArgumentTypeError if `manager` is not a Manager;
+    FailedPreconditionError if the Manager is destroyed.
     """
     path = _path(path)
     if manager is None:
@@ -165,18 +164,19 @@ def save_tensors(
     *,
     progress: Progress | bool | None = None,
 ) -> None:
-    """Saves the device's contents of `tensors` by name to a safetensors file, after pending work on them.
+    """Saves the device's contents of `tensors`, by name, to a safetensors file, after pending work on them.
 
-    `metadata` is strings by name; None keeps those of a `TensorDict`. The file is there whole or not at all: it is written
-    beside `path` under another name, with the permissions of the file that it replaces, synced to the disk, and then takes the
-    place of what was there. What a killed process left of its attempt is deleted. No tensor is ever whole in host memory. `progress` is as in `load_tensors`.
+    `metadata` is a mapping of str to str; None keeps the metadata of a `TensorDict`. The file is written completely or not at
+    all: the data goes to a temporary file beside `path` with the permissions of the replaced file, is synced to disk, and then
+    the temporary file replaces `path`. Temporary files left by killed processes are deleted. The host never holds a whole
+    tensor. `progress` is as in `load_tensors`.
 
-    Raises ArgumentTypeError for what is no Tensor, a dtype that the format does not have, names and metadata that are no str;
-    InvalidArgumentError for names that the format cannot hold, and if `path` is a folder, a device, a pipe or a socket; FailedPreconditionError for a tensor that is destroyed;
-    NotFoundError where the folder is missing; UnavailableError where the system does not let the file be written (the disk
-    is full, permission is missing); DeviceLostError where the pending work failed.
+    Raises ArgumentTypeError if a value is not a Tensor, the format lacks a dtype, or a name or metadata is not a str;
+    InvalidArgumentError if the format cannot hold a name, or `path` is a folder, a device, a pipe or a socket;
+    FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist; UnavailableError if the
+    system refuses to write the file (full disk, missing permission); DeviceLostError if the pending work failed.
     """
-    # A link stays a link: what it points to is replaced.
+    # The target of a symbolic link is replaced, not the link.
     path = os.path.realpath(_path(path))
     if not isinstance(tensors, Mapping):
         raise ArgumentTypeError(
@@ -216,23 +216,25 @@ def _path(path: Any) -> str:
     if not isinstance(made, str):
         raise ArgumentTypeError(f"path is a {type(path).__name__}; give a str or a pathlib.Path")
     if "\0" in made or not made:
-        raise InvalidArgumentError(f"path is {shown(made)}, which no file is called")
+        raise InvalidArgumentError(f"path is {shown(made)}; a path is not empty and has no null character")
     try:
         os.fsencode(made)
     except UnicodeError:
-        raise InvalidArgumentError(f"path is {shown(made)}, which this system cannot spell") from None
+        raise InvalidArgumentError(
+            f"path is {shown(made)}, which the file system's encoding cannot represent"
+        ) from None
     return made
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int]]:
-    """The file, its checked header, where its data begins, and how many bytes of data it has."""
+    """The file, its checked header, the offset of its data, and the number of bytes of data."""
     try:
-        # Unbuffered: large pieces of it are read.
+        # Unbuffered, because all reads are large.
         file = open(open_regular(path), "rb", buffering=0)  # noqa: SIM115
     except NotRegularError:
         raise InvalidArgumentError(
-            f"{path!r} is no regular file, so that it is no safetensors file"
+            f"{path!r} is not a regular file; give the path of a safetensors file"
         ) from None
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no file {path!r} (in {os.getcwd()!r})") from error
@@ -255,7 +257,9 @@ def _read(file: BinaryIO, count: int) -> bytes:
     while count:
         part = file.read(count)
         if not part:
-            raise InvalidArgumentError("The file ends within its header: it became shorter while it was read")
+            raise InvalidArgumentError(
+                "The file ends within its header: another program shortened it while it was read"
+            )
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
@@ -268,16 +272,18 @@ def _total(entries: Iterable[TensorFileEntry]) -> int:
 def _choose(
     entries: dict[str, TensorFileEntry], names: str | Iterable[str] | None, path: str
 ) -> list[TensorFileEntry]:
-    """The entries that `names` wants, in the order of the file."""
+    """The entries that `names` selects, in file order."""
     if names is None:
         return list(entries.values())
     if not isinstance(names, (str, Iterable)):
-        raise ArgumentTypeError(f"names is a {type(names).__name__}; give a str, several, or None for all")
+        raise ArgumentTypeError(
+            f"names is a {type(names).__name__}; give a str, an iterable of str, or None for all tensors"
+        )
     wanted: set[str] = set()
     missing = []
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"names has {shown(name)} of type {type(name).__name__}; give str")
+            raise ArgumentTypeError(f"names contains {shown(name)} of type {type(name).__name__}; give str")
         if name in entries:
             wanted.add(name)
             continue
@@ -302,24 +308,24 @@ def _lacks(name: str, entries: Mapping[str, TensorFileEntry], path: str) -> str:
     from difflib import get_close_matches
     from itertools import islice
 
-    what = f"{path!r} has no tensor {'like ' if _WILD.intersection(name) else ''}{shown(name)}"
+    what = f"{path!r} has no tensor {'matching ' if _WILD.intersection(name) else ''}{shown(name)}"
     near = get_close_matches(name, islice(entries, _COMPARED_NAMES), n=3, cutoff=0.5)
     if near:
-        return f"{what}; near: {', '.join(map(shown, near))}"
+        return f"{what}; similar names: {', '.join(map(shown, near))}"
     some = ", ".join(map(shown, islice(entries, 5)))
     if not some:
-        return f"{what}: it has none"
-    return f"{what}; it has {len(entries)}: {some}{', ...' if len(entries) > 5 else ''}"
+        return f"{what}: the file has no tensors"
+    return f"{what}; its {len(entries)} tensors are {some}{', ...' if len(entries) > 5 else ''}"
 
 
 def _check_loadable(chosen: list[TensorFileEntry], path: str) -> None:
-    """Raises before any memory is taken; warns of what loads as bits."""
+    """Raises errors before any memory is allocated, and warns about dtypes that load as bits."""
     raw = [entry for entry in chosen if entry.is_raw]
     if raw:
         kinds = sorted({f"{entry.dtype} as {entry.numpy_dtype}" for entry in raw})
-        fix = "; install ml_dtypes, a recent one, for these floats"
+        fix = "; install a recent ml_dtypes for these floats"
         warn(
-            f"{path!r}: {_listed([entry.name for entry in raw])} a dtype that NumPy does not have, and "
+            f"{path!r}: {_listed([entry.name for entry in raw])} a dtype that NumPy lacks, and "
             f"{'is' if len(raw) == 1 else 'are'} loaded as bits ({', '.join(kinds)}){fix}"
         )
 
@@ -370,9 +376,9 @@ def _load(
 
 
 class _Pieces:
-    """Reads a file a piece at a time, and sees when another program changes it meanwhile.
+    """Reads a file piece by piece and notices if another program changes it.
 
-    The file is not mapped: if another program makes it shorter, to look at a mapped page beyond its end ends this process.
+    The file is not mapped: reading a mapped page beyond the end of a shortened file would kill the process.
     """
 
     def __init__(self, file: BinaryIO, path: str, largest: int) -> None:
@@ -385,7 +391,7 @@ class _Pieces:
         self._version = self._seen()
 
     def read(self, offset: int, nbytes: int) -> np.ndarray[Any, Any]:
-        """`nbytes` bytes from `offset` on, as uint8, until the next call. Raises UnavailableError if the file has changed."""
+        """`nbytes` bytes from `offset`, as uint8, valid until the next call. Raises UnavailableError if the file changed."""
         if self._room is None:
             self._room = np.empty(self._size, np.uint8)
         piece = self._room[:nbytes]
@@ -394,10 +400,10 @@ class _Pieces:
         return piece
 
     def read_into(self, data: np.ndarray[Any, Any], offset: int) -> Iterator[int]:
-        """Fills `data`, memory of a new tensor, with what is from `offset` on; gives the bytes done after each piece.
+        """Fills `data`, memory of a new tensor, with the bytes from `offset`. Yields the bytes done after each piece.
 
-        The system zeroes a huge page from its far end towards the address that is touched first. Touched at its end, a page takes a
-        third of the time, and is in the cache when the file's bytes come (as the core's base/first_touch.hpp has it).
+        The system zeroes a huge page from its far end towards the address that is touched first. Touching the end first takes
+        a third of the time, and the page is in the cache when the file's bytes arrive (see the core's base/first_touch.hpp).
         """
         for at in range(0, len(data), _PIECE):
             piece = data[at : at + _PIECE]
@@ -408,11 +414,11 @@ class _Pieces:
                 for first in parts[1:]:
                     try:
                         others.append(self._pool().submit(self._fill_pages, piece, first, share, offset + at))
-                    except RuntimeError:  # no thread is to be had, as at the end of the program
+                    except RuntimeError:  # no thread can be started, as at the end of the program
                         self._fill_pages(piece, first, share, offset + at)
                 self._fill_pages(piece, 0, share, offset + at)
             finally:
-                for each in others:  # they write into the piece: all end before an error leaves
+                for each in others:  # they write into the piece, so all must end before an error is raised
                     each.exception()
             for each in others:
                 each.result()
@@ -420,7 +426,7 @@ class _Pieces:
             yield at + len(piece)
 
     def _pool(self) -> ThreadPoolExecutor:
-        """Threads for all but one of the parts of a piece: the system copies no faster than one processor does."""
+        """Threads for all parts of a piece but the first: one processor alone does not reach the memory's bandwidth."""
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -433,7 +439,7 @@ class _Pieces:
             self._threads.shutdown()
 
     def _fill_pages(self, piece: np.ndarray[Any, Any], first: int, size: int, offset: int) -> None:
-        """Fills `size` bytes of `piece` from `first` on, a huge page at a time; `offset`: where the file has the piece."""
+        """Fills `size` bytes of `piece` from `first`, one huge page at a time. `offset` is the piece's offset in the file."""
         address, end = piece.ctypes.data, min(first + size, len(piece))
         while first < end:
             page = min(_HUGE_PAGE - (address + first) % _HUGE_PAGE, end - first)
@@ -450,7 +456,9 @@ class _Pieces:
                     self._file.seek(offset)
                     count = self._file.readinto(rest)  # type: ignore[attr-defined]
                 if not count:
-                    raise UnavailableError(f"The file {self._path!r} became shorter while it was loaded")
+                    raise UnavailableError(
+                        f"Another program shortened the file {self._path!r} while it was loaded; load it again"
+                    )
                 rest = rest[count:]
                 offset += count
         except OSError as error:
@@ -459,8 +467,8 @@ class _Pieces:
     def require_unchanged(self) -> None:
         if self._seen() != self._version:
             raise UnavailableError(
-                f"Another program changed the file {self._path!r} while it was loaded; load it again, and replace files "
-                "that others read as a whole (as kp.save_tensors does)"
+                f"Another program changed the file {self._path!r} while it was loaded; load it again. Writers should replace "
+                "such files as a whole, as kp.save_tensors does"
             )
 
     def _seen(self) -> tuple[int, int]:
@@ -504,7 +512,7 @@ def _not_written(path: str, error: OSError) -> UnavailableError:
 
 @contextmanager
 def _replacing(path: str) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` at the end; after an exception nothing has changed."""
+    """A file to write that replaces `path` at the end; after an exception, `path` is unchanged."""
     folder, name = os.path.split(path)
     ours = f".{name[:40]}"
     try:
@@ -516,15 +524,15 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _not_written(path, error) from error
     try:
-        # The opener gives what is open already: so errors name the file that was asked for.
+        # The opener returns the open descriptor, so that errors name the requested file.
         with open(path, "wb", buffering=0, opener=lambda *_: descriptor) as file:
             if target is not None:
                 _permit_as(file.fileno(), temporary, target)
             yield file
             try:
                 os.fsync(file.fileno())
-                _replaceable(path)  # it may be another by now
-                # Still open and so locked: another writer does not take it for abandoned. Windows cannot rename what is open.
+                _replaceable(path)  # it may have changed
+                # The open file is locked, so that no other writer deletes it as abandoned. Windows cannot rename open files.
                 if os.name == "posix":
                     os.replace(temporary, path)
             except OSError as error:
@@ -542,23 +550,22 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _replaceable(path: str) -> os.stat_result | None:
-    """What is at `path` now; None if nothing is. Raises InvalidArgumentError if it is no file that another may replace."""
+    """The status of `path`; None if it does not exist. Raises InvalidArgumentError unless it is a regular file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
-        raise InvalidArgumentError(f"{path!r} is a folder; give a file's name in it")
+        raise InvalidArgumentError(f"{path!r} is a folder; give the path of a file in it")
     if not stat.S_ISREG(status.st_mode):
         raise InvalidArgumentError(
-            f"{path!r} is no regular file but a device, a pipe or a socket, which saving would replace; "
-            "give the path of a file"
+            f"{path!r} is a device, a pipe or a socket, which saving would replace; give the path of a regular file"
         )
     return status
 
 
 def _permit_as(descriptor: int, path: str, target: os.stat_result) -> None:
-    """Gives a new file, which only its owner may read so far, the owner and the permissions of the file that it replaces."""
+    """Gives a new file, so far readable by its owner only, the owner and permissions of the file that it replaces."""
     mode = stat.S_IMODE(target.st_mode)
     if hasattr(os, "fchown"):
         status = os.fstat(descriptor)
@@ -567,7 +574,7 @@ def _permit_as(descriptor: int, path: str, target: os.stat_result) -> None:
                 os.fchown(descriptor, target.st_uid, target.st_gid)
             except OSError:
                 if status.st_gid != target.st_gid:
-                    mode &= ~stat.S_IRWXG  # they were another group's
+                    mode &= ~stat.S_IRWXG  # these permissions were meant for another group
         with suppress(OSError):  # not every file system has permissions
             os.fchmod(descriptor, mode)
     else:
@@ -575,10 +582,10 @@ def _permit_as(descriptor: int, path: str, target: os.stat_result) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    # So that the new name, too, outlives a loss of power. Not every system opens folders.
+    # Without this, a loss of power could undo the renaming. Not every system can open folders.
     if not hasattr(os, "O_DIRECTORY"):
         return
-    # The file is in place by now: a file system that cannot sync a folder is no reason to say otherwise.
+    # The file is in place, so a file system that cannot sync folders is not an error.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -277,7 +277,7 @@ def test_saving_replaces_only_regular_files(mgr, tmp_path, hanging, kind):
     else:
         make_hostile(path, kind, b"")
     before = os.stat(path)
-    with pytest.raises(kp.InvalidArgumentError, match=r"no regular file|is a folder"):
+    with pytest.raises(kp.InvalidArgumentError, match=r"not a regular file|is a folder|is a device, a pipe or a socket"):
         kp.save_tensors(path, {"t": mgr.zeros(3)})
     assert os.path.samestat(os.stat(path), before)
     assert [found.name for found in tmp_path.iterdir()] == ([] if kind == "device" else ["model"])

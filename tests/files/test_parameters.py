@@ -128,9 +128,9 @@ def test_an_exact_name_comes_before_a_pattern(mgr, path):
 
 
 def test_missing_names_list_near_ones(mgr, reference):
-    with pytest.raises(kp.NotFoundError, match=r"'layer.0.wieght'; near: 'layer.0.weight'"):
+    with pytest.raises(kp.NotFoundError, match=r"'layer.0.wieght'; similar names: 'layer.0.weight'"):
         kp.load_tensors(reference, mgr, names="layer.0.wieght")
-    with pytest.raises(kp.NotFoundError, match=r"like 'zzz\*'; it has 17: .*\.\.\."):
+    with pytest.raises(kp.NotFoundError, match=r"matching 'zzz\*'; its 17 tensors are .*\.\.\."):
         kp.load_tensors(reference, mgr, names=["größe", "zzz*"])
 
 
@@ -160,7 +160,7 @@ def test_bfloat16_without_ml_dtypes_is_its_bits(mgr, path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     safetensors_format._small_float.cache_clear()
     try:
-        with pytest.warns(kp.KomputeWarning, match="'half'.*BF16 as uint16.*install ml_dtypes"):
+        with pytest.warns(kp.KomputeWarning, match="'half'.*BF16 as uint16.*install a recent ml_dtypes"):
             tensor = kp.load_tensors(path, mgr)["half"]
     finally:
         safetensors_format._small_float.cache_clear()
@@ -200,7 +200,7 @@ def test_floats_of_8_bits_without_ml_dtypes_are_their_bits(mgr, path, monkeypatc
 
 def test_floats_that_files_lack_are_refused(mgr, path):
     tensor = mgr.zeros(4, ml_dtypes.float8_e4m3b11fnuz)
-    with pytest.raises(kp.ArgumentTypeError, match="float8_e4m3b11fnuz, which safetensors files do not have"):
+    with pytest.raises(kp.ArgumentTypeError, match="float8_e4m3b11fnuz, which the safetensors format lacks"):
         kp.save_tensors(path, {"t": tensor})
 
 
@@ -398,7 +398,7 @@ def test_paths_that_name_no_file(mgr, tmp_path, use):
     arguments = (mgr,) if use is kp.load_tensors else ()
     with pytest.raises(kp.NotFoundError, match="no file"):
         use(tmp_path / "missing", *arguments)
-    with pytest.raises(kp.InvalidArgumentError, match="no regular file"):
+    with pytest.raises(kp.InvalidArgumentError, match="not a regular file"):
         use(tmp_path, *arguments)
     for path, error in [
         (3, kp.ArgumentTypeError),
@@ -413,7 +413,7 @@ def test_paths_that_name_no_file(mgr, tmp_path, use):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(kp.InvalidArgumentError, match="no regular file"):
+    with pytest.raises(kp.InvalidArgumentError, match="not a regular file"):
         kp.tensor_file_info(tmp_path / "pipe")
 
 
@@ -431,7 +431,7 @@ def test_every_cut_of_a_file_is_refused(mgr, reference):
         with pytest.raises(kp.InvalidArgumentError, match=r"model\.safetensors"):
             kp.load_tensors(reference, mgr)
     reference.write_bytes(whole + b"\0")
-    with pytest.raises(kp.InvalidArgumentError, match="belong to no tensor"):
+    with pytest.raises(kp.InvalidArgumentError, match="no tensor uses"):
         kp.load_tensors(reference, mgr)
 
 
@@ -443,7 +443,7 @@ def test_a_file_that_shrinks_while_it_is_loaded_ends_no_process(mgr, path, monke
         if done == 1 << 20:
             os.truncate(path, 4096)
 
-    with pytest.raises(kp.UnavailableError, match="became shorter"):
+    with pytest.raises(kp.UnavailableError, match="Another program shortened"):
         kp.load_tensors(path, mgr, progress=cut)
     # `clean` sees that what had been made is destroyed.
 
