@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from array import array as TypedArray
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,10 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return element
 
 
-def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
+def to_array(data: ArrayLike, what: str = "The data") -> np.ndarray[Any, Any]:
     """`data` as an array: of anything that NumPy converts, so of ctypes arrays, memoryviews and array.array, too.
+
+    `what` names it in errors.
 
     Raises InvalidArgumentError for nested lists of uneven length, ArgumentTypeError for bytes and text, for a masked array, or if
     the conversion fails.
@@ -63,27 +66,28 @@ def to_array(data: ArrayLike) -> np.ndarray[Any, Any]:
     if isinstance(data, (bytes, str)):
         # NumPy makes one element of them, and drops zeros at the end of bytes.
         raise ArgumentTypeError(
-            "The data is bytes, which does not say what its elements are: give np.frombuffer(data, dtype), such as np.uint8"
+            f"{what} is bytes, which does not say what its elements are: give np.frombuffer(data, dtype), such as np.uint8"
             if isinstance(data, bytes)
-            else "The data is a str; give numbers (of text, its bytes: np.frombuffer(data.encode(), np.uint8))"
+            else f"{what} is a str; give numbers (of text, its bytes: np.frombuffer(data.encode(), np.uint8))"
         )
-    refuse_mask(data, "The data")
+    refuse_mask(data, what)
     try:
-        made = np.asarray(data)
+        made = np.asanyarray(data)
     except ValueError as error:
-        raise InvalidArgumentError(f"The data is no array: {error}") from None
+        raise InvalidArgumentError(f"{what} is no array: {error}") from None
     except (
         Exception
     ) as error:  # of the object's own methods, or of the interpreter, which has limits to nesting
         raise ArgumentTypeError(
-            f"The data ({type(data).__name__}) is no array: {type(error).__name__}: {error}"
+            f"{what} ({type(data).__name__}) is no array: {type(error).__name__}: {error}"
         ) from error
-    return made
+    refuse_mask(made, what)  # of an object's own __array__
+    return np.asarray(made)
 
 
 def refuse_mask(value: Any, what: str) -> None:
-    """Raises ArgumentTypeError for a masked array, and for lists with one in them: devices do not know masks, and its numbers would
-    count where they should not."""
+    """Raises ArgumentTypeError for a masked array, and for sequences with one in them: devices do not know masks, and its numbers
+    would count where they should not."""
     masks = sys.modules.get(
         "numpy.ma"
     )  # importing it takes long, and a fork meanwhile would leave its lock taken
@@ -94,15 +98,31 @@ def refuse_mask(value: Any, what: str) -> None:
 
 
 def _has_mask(value: Any, masked: type, depth: int = 0) -> bool:
-    if isinstance(value, masked):
-        return True
-    if not isinstance(value, (list, tuple)) or depth > _MOST_AXES:
+    if isinstance(value, np.ndarray):
+        return isinstance(value, masked)
+    if depth > _MOST_AXES or not _is_sequence(type(value)):
         return False
+    if not isinstance(value, (list, tuple)):
+        try:
+            value = list(value)
+        except Exception:  # of its own methods: NumPy, which calls them, too, gives the error
+            return False
     kinds = set(map(type, value))  # of a list of a million numbers: one
     if any(issubclass(kind, masked) for kind in kinds):
         return True
-    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(
-        _has_mask(each, masked, depth + 1) for each in value
+    return any(map(_is_sequence, kinds)) and any(_has_mask(each, masked, depth + 1) for each in value)
+
+
+_SHARE_MEMORY = ("__array__", "__array_interface__", "__array_struct__", "_type_")  # _type_: of ctypes
+
+
+def _is_sequence(kind: type) -> bool:
+    """Whether NumPy looks at the elements of such an object: lists, tuples, deques and classes of that kind."""
+    return issubclass(kind, (list, tuple)) or (
+        hasattr(kind, "__getitem__")
+        and hasattr(kind, "__len__")
+        and not issubclass(kind, (str, bytes, bytearray, memoryview, range, TypedArray, Mapping))
+        and not any(hasattr(kind, name) for name in _SHARE_MEMORY)
     )
 
 
@@ -205,12 +225,38 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     return made
 
 
-def _records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+def records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+    """Tuples as elements of a structured `dtype`. Raises InvalidArgumentError if they are none, or what `matching` raises for
+    a field's numbers."""
     refuse_mask(data, what)
     try:
-        return np.asarray(data, dtype=dtype)
+        with np.errstate(over="ignore"):  # infinite numbers are found below
+            made = np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"{what} takes elements of {dtype} as tuples: {error}") from None
+    _check_fields(list(_tuples(data)), dtype, what)
+    return made
+
+
+def _tuples(data: Any) -> Iterator[tuple[Any, ...]]:
+    """The elements among lists in lists: NumPy takes each tuple as one."""
+    if isinstance(data, tuple):
+        yield data
+    elif isinstance(data, list):
+        for each in data:
+            yield from _tuples(each)
+
+
+def _check_fields(elements: list[tuple[Any, ...]], dtype: np.dtype[Any], what: str) -> None:
+    """Raises if a number does not fit its field: NumPy would cut floats to integers."""
+    for number, name in enumerate(dtype.names or ()):
+        field = dtype[name]
+        values = [element[number] for element in elements if number < len(element)]
+        if field.names is not None:
+            _check_fields([each for each in values if isinstance(each, tuple)], field, f"{what}, {name!r}")
+        elif values and field.base.kind in "biufc":
+            numbers = to_array(values, f"{what}, {name!r},")
+            matching(numbers, field.base, numbers.size, f"{what}, {name!r},")
 
 
 def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
@@ -232,7 +278,7 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
     `dtype`, tuples are elements, as in ``np.array([(1, 2.0)], dtype)``.
     """
     array = (
-        to_array(data) if dtype.names is None or isinstance(data, np.ndarray) else _records(data, dtype, what)
+        to_array(data) if dtype.names is None or isinstance(data, np.ndarray) else records(data, dtype, what)
     )
     if array.size != count:
         raise InvalidArgumentError(
@@ -310,6 +356,8 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
     """The bytes of one `value` as an element of `dtype`; raises where it does not fit."""
     refuse_mask(value, f"The value for {what}")
     if dtype.kind == "V":
+        if dtype.names is not None:
+            _check_fields([*_tuples(value)], dtype, what)
         try:
             element = np.array(value, dtype=dtype)
         except (TypeError, ValueError) as error:

@@ -142,9 +142,11 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
     """A list, a number, or what converts itself to an array, as one. Numbers of Python take the binding's dtype; they must fit."""
     refuse_mask(value, what)
     try:
-        array = np.array(value)
+        array = np.array(value, subok=True)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:  # RuntimeError: torch's
         raise ArgumentTypeError(f"{what} is no array of numbers: {error}") from None
+    refuse_mask(array, what)  # of its own __array__
+    array = np.asarray(array)
     wanted = parameter.dtype
     own = hasattr(value, "__array__") and not isinstance(value, np.generic)
     if array.size == 0 and wanted is not None and not own:

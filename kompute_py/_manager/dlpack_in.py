@@ -26,8 +26,8 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
 
     A producer that speaks DLPack before version 1 cannot say that its data is read-only; it is taken as writable.
 
-    Raises ExchangeError for data on another device, and with ``copy=False`` where sharing is not possible;
-    ArgumentTypeError for an `obj` without ``__dlpack__``, or of a dtype that the device does not have.
+    Raises ExchangeError for data on another device, if `obj` does not share its data (NumPy refuses other byte orders, records and
+    objects), and with ``copy=False`` where sharing is not possible; ArgumentTypeError for an `obj` without ``__dlpack__``, or of a dtype that the device does not have.
     """
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)
@@ -49,7 +49,13 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         raise ExchangeError(
             f"The data lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
         )
-    array = _native.dlpack_import(capsule_of(obj, False if copy is False else None), dtype_of)
+    try:
+        capsule = capsule_of(obj, False if copy is False else None)
+    except KomputeError:
+        raise
+    except BufferError as error:
+        raise ExchangeError(f"{type(obj).__name__}.__dlpack__() does not share the data: {error}") from error
+    array = _native.dlpack_import(capsule, dtype_of)
     if copy is not False:
         return from_host(mgr, array, "always" if copy else "auto", None, None)
     semantics = None if array.flags.writeable else HostBufferSemantics.IMMUTABLE_ZERO_COPY

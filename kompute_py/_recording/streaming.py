@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_index, refuse_mask
+from .._base.arrays import as_index, matching, records, to_array
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -509,12 +509,12 @@ def _like(tensor: Memory, memory_type: str) -> Tensor:
 
 def _array(part: Any, tensor: Memory, what: str) -> np.ndarray[Any, Any]:
     dtype, shape = tensor._dtype, tensor._shape
-    refuse_mask(part, what)
-    typed = hasattr(part, "dtype") or hasattr(part, "__array__") or hasattr(part, "__array_interface__")
-    try:
-        array = np.asarray(part) if typed else np.asarray(part, dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"{what} is no array of {dtype}: {error}") from None
+    listed = isinstance(part, (list, tuple, range))
+    array = records(part, dtype, what) if listed and dtype.names is not None else to_array(part, what)
+    if listed:  # Python's numbers take the dtype if they fit
+        array = matching(array, dtype, array.size, f"{what} is for {tensor._describe()}, which")
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype != dtype:
         raise ArgumentTypeError(
             f"{what} has dtype {array.dtype}; {tensor._describe()} needs {dtype}. Convert it with astype(...)"
