@@ -13,7 +13,7 @@ import sys
 
 from tests.drivers import environment
 
-from .running import run
+from .running import PATIENCE, run
 
 
 def main() -> int:
@@ -28,10 +28,16 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="only callables with this text in their name")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=PATIENCE,
+        help="seconds after which a call hangs; more on a busy machine (10)",
+    )
     parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     given = parser.parse_args()
     os.environ.update(environment(given.driver))
-    made, faults = run(given.calls, given.seed, given.only, told=True)
+    made, faults = run(given.calls, given.seed, given.only, told=True, patience=given.patience)
     print("\n".join(faults))
     print(f"{made} calls, {len(faults)} faults")
     return 1 if faults else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import gc
 from collections.abc import Callable, Iterator
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def _attribute_of_class(held: dict[str, Any], cls: type) -> Any:
     """An object of the class that is an attribute of one of the others."""
     for one in list(held.values()):
         for name in dir(type(one)):
-            if not name.startswith("_") and isinstance(getattr(type(one), name), property):
+            if not name.startswith("_") and isinstance(getattr_static(type(one), name), property):
                 try:
                     value = getattr(one, name)
                 except kp.KomputeError:

@@ -17,8 +17,10 @@ from typing import Any
 from .values import ODD
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE = 10.0  # seconds after which a call hangs
+PATIENCE = 10.0  # seconds after which a call hangs
 _START = 120.0  # seconds that the child has to begin
+
+PROGRAM = f"import runpy, sys; sys.path.append({str(_ROOT)!r}); runpy.run_module('tests.fuzz_api.calling', run_name='__main__')"
 
 Call = tuple[str, dict[str, str], str]
 
@@ -34,9 +36,8 @@ class Watched:
         self._scratch = tempfile.TemporaryDirectory()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._patience = patience
-        bootstrap = f"import runpy, sys; sys.path.append({str(_ROOT)!r}); runpy.run_module('tests.fuzz_api.calling', run_name='__main__')"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", bootstrap],
+            [sys.executable, "-c", PROGRAM],
             cwd=self._scratch.name,
             env={
                 **os.environ,
@@ -133,7 +134,7 @@ def _kind(name: str, fault: str) -> str:
 
 
 def run(
-    count: int, seed: int, only: str = "", told: bool = False, patience: float = _PATIENCE
+    count: int, seed: int, only: str = "", told: bool = False, patience: float = PATIENCE
 ) -> tuple[int, list[str]]:
     """Makes `count` calls, or all for 0: how many calls there were, and the faults as text."""
     faults: dict[str, str] = {}

@@ -31,7 +31,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="how long each crowd runs (120)")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--patience", type=float, default=60, help="seconds that a process may take (60)")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=60,
+        help="seconds that a process may take; more on a busy machine (60)",
+    )
     parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     given = parser.parse_args()
     os.environ.update(environment(given.driver))

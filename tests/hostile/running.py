@@ -18,7 +18,7 @@ from pathlib import Path
 from .files import FOLDER_KINDS, KINDS, make_hostile, make_hostile_folder, needs_root
 
 _ROOT = Path(__file__).resolve().parents[2]
-_BOOTSTRAP = f"import runpy, sys; sys.path.append({str(_ROOT)!r}); runpy.run_module('tests.hostile.work', run_name='__main__')"
+PROGRAM = f"import runpy, sys; sys.path.append({str(_ROOT)!r}); runpy.run_module('tests.hostile.work', run_name='__main__')"
 FOLDERS = ("shaders", "pipelines", "models")
 _OURS = {
     "shaders": (".kpsh",),
@@ -53,15 +53,16 @@ def prepare(folder: Path) -> None:
     (folder / "includes" / "add.glsl").write_text("#define ADD 1.0\n")
 
 
-def start(folder: Path, seed: int, rounds: int, refusals: bool) -> subprocess.Popen[str]:
-    """One process; 0 rounds for everything once."""
+def start(folder: Path, seed: int, rounds: int, refusals: bool, patience: float) -> subprocess.Popen[str]:
+    """One process; 0 rounds for everything once. On a busy machine a compilation, too, takes what `patience` gives it."""
     environment = {
         **os.environ,
         "KOMPUTE_PY_SHADER_CACHE_DIR": str(folder / "shaders"),
         "KOMPUTE_PY_PIPELINE_CACHE_DIR": str(folder / "pipelines"),
+        "KOMPUTE_PY_COMPILE_TIMEOUT": str(patience),
     }
     return subprocess.Popen(
-        [sys.executable, "-c", _BOOTSTRAP, str(folder), str(seed), str(rounds), str(int(refusals))],
+        [sys.executable, "-c", PROGRAM, str(folder), str(seed), str(rounds), str(int(refusals))],
         env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ def crowd(folder: Path, seconds: float, count: int, seed: int, patience: float, 
     while time.monotonic() < end:
         while len(running) < count:
             report.started += 1
-            running.append(start(folder, seed + report.started, chance.choice((2, 5, 20)), full))
+            running.append(start(folder, seed + report.started, chance.choice((2, 5, 20)), full, patience))
         time.sleep(0.01)
         for process in [each for each in running if each.poll() is not None]:
             running.remove(process)
@@ -120,7 +121,7 @@ def crowd(folder: Path, seconds: float, count: int, seed: int, patience: float, 
             report.killed += 1
     for process in running:
         finish(process, report, "a process of the crowd", patience)
-    finish(start(folder, seed, 0, full), report, "the last process", patience)
+    finish(start(folder, seed, 0, full, patience), report, "the last process", patience)
     report.started += 1
     report.faults += [f"litter: {each}" for each in litter(folder)]
     return report
@@ -167,7 +168,7 @@ def hostile(case: tuple[int, str], patience: float) -> Report:
     report = Report()
     number, kind = case
     with scratch() as folder:
-        finish(start(folder, 0, 0, False), report, "before", patience)
+        finish(start(folder, 0, 0, False, patience), report, "before", patience)
         found = places(folder)
         if report.faults or len(found) != 4:
             report.faults.append(f"the places are {[str(each) for each in found]}")
@@ -186,7 +187,7 @@ def hostile(case: tuple[int, str], patience: float) -> Report:
         # Only the files of the user's own are refused; a cache is not worth an error.
         refusals = FOLDERS[2] in (path.name, path.parent.name)
         for _ in range(2):
-            finish(start(folder, 1, 0, refusals), report, what, patience)
+            finish(start(folder, 1, 0, refusals, patience), report, what, patience)
         report.started = 3
         report.faults += [f"{what}: litter: {each}" for each in litter(folder, path)]
         # A parameter file's path is the user's own: links in it are followed, as by open().

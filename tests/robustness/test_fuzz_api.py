@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.fuzz_api import running
 from tests.fuzz_api.running import run
 from tests.support.child import run_child
 
@@ -29,3 +30,33 @@ def test_odd_arguments_are_taken_or_refused_by_our_errors():
     made, faults = run(2500, seed=1, patience=60)
     assert made == 2500
     assert faults == []
+
+
+# Comes before the child's program: four more public functions, of which three are faults.
+FAULTY = """
+import os, signal, time
+import kompute_py as kp
+
+def seeded_right(value): raise kp.InvalidArgumentError("no")
+def seeded_raw(value): return {}[()]
+def seeded_end(value): os.abort()
+def seeded_hang(value):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    time.sleep(3600)
+
+for each in (seeded_right, seeded_raw, seeded_end, seeded_hang):
+    setattr(kp, each.__name__, each)
+    kp.__all__ = [*kp.__all__, each.__name__]
+"""
+
+
+@pytest.mark.own_driver
+def test_faults_are_found(monkeypatch):
+    monkeypatch.setattr(running, "PROGRAM", FAULTY + running.PROGRAM)
+    made, faults = run(8, seed=1, only="seeded_", patience=5)
+    assert made == 8  # each function twice
+    by_name = {fault.split(":")[0]: fault for fault in faults}
+    assert set(by_name) == {"seeded_raw", "seeded_end", "seeded_hang"}
+    assert "KeyError" in by_name["seeded_raw"]
+    assert "ends the process with status -6" in by_name["seeded_end"]
+    assert "hangs: it ran for more than 5 s" in by_name["seeded_hang"]

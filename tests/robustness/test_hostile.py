@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.hostile import running
 from tests.hostile.running import crowd, full_disk, hostile, hostile_cases, scratch
 
 pytestmark = [
@@ -33,3 +34,44 @@ def test_a_full_disk_harms_no_numbers():
 @pytest.mark.parametrize("case", hostile_cases(3, 4), ids=str)
 def test_hostile_files_are_ignored(case):
     assert hostile(case, _PATIENCE).faults == []
+
+
+# What the processes become in the tests below; FOLDER is the first argument.
+FAULTY = {
+    "hangs for more than": "import time; time.sleep(3600)",
+    "exit status 1": "assert 2 + 2 == 5",
+    "exit status -6": "import os; os.abort()",
+    "exit status 0": "print('not all of it')",
+    "litter: shaders/abc.tmp": "import os; os.makedirs(F + '/shaders'); open(F + '/shaders/abc.tmp', 'w'); print('done')",
+    "has mode 644": "import os; os.umask(0o022); os.makedirs(F + '/shaders'); open(F + '/shaders/a.kpsh', 'w'); print('done')",
+}
+
+
+@pytest.mark.parametrize("says", FAULTY)
+def test_faults_are_found(says, monkeypatch):
+    monkeypatch.setattr(running, "PROGRAM", "import sys; F = sys.argv[1]\n" + FAULTY[says])
+    with scratch() as folder:
+        report = crowd(folder, 0, 1, seed=1, patience=2, full=False)
+    assert any(says in fault for fault in report.faults), report.faults
+
+
+def test_a_hostile_file_that_is_written_through_is_found(monkeypatch):
+    """A package that followed links: the file that the link points to must not change."""
+    program = """
+import sys
+from pathlib import Path
+F = Path(sys.argv[1])
+for name in ("shaders/a.kpsh", "pipelines/a.bin", "pipelines/a.bin.lock", "models/model-0"):
+    path = F / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(sys.argv[2].encode() * 100)
+    path.chmod(0o600)
+print("done")
+"""
+    monkeypatch.setattr(running, "PROGRAM", program)
+    for case, says in (
+        ((0, "link"), "wrote through a link"),
+        ((0, "dangling"), "wrote through a dangling link"),
+    ):
+        faults = hostile(case, _PATIENCE).faults
+        assert any(says in fault for fault in faults), faults

@@ -13,7 +13,7 @@ import pytest
 import kompute_py as kp
 from kompute_py._kernels.kernel import Kernel
 from tests.drivers import null_control
-from tests.soak.phases import PHASES
+from tests.soak.phases import PHASES, Phase
 from tests.soak.running import judge, run
 from tests.support.child import run_child
 
@@ -394,6 +394,30 @@ def test_owners_that_outlive_the_manager_free_nothing():
 def test_a_sample_of_the_soak(phase):
     """`./dev soak` has the whole, on a driver that compiles."""
     assert judge(run_child(run, phase, 0.02, driver="null")) == ""
+
+
+def _keeps(size: int) -> Phase:
+    """A phase that keeps something of so many bytes in every turn."""
+
+    def begin(mgr: kp.Manager, folder: object, turns: int) -> object:
+        kept: list[object] = []
+        return lambda n: kept.append(mgr.zeros(1) if size == 0 else np.ones(size, np.uint8))
+
+    return Phase(begin, 2000)
+
+
+def child_growing(size):
+    PHASES["growing"] = _keeps(size)
+    return judge(run("growing", 1.0))
+
+
+@pytest_own
+@pytest.mark.parametrize(
+    ("size", "says"), [(1 << 16, "resident memory grew from"), (0, "alive after the first tenth")]
+)
+def test_the_soak_finds_what_grows(size, says):
+    """Memory, and objects that are too small to be seen in it."""
+    assert says in run_child(child_growing, size, driver="null")
 
 
 def child_only_made():

@@ -2,37 +2,70 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
-from tests.support.fuzz_sources import COMPILERS
+from tests.support import fuzz_sources
+from tests.support.fuzz_sources import COMPILERS, run_batch
 
-pytestmark = pytest.mark.own_driver
+_PATIENCE = 60.0  # on a busy machine
 
 
 def test_mutated_modules():
-    command = [sys.executable, "-m", "tests.support.fuzz_sources", "--batch", "spirv:0:400", "--seed", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stdout[-200:]} {done.stderr[-2000:]}"
-    assert all(
-        word in done.stdout for word in ("'ran'", "'taken'", "InvalidArgumentError", "UnimplementedError")
-    )
+    outcomes, problems = run_batch("spirv", 0, 400, seed=1, patience=_PATIENCE)
+    assert problems == []
+    assert outcomes.total() == 400
+    assert {"ran", "taken", "InvalidArgumentError", "UnimplementedError"} <= set(outcomes)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("language", [language for language in COMPILERS if COMPILERS[language]])
-def test_mutants(language, monkeypatch):
-    monkeypatch.setenv("KOMPUTE_PY_COMPILE_TIMEOUT", "8")
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.fuzz_sources",
-        "--batch",
-        f"{language}:0:60",
-        "--seed",
-        "1",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stdout[-200:]} {done.stderr[-2000:]}"
-    assert "ShaderCompileError" in done.stdout and "yes" in done.stdout
+def test_mutants(language):
+    outcomes, problems = run_batch(language, 0, 60, seed=1, patience=_PATIENCE)
+    assert problems == []
+    assert outcomes.total() == 60
+    assert {"ShaderCompileError", "yes"} <= set(outcomes)
+
+
+# What a child of `run_batch` becomes in the test below: some mutants are faults.
+FAULTY = """
+import os, sys, time
+from tests.support import fuzz_sources
+
+def attempt(source, language, compiler, manager):
+    number = int(source)
+    if number == 3:
+        os.abort()
+    if number == 5:
+        os.write(1, b"printed")
+    if number == 7:
+        raise ValueError("no KomputeError")
+    if number == 9:
+        time.sleep(1.5)
+    if number == 11 and not os.path.exists(TRIED):  # the second time it is quick
+        open(TRIED, "w").close()
+        time.sleep(1.5)
+    if number == 13:
+        time.sleep(3600)
+    return "yes"
+
+fuzz_sources.mutant = lambda language, number, seed: str(number)
+fuzz_sources.attempt = attempt
+fuzz_sources.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.own_driver
+def test_faults_are_found_and_the_rest_is_tried(tmp_path, monkeypatch):
+    program = FAULTY.replace("TRIED", repr(str(tmp_path / "tried")))
+    monkeypatch.setattr(fuzz_sources, "CHILD", [sys.executable, "-c", program])
+    outcomes, problems = run_batch("glsl", 0, 16, seed=0, patience=1)
+    assert dict(outcomes) == {"yes": 11}
+    said = dict(each.split(": ", 1) for each in problems)
+    assert list(said) == [f"glsl:{number}" for number in (3, 5, 7, 9, 13)]
+    assert "exit status -6" in said["glsl:3"]
+    assert "wrote to the standard output" in said["glsl:5"]
+    assert "no KomputeError" in said["glsl:7"]
+    assert "TimeoutError: glsl:9 took" in said["glsl:9"]
+    assert "Timeout (" in said["glsl:13"]

@@ -2,11 +2,12 @@
 ``./dev fuzz``. There are COUNT sources and twice as many modules (see `tests.support.fuzz_modules`).
 
 Each source goes through `kp.ShaderModule`, its signature and `kp.check`; what compiles becomes a kernel on every `_KERNELS`-th turn. It
-holds if no process ends, nothing takes longer than ten seconds, every refusal is a KomputeError, and the compilers write nothing to the
-standard output.
+holds if no process ends, nothing takes longer than ten seconds (`--patience`), every refusal is a KomputeError, and the compilers write
+nothing to the standard output.
 
-The work is done by a child process in batches, so that a crash ends the batch alone and is reported with the mutant's number;
-``--only LANGUAGE:NUMBER`` runs that one, and shows it.
+A child process does the work in batches, so that a crash ends the child alone and is reported with the mutant's number; another child does
+the rest of the batch. A mutant that takes too long is tried again alone, because other work on the machine may have held it up.
+``--only LANGUAGE:NUMBER`` runs one mutant, and shows it.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 
 import kompute_py as kp
 from kompute_py._compilers.slang_library import find_slang
+from tests.drivers import environment
 from tests.shaders.test_slang import GLSL, HLSL, SCALE, SLANG
 from tests.support import fuzz_modules
 from tests.support.hlsl_programs import BLOCK_SOURCES
 
 _REGULAR = stat.S_ISREG(os.fstat(1).st_mode)  # whether the standard output is a file
-_LIMIT = 10.0  # seconds for one mutant
+_PATIENCE = 10.0  # seconds for one mutant
 _BATCH = 250
-_KERNELS = 10
+_KERNELS = 11  # odd, so that each of two compilers gets its turn
+CHILD = [sys.executable, "-m", "tests.support.fuzz_sources"]
 _TOKENS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 SEEDS: dict[str, list[str]] = {
@@ -137,71 +141,85 @@ def attempt(source: str, language: str, compiler: str, manager: kp.Manager | Non
     return "yes"
 
 
-def run_range(language: str, begin: int, end: int, seed: int) -> dict[str, int]:
-    """How often each outcome came; says each number before it begins, for the parent."""
-    counts: dict[str, int] = {}
-    manager = kp.Manager() if language != "hlsl" else None
+def run_range(language: str, begin: int, end: int, seed: int, patience: float) -> None:
+    """Says each number before it begins, for the parent, and after it what came of it."""
+    manager = kp.Manager()
     compilers = COMPILERS.get(language)
-    # A hang in native code cannot be ended otherwise.
-    ended = 12 * _LIMIT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in range(begin, end):
-            print(f"{language}:{number}", flush=True)
+            print(f"{language}:{number}", end="", flush=True)
             written = os.lseek(1, 0, os.SEEK_CUR) if _REGULAR else 0
-            faulthandler.dump_traceback_later(ended, exit=True)
+            # A hang in native code cannot be ended otherwise.
+            faulthandler.dump_traceback_later(6 * patience, exit=True)
             if compilers is None:
-                assert manager is not None
                 spirv = fuzz_modules.module(number, seed)
-                # Of the processor, which others may use too: nothing waits here.
-                worked = time.process_time()
+                began = time.monotonic()
                 outcome = fuzz_modules.attempt(spirv, manager)
-                began = time.monotonic() - (time.process_time() - worked)
             else:
                 source = mutant(language, number, seed)
                 compiler = compilers[number % len(compilers)]
                 began = time.monotonic()
                 outcome = attempt(source, language, compiler, manager if number % _KERNELS == 0 else None)
+            taken = time.monotonic() - began
             faulthandler.cancel_dump_traceback_later()
             if _REGULAR and os.lseek(1, 0, os.SEEK_CUR) != written:
                 raise AssertionError(f"{language}:{number} wrote to the standard output")
-            if time.monotonic() - began > _LIMIT:
-                raise TimeoutError(f"{language}:{number} took {time.monotonic() - began:.1f} s")
-            counts[outcome] = counts.get(outcome, 0) + 1
-    return counts
+            if taken > patience:
+                raise TimeoutError(f"{language}:{number} took {taken:.1f} s")
+            print(f" {outcome}")
 
 
-def _batch(language: str, begin: int, end: int, seed: int) -> str:
-    """What went wrong in a batch; "" for nothing."""
+def _child(language: str, begin: int, end: int, seed: int, patience: float) -> tuple[Counter[str], int, str]:
+    """One process: the outcomes, the number at which it stopped, and why; `end` and "" if it did them all."""
     command = [
-        sys.executable,
-        "-m",
-        "tests.support.fuzz_sources",
+        *CHILD,
         "--batch",
         f"{language}:{begin}:{end}",
         "--seed",
         str(seed),
+        "--patience",
+        str(patience),
     ]
-    environment = {**os.environ, "KOMPUTE_PY_COMPILE_TIMEOUT": "8"}
+    # Compilations end by themselves before the patience does.
+    variables = {**os.environ, "KOMPUTE_PY_COMPILE_TIMEOUT": str(0.8 * patience)}
     # A file, so that the child sees how much is in it.
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
         done = subprocess.run(
             command,
             stdout=output,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=environment,
-            timeout=3600,
+            env=variables,
             check=False,
         )
         output.seek(0)
-        lines = output.read().split("\n")
+        said = re.findall(rf"^{language}:(\d+)(?: (\w+)$)?", output.read(), re.MULTILINE)
+    outcomes = Counter(outcome for _, outcome in said if outcome)
     if done.returncode == 0:
-        print(f"{language} {begin} to {end - 1}: {lines[-2]}", flush=True)
-        return ""
-    at = [line for line in lines if line.startswith(f"{language}:")][-1:]
-    return f"{' '.join(at)}: exit status {done.returncode}: {done.stderr[-800:]}"
+        assert outcomes.total() == end - begin, f"{command} did {outcomes.total()} of {end - begin}"
+        return outcomes, end, ""
+    at = int(said[-1][0]) if said else begin
+    return outcomes, at, f"{language}:{at}: exit status {done.returncode}: {done.stderr[-800:]}"
+
+
+def run_batch(
+    language: str, begin: int, end: int, seed: int, patience: float = _PATIENCE
+) -> tuple[Counter[str], list[str]]:
+    """How often each outcome came, and what went wrong. All mutants are tried, whichever of them end the process."""
+    outcomes: Counter[str] = Counter()
+    problems = []
+    while begin < end:
+        counts, at, problem = _child(language, begin, end, seed, patience)
+        outcomes += counts
+        if ("TimeoutError: " in problem or "Timeout (" in problem) and at < end:
+            counts, _, problem = _child(language, at, at + 1, seed, patience)
+            outcomes += counts
+        if problem:
+            problems.append(problem)
+        begin = at + 1
+    return outcomes, problems
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -214,15 +232,26 @@ def main(arguments: list[str] | None = None) -> int:
         default=20_000,
         help="sources, over all languages; there are twice as many modules",
     )
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first mutant of each language (0)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--language", choices=["spirv", *SEEDS], help="only these")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=_PATIENCE,
+        help="seconds that a mutant may take; more on a busy machine (10)",
+    )
+    parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     parser.add_argument("--only", metavar="LANGUAGE:NUMBER")
     parser.add_argument("--batch", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.batch:
         language, begin, end = options.batch.split(":")
-        print(run_range(language, int(begin), int(end), options.seed))
+        run_range(language, int(begin), int(end), options.seed, options.patience)
         return 0
+    os.environ.update(environment(options.driver))
     if options.only:
         language, number = options.only.split(":")
         if language == "spirv":
@@ -235,19 +264,27 @@ def main(arguments: list[str] | None = None) -> int:
             print(compiler, attempt(source, language, compiler, None))
         return 0
     languages = [language for language in SEEDS if COMPILERS[language]]
+    for language in SEEDS:
+        if language not in languages:
+            print(f"{language}: left out, because the library of its compiler is not here")
     each = -(-options.count // len(languages))
-    failures = []
+    failures = tried = 0
     counts = {"spirv": 2 * options.count, **dict.fromkeys(languages, each)}
     for language, count in counts.items():
         if options.language not in (None, language):
             continue
-        for begin in range(0, count, _BATCH):
-            if problem := _batch(language, begin, min(begin + _BATCH, count), options.seed):
-                failures.append(problem)
-                print(problem, flush=True)
-    tried = sum(n for language, n in counts.items() if options.language in (None, language))
-    print(f"{tried} mutants, {len(failures)} failures")
-    return len(failures)
+        total: Counter[str] = Counter()
+        last = options.first + count
+        for begin in range(options.first, last, _BATCH):
+            end = min(begin + _BATCH, last)
+            outcomes, problems = run_batch(language, begin, end, options.seed, options.patience)
+            print(f"{language} {begin} to {end - 1}: {dict(outcomes)}", *problems, sep="\n", flush=True)
+            total += outcomes
+            tried += end - begin
+            failures += len(problems)
+        print(f"{language}: {dict(total)}", flush=True)
+    print(f"{tried} mutants on {options.driver}, {failures} failures")
+    return failures
 
 
 if __name__ == "__main__":
