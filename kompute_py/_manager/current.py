@@ -1,4 +1,4 @@
-"""Which Managers code that has none handed to it works with: those of ``with`` blocks, and the process's own."""
+"""The current Managers: those of open ``with`` blocks, and those of the process."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from .manager import Manager
 
 lock = threading.RLock()
-"""Held to read or change the process's Managers."""
+"""Protects the process's Managers."""
+# The Managers of the enclosing ``with`` blocks, outermost first. Weak references, because copies of contexts may live long.
 _entered: ContextVar[tuple[weakref.ref[Manager], ...]] = ContextVar("kompute_py_managers", default=())
-# The Managers of the ``with`` blocks that the code is in, outermost first. Weak: contexts are copied, and may live long.
 
 
 class ProcessManagers:
-    """The Managers that belong to the process: the default one, and one for each device that was asked for."""
+    """The process's Managers: the default one, and one for each requested device."""
 
     __slots__ = ("by_device", "default")
 
     def __init__(self) -> None:
         self.default: Manager | None = None
-        # By the device's UUIDs, which stay when the list of visible devices changes.
+        # By the device's UUIDs, which do not depend on the list of visible devices.
         self.by_device: dict[tuple[str, str], Manager] = {}
 
 
@@ -31,7 +31,7 @@ process = ProcessManagers()
 
 
 def entered() -> Manager | None:
-    """The Manager of the innermost ``with`` block around the call that is still open; None outside of blocks."""
+    """The Manager of the innermost enclosing ``with`` block that is not destroyed; None outside of blocks."""
     for reference in reversed(_entered.get()):
         found = reference()
         if found is not None and found.is_init():
@@ -40,12 +40,12 @@ def entered() -> Manager | None:
 
 
 def enter(manager: Manager) -> None:
-    """A ``with`` block of this Manager begins."""
+    """Records that a ``with`` block of `manager` begins."""
     _entered.set((*_entered.get(), weakref.ref(manager)))
 
 
 def leave(manager: Manager) -> None:
-    """It ends; in another context than it began in, there is nothing to take back."""
+    """Records that the block ends. Does nothing in another context than the one that entered it."""
     around = _entered.get()
     for i in reversed(range(len(around))):
         if around[i]() is manager:
@@ -54,7 +54,7 @@ def leave(manager: Manager) -> None:
 
 
 def forget(gone: Manager) -> None:
-    """Drops a Manager that was destroyed from the process's Managers."""
+    """Drops a destroyed Manager from the process's Managers."""
     with lock:
         if process.default is gone:
             process.default = None

@@ -1,4 +1,4 @@
-"""The process's Managers: one for each device, made on first use, for code that has none handed to it."""
+"""`kp.manager()`: the process's Managers, one for each device, created on first use."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 def manager(
     device: int | str | UUID | DeviceInfo | Iterable[int | str | UUID | DeviceInfo] | None = None,
 ) -> Manager:
-    """The Manager of the ``with`` block that the call is in, or the process's Manager of a device, made on first use.
+    """The Manager of the enclosing ``with`` block, or else the process's Manager, created on first use.
 
-    Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` is `mgr`; of nested blocks, the innermost. Asyncio's tasks take this over
-    from the code that makes them, as any context variable; threads do not, unless they run in a copy of the context
-    (``asyncio.to_thread``, ``contextvars.copy_context().run``). Generators share it with the code that drives them. After the block, or
-    once that Manager was destroyed, it is the one around, or the process's (docs/threads.md has all cases).
+    Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` returns `mgr`; in nested blocks, the innermost Manager. Like every
+    context variable, this is inherited by asyncio tasks, but by threads only if they run in a copy of the context
+    (``asyncio.to_thread``, ``contextvars.copy_context().run``). Generators see the context of the code that drives them. After
+    the block, or after that Manager is destroyed, the enclosing block's or the process's Manager is returned (docs/threads.md
+    lists all cases).
 
-    `device` is what ``kp.Manager(device)`` takes; with it, the process's Manager of that device, inside of blocks, too. Without,
-    and outside of blocks, the process's default Manager, on the best device or what the environment prefers; a new one
-    if it was destroyed. Whatever names the same device gives the same Manager. Raises what `kp.Manager` raises.
+    With `device` (see `kp.Manager`), the call returns the process's Manager of that device, also inside ``with`` blocks.
+    Without it, and outside of blocks, it returns the process's default Manager on the best device or the device that the
+    environment prefers. A destroyed Manager is replaced by a new one. Different names of one device give the same Manager.
+    Raises the errors of `kp.Manager`.
     """
     if device is None and (around := entered()) is not None:
         return around
@@ -60,5 +62,5 @@ def _of(make: Any) -> Manager:
 
 
 def _key(info: DeviceInfo) -> tuple[str, str]:
-    # Two drivers of one device give it the same UUID.
+    # Two drivers of one device report the same device UUID.
     return info["uuid"], info["driver_uuid"]

@@ -1,4 +1,4 @@
-"""Tensors of what other libraries hold, through DLPack."""
+"""`kp.from_dlpack`: Tensors from other libraries' arrays."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ if TYPE_CHECKING:
 
 
 def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None = None) -> Tensor:
-    """A Tensor, of memory type `host`, of what `obj` holds in the CPU's memory: a NumPy array, a torch tensor, ....
+    """A Tensor of memory type `host` from an array in CPU memory: a NumPy array, a torch tensor, or any DLPack producer.
 
-    The memory is shared where the device imports memory of the process and the data is dense, writable, and aligned to
-    ``mgr.host_import_alignment`` (`kp.aligned_empty` makes such arrays); else it is copied. ``copy=True`` always copies.
-    ``copy=False`` never does; read-only data then gives a read-only Tensor. The memory lives as long as the Tensor or any
-    view of it. `manager` is `kp.manager()` where it is None.
+    The memory is shared if the device can import process memory and the data is dense, writable, and aligned to
+    ``mgr.host_import_alignment`` (`kp.aligned_empty` creates such arrays); otherwise it is copied. ``copy=True`` always copies.
+    ``copy=False`` never copies; read-only data then gives a read-only Tensor. The memory lives as long as the Tensor or any
+    view of it. `manager` defaults to ``kp.manager()``.
 
-    A producer that speaks DLPack before version 1 cannot say that its data is read-only; it is taken as writable.
+    Producers of DLPack versions before 1 cannot mark data as read-only, so their data is taken as writable.
 
-    Raises ExchangeError for data on another device, if `obj` does not share its data (NumPy refuses other byte orders, records and
-    objects), and with ``copy=False`` where sharing is not possible; ArgumentTypeError for an `obj` without ``__dlpack__``, or of a dtype that the device does not have.
+    Raises ExchangeError if the data is on another device, if `obj` does not share it (NumPy refuses other byte orders, records
+    and objects), or if it cannot be shared with ``copy=False``; ArgumentTypeError if `obj` has no ``__dlpack__`` or the device
+    does not support its dtype.
     """
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
         raise ArgumentTypeError(
-            f"{type(obj).__name__} has no __dlpack__ and __dlpack_device__: it does not speak DLPack. "
-            "mgr.tensor_t(data) takes arrays and lists"
+            f"{type(obj).__name__} does not support DLPack: it has no __dlpack__ and __dlpack_device__. "
+            "For arrays and lists use mgr.tensor_t(data)"
         )
     refuse_mask(obj, "The data")
     copy = copy if copy is None else to_flag(copy, "copy")
@@ -47,7 +48,7 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         ) from None
     if where not in CPU_MEMORY:
         raise ExchangeError(
-            f"The data lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
+            f"The data is on DLPack device type {where}, not in CPU memory: move it there first (torch: .cpu())"
         )
     try:
         capsule = capsule_of(obj, False if copy is False else None)

@@ -1,4 +1,4 @@
-"""Manager: one device and everything that is made on it."""
+"""Manager: opens a device and creates every object on it."""
 
 from __future__ import annotations
 
@@ -57,45 +57,53 @@ if TYPE_CHECKING:
     from .._sync.semaphore import Waitable
 
 _ndarray = np.ndarray
-# Beyond that, sizes do not fit the core's 64 bits, nor an array's.
+# The largest size of a NumPy array; the core's sizes have 64 bits.
 _MOST_BYTES = 2**63 - 1
 
 
 def _modes(address: Any) -> Any:
-    """The axes' modes as a list, for any iterable of them."""
+    """The modes of the axes as a list, from any iterable."""
     try:
         return list(address)
     except Exception:
-        return address  # which the Sampler complains about
+        return address  # the Sampler raises the error
 
 
 class Manager(Device):
-    """Opens a device and makes tensors, images, algorithms and sequences on it.
+    """Opens a device and creates tensors, images, algorithms and sequences on it.
 
-    `device`: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete", "integrated",
-    "virtual", "cpu", or "gpu": no CPU), a UUID, or a `DeviceInfo`; a list of these, or text with commas ("nvidia,amd,cpu"), is
-    tried in order. None takes the best device (discrete, integrated, virtual, CPU), or what the environment variable
-    KOMPUTE_PY_DEVICE prefers. `family_queue_indices`: one queue for each entry, of that Vulkan queue family; without, one compute queue. The
-    first computes; others may be for transfers alone, where sequences move tensors and do not dispatch (see `Sequence.stream`).
-    `desired_extensions`: device extensions to enable where the device has them; those that are missing are logged.
+    `device` selects the device: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete",
+    "integrated", "virtual", "cpu", or "gpu" for all but CPUs), a UUID, or a `DeviceInfo`. A list of these, or text with commas
+    ("nvidia,amd,cpu"), is tried in order. None selects the device that the environment variable KOMPUTE_PY_DEVICE prefers, or
+    else the best device (discrete, integrated, virtual, CPU).
 
-    `validation` turns the validation layer on (messages go to ``logging.getLogger("kompute_py")``), and `strict` raises its
-    errors. More options: `robust_access` (default True), `pipeline_cache_dir` (a folder, "" for none),
-    `required_extensions`, `debug_layers`; for memory `memory_limit` (bytes, or text such as "512 MiB": the most to take from
-    the driver), `memory_block_size`, and for debugging `memory_debug` (guard bytes, see `memory`), `force_staging` and
-    `force_non_coherent` (take the paths of other GPUs). `recent_pipelines` (128): how many pipelines and shader modules that nothing
-    uses any more are kept, the most recently used ones (see `kp.DeviceMemory.pipelines`). `wait_mode`: "spin" looks at the device's counter for up to 0.1 ms before a
-    wait sleeps, which is quicker to see the end of short work and keeps a core busy; "block" sleeps at once; "auto" (default)
-    measures which is faster here (see `waits`). `visible_devices` hides and orders devices (see `kp.list_devices`). Each is taken
-    from the keyword, else from the environment variable ``KOMPUTE_PY_<NAME>``, else from its default. `env_prefix` is another
-    prefix of the variables, for programs that embed this package; None looks at none. `config` says what each is and where it
-    comes from.
+    `family_queue_indices` has one entry for each queue: its Vulkan queue family. The default is one compute queue. The first
+    family must support compute; the others may support transfers only, and sequences on them cannot dispatch (see
+    `Sequence.stream`). `desired_extensions` lists device extensions to enable if the device has them; missing ones are logged.
 
-    Raises UnavailableError with no Vulkan loader, driver or suitable device, NotFoundError where the device that was asked
-    for is not there or does not fit (both say why each device was passed over), InvalidArgumentError for an unknown
-    option or a first queue family that does not compute, OutOfRangeError for one that the device lacks.
+    Each option is a keyword, else the environment variable ``KOMPUTE_PY_<NAME>``, else its default:
 
-    Objects made by a Manager keep it alive. ``with kp.Manager() as mgr:`` destroys it at the end; inside, ``kp.manager()`` is it.
+    - `validation` turns the validation layer on; its messages go to ``logging.getLogger("kompute_py")``. `strict` raises its errors.
+    - `robust_access` (default True), `required_extensions`, `debug_layers`.
+    - `pipeline_cache_dir`: the folder of the pipeline cache, "" for none.
+    - `memory_limit`: the most memory to take from the driver, in bytes or as text such as "512 MiB"; `memory_block_size`.
+    - `memory_debug` puts guard bytes around memory (see `memory`); `force_staging` and `force_non_coherent` take the code paths
+      of other GPUs. These three are for debugging.
+    - `recent_pipelines` (default 128): how many unused pipelines and shader modules are kept, the most recently used ones (see
+      `kp.DeviceMemory.pipelines`).
+    - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the end of short work
+      sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which is faster (see `waits`).
+    - `visible_devices` hides and orders devices (see `kp.list_devices`).
+
+    `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the environment.
+    `config` shows the value and the source of each option.
+
+    Raises UnavailableError if there is no Vulkan loader, driver or suitable device; NotFoundError if the requested device does
+    not exist or is not suitable (both errors give the reason for each device); InvalidArgumentError for an unknown option, or
+    if the first queue family does not support compute; OutOfRangeError if the device lacks a queue family.
+
+    Objects keep their Manager alive. ``with kp.Manager() as mgr:`` destroys it at the end of the block; inside the block,
+    ``kp.manager()`` returns it.
     """
 
     __slots__ = ("__weakref__", "_buffer")
@@ -131,16 +139,15 @@ class Manager(Device):
         tensor_type: MemoryTypes | str | None = None,
         dtype: None = None,
     ) -> Tensor:
-        """A Tensor of `data` converted to float32, in the data's shape; the data is copied.
+        """A Tensor of `data`, converted to float32, in the data's shape. The data is copied.
 
-        `data` is an array, nested lists, a number, or anything with the buffer protocol. `memory_type` is
-        `MemoryTypes.device` by default; `tensor_type` is its older name. The data is in the tensor's host copy (for `storage`: on
-        the device). It is uploaded once, before anything uses the device's memory, whether OpSyncDevice is recorded or not; from
-        then on OpSyncDevice and `write` bring over what changes (see `Memory.data`).
-        Empty data makes a Tensor with no element.
+        `data` is an array, nested lists, a number, or an object with the buffer protocol. `memory_type` defaults to
+        `MemoryTypes.device`; `tensor_type` is its older name. The data goes to the tensor's host copy (for `storage`: to the
+        device). It is uploaded once, before the first use of the device memory, with or without an OpSyncDevice. After that,
+        OpSyncDevice and `write` upload changes (see `Memory.data`). Empty data gives a Tensor with no elements.
 
-        Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError where the data is not real
-        numbers, OutOfMemoryError where the device has too little memory, FailedPreconditionError when destroyed.
+        Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError if the data is not real numbers,
+        OutOfMemoryError if the device has too little memory, FailedPreconditionError if the Manager is destroyed.
         """
         if type(data) is not _ndarray or data.dtype is not FLOAT32 or not data.flags.c_contiguous:
             data = as_float32(data)
@@ -166,11 +173,11 @@ class Manager(Device):
         tensor_type: MemoryTypes | str | None = None,
         dtype: None = None,
     ) -> Tensor:
-        """A Tensor of `data` in the data's own dtype and shape; the data is copied. See `tensor`.
+        """A Tensor of `data` in the data's own dtype and shape. The data is copied. See `tensor`.
 
         dtypes: bool (one byte an element), integers of 8 to 64 bits, float16, float32, float64, complex64, complex128,
-        structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types where ml_dtypes is installed;
-        byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for any other.
+        structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types if ml_dtypes is installed.
+        Byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for other dtypes.
         """
         if dtype is not None:
             raise misplaced.keyword(dtype, misplaced.KEPT_BY_TENSOR_T)
@@ -186,13 +193,13 @@ class Manager(Device):
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape`, an int or a tuple, () for a scalar, and `dtype` (None: float32) with undefined contents.
+        """A Tensor of `shape` and `dtype` (None: float32) with undefined contents.
 
-        No array of that size is made. A `device` tensor gets its host copy when something first needs it: `data`, `numpy`,
-        or an OpSyncDevice or OpSyncLocal of it.
+        `shape` is an int or a tuple, () for a scalar; an axis may be 0. No host array is allocated. A `device` tensor gets its
+        host copy when it is first needed: by `data`, `numpy`, or an OpSyncDevice or OpSyncLocal.
 
-        An axis may be 0: the Tensor then has no element. Raises InvalidArgumentError for a negative axis,
-        ArgumentTypeError for an unsupported dtype, OutOfMemoryError where the device has too little memory.
+        Raises InvalidArgumentError for a negative axis, ArgumentTypeError for an unsupported dtype, OutOfMemoryError if the
+        device has too little memory.
         """
         return self._allocate(shape, dtype, memory_type, None)
 
@@ -202,7 +209,7 @@ class Manager(Device):
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape` and `dtype` that holds zeros, on the device and in its host copy. As `empty` otherwise."""
+        """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy. Otherwise as `empty`."""
         return self._allocate(shape, dtype, memory_type, b"\0")
 
     def full(
@@ -212,13 +219,14 @@ class Manager(Device):
         dtype: DTypeLike | None = None,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy. As `empty` otherwise.
+        """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy. Otherwise as `empty`.
 
-        `dtype` is float32 by default, and `fill_value`'s own where that is a NumPy scalar or array; for a structured one,
-        `fill_value` is a tuple or a record. It is one element, or an array that ends every row: shape (n, 3) takes three.
+        `dtype` defaults to float32, or to the dtype of a `fill_value` that is a NumPy scalar or array. For a structured dtype,
+        `fill_value` is a tuple or a record. It is one element, or an array that broadcasts over the last axes: shape (n, 3)
+        takes 3 values.
 
-        Raises what `empty` raises, InvalidArgumentError for a value that does not fit `dtype` or `shape`, ArgumentTypeError
-        for one that does not convert to it without loss.
+        Raises the errors of `empty`; InvalidArgumentError if the value does not fit `dtype` or `shape`; ArgumentTypeError if it
+        does not convert to `dtype` without loss.
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
         wanted = fill_value.dtype if own else np.float32 if dtype is None else dtype
@@ -241,22 +249,23 @@ class Manager(Device):
         semantics: HostBufferSemantics | str | int | None = None,
         on_done: Callable[[], object] | None = None,
     ) -> Tensor:
-        """A Tensor of memory type `host` that uses the array's own memory: what one side writes, the other reads.
+        """A Tensor of memory type `host` that uses the array's own memory: the host and the device read each other's writes.
 
-        The device takes the memory as it is (VK_EXT_external_memory_host) where the array is C-contiguous, writable, begins at
-        a multiple of `host_import_alignment` and has a multiple of 4 bytes; `kp.aligned_empty` makes arrays that fit. The
-        Tensor and its views keep the array alive. The caller orders what it writes itself with what the device does.
+        The device imports the memory (VK_EXT_external_memory_host) if the array is C-contiguous and writable, begins at a
+        multiple of `host_import_alignment` and has a multiple of 4 bytes; `kp.aligned_empty` creates such arrays. The Tensor
+        and its views keep the array alive. You must order your own writes with the device's work.
 
-        copy: "auto" copies where the memory cannot be used as it is (a debug line in the log says why); "never" raises then;
-            "always" copies.
-        semantics: who may touch the memory when, see `kp.HostBufferSemantics`; None is MUTABLE_ZERO_COPY. A read-only array is
-            shared under IMMUTABLE_ZERO_COPY only, and then the Tensor cannot be written. The other two always copy.
-        on_done: called without arguments, once, when the caller may reuse the memory: before the return where it was copied;
-            else when the device's hold on it is gone, on the interpreter's main thread.
+        copy: "auto" copies if the memory cannot be imported (a debug line in the log gives the reason); "never" raises
+            instead; "always" copies.
+        semantics: how long the caller leaves the memory unchanged, see `kp.HostBufferSemantics`; None is MUTABLE_ZERO_COPY.
+            A read-only array is shared under IMMUTABLE_ZERO_COPY only, and then the Tensor cannot be written. The two
+            semantics without ZERO_COPY always copy.
+        on_done: called once, without arguments, when the caller may reuse the memory: before the return if the data was
+            copied, else after the device releases the memory, on the interpreter's main thread.
 
-        Raises InvalidArgumentError or UnimplementedError with ``copy="never"`` where the memory cannot be used, naming what is
-        missing, and for an array with no element; ArgumentTypeError for what is no ndarray or for an
-        unsupported dtype; OutOfMemoryError; FailedPreconditionError when destroyed.
+        Raises InvalidArgumentError or UnimplementedError, naming the reason, if ``copy="never"`` and the memory cannot be
+        imported, or the array has no elements; ArgumentTypeError if `array` is not an ndarray or has an unsupported dtype;
+        OutOfMemoryError; FailedPreconditionError if the Manager is destroyed.
         """
         return from_host(self, array, copy, semantics, on_done)
 
@@ -296,17 +305,18 @@ class Manager(Device):
         format: str | None = None,
         **options: Any,
     ) -> Image:
-        """An Image of `data`; converted to float32, but uint8 data stays uint8, and `format` keeps the data's dtype.
+        """An Image of `data`, converted to float32; uint8 data stays uint8, and with `format` the data keeps its dtype.
 
-        `width`, `height` and `num_channels` (1, 2 or 4) default from an (h, w) or (h, w, c) array; a Pillow image is one. uint8
-        gives the integer format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives unorm, and other GLSL and Vulkan
-        names work likewise (`image_formats` lists them).
+        `width`, `height` and `num_channels` (1, 2 or 4) default to those of an (h, w) or (h, w, c) array or a Pillow image. uint8
+        gives the integer format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives unorm. Other GLSL and Vulkan names of
+        formats work too (`image_formats` lists them).
 
-        Options: `dims` (1, 2 or 3 dimensions), `depth`, `layers` (an array of so many layers; True takes the array's first
-        axis), and `tensor_type`, the older name of `memory_type`. The array's axes are (layers,) (depth,) height, width (, c).
+        Options: `dims` (1, 2 or 3 dimensions), `depth`, `layers` (the number of layers of an image array; True takes the first
+        axis of the data), and `tensor_type`, the older name of `memory_type`. The axes of the data are (layers,) (depth,)
+        height, width (, c).
 
-        Raises InvalidArgumentError where the sizes do not fit the data, there are three channels, or the format is unknown;
-        UnimplementedError where the device does not have the format; ArgumentTypeError for a dtype that the format does not have.
+        Raises InvalidArgumentError if the sizes do not fit the data, there are three channels, or the format is unknown;
+        UnimplementedError if the device lacks the format; ArgumentTypeError if the format lacks the data's dtype.
         """
         array = to_array(data)
         keep = format is not None or array.dtype == np.uint8
@@ -335,10 +345,10 @@ class Manager(Device):
         dims: int = 2,
         layers: bool = False,
     ) -> Image:
-        """An Image of `shape`, its axes without the channels, with undefined contents: no data is copied.
+        """An Image of `shape`, which excludes the channels, with undefined contents. No data is copied.
 
-        `shape` is (height, width) by default, width with ``dims=1``, (depth, height, width) with ``dims=3``, and begins with
-        the number of layers where `layers` is True. Raises what `image` raises.
+        `shape` is (height, width) by default, width with ``dims=1``, and (depth, height, width) with ``dims=3``. If `layers` is
+        True, it begins with the number of layers. Raises the errors of `image`.
         """
         wanted = as_shape(shape)
         dims, layers = as_index(dims, "dims"), to_flag(layers, "layers")
@@ -353,7 +363,7 @@ class Manager(Device):
     def sampler(
         self, filter: str = "nearest", address: str | Iterable[str] = "clamp_to_edge", **options: Any
     ) -> Sampler:
-        """A Sampler: how shaders read images between texels and beyond the edge. See `kp.Sampler` for the arguments."""
+        """A Sampler, which defines how shaders read images between texels and beyond the edge. See `kp.Sampler`."""
         return Sampler(
             self, filter, address if isinstance(address, (str, list)) else _modes(address), **options
         )
@@ -376,7 +386,7 @@ class Manager(Device):
 
     def _after(self, where: MemoryTypes) -> None:
         if where is not DEVICE:
-            self._diagnostics.log_notes()  # the core notes where it could not give the memory asked for
+            self._diagnostics.log_notes()  # the core notes requests for memory that it could not satisfy
         if self._watch is not None:
             self._watch()
 
@@ -392,7 +402,7 @@ class Manager(Device):
         *,
         entry: str | None = None,
     ) -> Algorithm:
-        """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for the arguments and what is raised."""
+        """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for arguments and errors."""
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts, entry=entry)
 
     def sequence(
@@ -403,30 +413,30 @@ class Manager(Device):
         timestamps: bool = False,
         disjoint: Memory | Iterable[Memory] = (),
     ) -> Sequence:
-        """A Sequence on one of the Manager's queues. See `kp.Sequence` for the arguments and what is raised."""
+        """A Sequence on one of the Manager's queues. See `kp.Sequence` for arguments and errors."""
         return Sequence(self, queue_index, total_timestamps, timestamps=timestamps, disjoint=disjoint)
 
     def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
         """A Kernel: a shader that is called like a function.
 
-        `source` is GLSL, HLSL or Slang text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or any object with ``to_spirv()``.
-        Options: `name`, and what `kp.compile` takes (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
-        `target`), and `includes`, texts by name that ``#include`` finds before any file.
+        `source` is GLSL, HLSL or Slang text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or an object with ``to_spirv()``.
+        Options: `name`; the options of `kp.compile` (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
+        `target`); and `includes`, texts by name that ``#include`` finds before any file.
 
-        With `watch` the kernel, and what is recorded of it, goes on with the new version when the file or one that it includes
-        changes (see `Kernel`).
+        With ``watch=True``, the kernel and recordings of it pick up edits to the shader file and to the files that it includes
+        (see `Kernel`).
 
-        Raises ShaderCompileError where the source does not compile, InvalidArgumentError for what is no SPIR-V or an unknown
-        option, UnimplementedError where the device lacks what the shader needs, NotFoundError for a path with no file.
+        Raises ShaderCompileError if the source does not compile, InvalidArgumentError for invalid SPIR-V or an unknown option,
+        UnimplementedError if the device lacks a feature that the shader needs, NotFoundError if a path does not exist.
         """
         from .._kernels.kernel import (
-            Kernel,  # with the compiler's side of the package, which not every script needs
+            Kernel,  # late, because not every script needs the compilers
         )
 
         return Kernel(self, source, watch=watch, **options, stacklevel=3)
 
     def semaphore(self, initial: int = 0) -> Semaphore:
-        """A Semaphore, a counter for orders between submissions and the host, that begins at `initial`."""
+        """A Semaphore: a counter that starts at `initial` and orders submissions and the host."""
         return Semaphore(self, initial)
 
     def submit(
@@ -436,14 +446,14 @@ class Manager(Device):
         wait: Waitable | Iterable[Waitable] = (),
         signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
     ) -> Fence:
-        """Submits one or several recorded sequences at once, in their order; returns the Fence of their end.
+        """Submits one or several recorded sequences at once, in order. Returns a Fence for their end.
 
-        Those of one queue, one after another in the list, are one submission to the driver. `wait` and `signal` are those of
-        `Sequence.eval_async`: all of them start after `wait`, and `signal` comes after the last one. With no sequence it only
-        orders the one after the other. Waiting for the fence collects the sequences. If one of them is refused, none is submitted.
+        Consecutive sequences of one queue form one submission to the driver. `wait` and `signal` are as in
+        `Sequence.eval_async`: all sequences start after `wait`, and `signal` follows the last one. Without sequences, `signal`
+        follows `wait`. Waiting for the fence collects the sequences. If one sequence is refused, none is submitted.
 
-        Raises FailedPreconditionError where one is running or uses something destroyed, InvalidArgumentError for one that is
-        given twice or is another Manager's, and what `eval_async` raises.
+        Raises FailedPreconditionError if a sequence is running or uses a destroyed object, InvalidArgumentError if a sequence
+        is given twice or belongs to another Manager, and the errors of `eval_async`.
         """
         if isinstance(sequences, Sequence):
             sequences = (sequences,)
@@ -451,7 +461,7 @@ class Manager(Device):
         return submit_together(self, given, wait, signal)
 
     def synchronize(self) -> None:
-        """Waits until the device is done with everything that was submitted, and its results are visible to the host.
+        """Waits until all submitted work is done and its results are visible to the host.
 
         Raises DeviceLostError if the device fails.
         """
@@ -462,11 +472,11 @@ class Manager(Device):
     # -- life ----------------------------------------------------------------------------------------------------------
 
     def destroy(self) -> None:
-        """Waits for the device's work, then destroys all that was made from this Manager; any number of times.
+        """Waits for the device's work, then destroys all objects of this Manager. May be called any number of times.
 
-        Tensors, images, algorithms and sequences are not init after it and raise FailedPreconditionError; arrays that
-        `data()` gave stay readable. Work that is held, since nobody has signalled what it waits for, is cancelled, and a
-        KomputeWarning says what did not run. Ctrl-C raises KeyboardInterrupt while it waits; nothing is destroyed then.
+        Afterwards, ``is_init()`` of tensors, images, algorithms and sequences is False, and using them raises
+        FailedPreconditionError; arrays from `data()` stay readable. Held work, which waits for a signal that was not given,
+        is cancelled, and a KomputeWarning names it. Ctrl-C during the wait raises KeyboardInterrupt and destroys nothing.
         """
         told = self._native.destroy()
         waiting = sys.modules.get("kompute_py._sync.waiting")
@@ -498,25 +508,25 @@ class Manager(Device):
         self.destroy()
 
     def __del__(self, warn: Any = warn_of_cancelled) -> None:
-        # Never waits: what the device still works on is released when it is done. (A Manager whose __init__ failed has
-        # no _native; globals of the module may be gone at the interpreter's end.)
+        # Never waits: objects in use are released when the device is done with them. (If __init__ failed, there is no
+        # _native. At the interpreter's end, the module's globals may be gone, hence the default argument.)
         native = getattr(self, "_native", None)
         if native is not None and (told := native.abandon()):
             warn(told)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the device."""
+        """Shows the device in notebooks."""
         from .._display.cards import manager_card
 
         return manager_card(self)
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Raises ArgumentTypeError (a TypeError): Managers are not copied or pickled."""
         raise not_copyable(self, "make a new kp.Manager where it is needed, in each process")
 
     def __repr__(self) -> str:
         state = "" if self._native.is_init() else " destroyed"
-        # The address tells Managers of one device apart.
+        # The address distinguishes Managers of one device.
         return f"<kp.Manager device {self._info['index']}: {self._device_name} at {id(self):#x}{state}>"
 
 
@@ -527,7 +537,7 @@ def alive(detail: Literal[True]) -> dict[str, int]: ...
 @overload
 def alive(detail: bool) -> int | dict[str, int]: ...
 def alive(detail: bool = False) -> int | dict[str, int]:
-    """How many native objects are alive in the process; with `detail`, a dict of the counts by kind.
+    """The number of native objects alive in the process; with `detail`, a dict of counts by kind.
 
     Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's recording), "semaphore".
     """

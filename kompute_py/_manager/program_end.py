@@ -1,4 +1,4 @@
-"""The end of the program: held work is cancelled, and all other work ends, before the interpreter and with it the driver are torn down.
+"""The end of the program: cancels held work and waits for all other work before the interpreter and the driver are torn down.
 
 docs/threads.md has the rules.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .manager import Manager
 
 _hook_set = False
-# Those that are alive: at interpreter exit, global variables go only after the exit hooks.
+# The live Managers. At interpreter exit, global variables are deleted only after the exit hooks run.
 _managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 
 
 def watch_over(manager: Manager) -> None:
-    """Ends this Manager's work at the end of the program, if it is still there."""
+    """Ends the work of `manager` at the end of the program, if the Manager is still alive."""
     global _hook_set
     _managers.add(manager)
     if not _hook_set:
@@ -33,12 +33,13 @@ def watch_over(manager: Manager) -> None:
 
 
 def _at_exit() -> None:
-    """Cancels what is held, which nobody will signal any more, and waits for all other work: threads of a driver for the CPU would go on
-    in memory that is gone.
+    """Cancels held work, which can no longer be signalled, and waits for all other work.
+
+    Without the wait, threads of a CPU driver would use memory that is freed.
     """
     import signal
 
-    # Waiting here answers no signal of Python's: whoever presses Ctrl-C now wants the process to end.
+    # Python handles no signals during this wait, so Ctrl-C ends the process.
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     except ValueError:
@@ -47,7 +48,7 @@ def _at_exit() -> None:
     for manager in list(_managers):
         if manager._native.is_init():
             told += manager._native.cancel_held()
-            with suppress(KomputeError):  # a lost device works on nothing
+            with suppress(KomputeError):  # a lost device has no running work
                 manager._native.wait_submitted()
     Sequence._ended = True
     _native.shutdown()
