@@ -21,7 +21,7 @@ another one. Then the call raises, and the error names both:
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.arrays import Counts
 from .._base.errors import InvalidArgumentError
@@ -29,8 +29,13 @@ from .._shaders.signature import MISSING
 from . import digits
 from .accesses import Access, Accesses, Numbers
 from .digits import Sum
-from .grid import Choice, Spelling, as_keywords, settled, short
+from .grid import Choice, GridRule, Spelling, as_keywords, settled, short
 from .sizes import Launch, Reached, SizeRules, Use
+
+if TYPE_CHECKING:
+    from .._shaders.constants import Specialization
+    from .._shaders.module import ShaderModule
+    from .._shaders.signature import Signature
 
 _MOST_PASSED = 256
 
@@ -60,7 +65,21 @@ class GridCheck:
             return False
         return bool(axes and (self._rules.all or self._accesses.all))
 
-    def check(
+    def judge(
+        self,
+        kernel: str,
+        bound: tuple[Any, ...],
+        rule: GridRule,
+        launch: Launch,
+        spell: Spelling = as_keywords,
+    ) -> None:
+        """Raises InvalidArgumentError if the default grid `launch.extent`, which `rule` gave, is in doubt."""
+        source = rule.source(bound)
+        known = source is not None or rule.has_source(bound)
+        if known and all(launch.groups) and self.needed(source, rule.axes):
+            self._check(kernel, bound, source, rule.axes, launch, spell)
+
+    def _check(
         self,
         kernel: str,
         bound: tuple[Any, ...],
@@ -69,10 +88,7 @@ class GridCheck:
         launch: Launch,
         spell: Spelling,
     ) -> None:
-        """Raises InvalidArgumentError if the default grid `launch.extent`, which follows parameter `source`, is in doubt.
-
-        `axes` are those that the code counts. `source` is None if it is a counter.
-        """
+        """As `judge`. The grid follows parameter `source`, None if that is a counter; `axes` are those that the code counts."""
         sizes = [getattr(each, "nbytes", None) for each in bound]  # samplers and arrays of bindings have none
         push, start = launch.push, launch.push_offset
         values = [push[at - start : at - start + 4] for at in self._accesses.push if at >= start]
@@ -184,6 +200,15 @@ class GridCheck:
         return Reached(self._rules, bound, launch._replace(extent=extent, groups=groups)).needed(
             index, use.guards
         )
+
+
+def grid_check(module: ShaderModule, signature: Signature, special: Specialization) -> GridCheck:
+    """The check of a module with these constants, whose signature is given."""
+    # Of what runs, not of what is declared: dead code is gone from it, and functions are inlined.
+    rules = SizeRules(signature, module, special, optimized=True)
+    return GridCheck(
+        rules, frozenset(i for i, p in enumerate(signature.parameters) if p.kind == "uniform buffer")
+    )
 
 
 class _Doubt:

@@ -39,10 +39,10 @@ from .calls import (
 )
 from .family import Specializations
 from .grid import GridRule, Spelling, as_keywords, grid_rule
-from .grid_check import GridCheck
+from .grid_check import GridCheck, grid_check
 from .operation import OpKernel, OpWatchedKernel, Version
 from .reload import Reloader, not_in_a_file, reloader_for
-from .sizes import Launch, SizeRules
+from .sizes import Launch, SizeRules, launch_of
 from .text import describe
 
 if TYPE_CHECKING:
@@ -476,17 +476,11 @@ class Kernel:
         check = self._grid_check
         if check is None:
             check = self._grid_check = self._made_grid_check()
-        source = rule.source(bound)
-        if check.needed(source, rule.axes) and all(groups) and (source is not None or rule.has_source(bound)):
-            check.check(self.name, bound, source, rule.axes, self._launch(extent, groups, push, True), spell)
+        if check.needed(rule.source(bound), rule.axes):
+            check.judge(self.name, bound, rule, self._launch(extent, groups, push, True), spell)
 
     def _made_grid_check(self) -> GridCheck:
-        # Of what runs, in which functions are inlined.
-        rules = self._size_rules()
-        if self._module._declared:
-            rules = SizeRules(self._signature, self._module, self._special, optimized=True)
-        parameters = enumerate(self._signature.parameters)
-        return GridCheck(rules, frozenset(i for i, p in parameters if p.kind == "uniform buffer"))
+        return grid_check(self._module, self._signature, self._special)
 
     def _size_rules(self) -> SizeRules:
         if self._sizes is None:
@@ -500,9 +494,7 @@ class Kernel:
         push: bytes,
         by_default: bool,
     ) -> Launch:
-        block = self._signature.push
-        start = 0 if block is None else block._start
-        return Launch(extent, groups, self._local_size, push, start, by_default)
+        return launch_of(self._signature, extent, groups, push, by_default)
 
     def _pack(self, members: Mapping[str, Any]) -> bytes:
         push = self._signature.push

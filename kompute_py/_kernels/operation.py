@@ -14,6 +14,8 @@ from .._shaders.module import ShaderModule
 from .._shaders.signature import MISSING, Signature
 from .calls import flat
 from .grid import grid_rule
+from .grid_check import grid_check
+from .sizes import launch_of
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -129,6 +131,8 @@ class OpKernel(OpBase):
         if grid is not None or groups is not None:
             extent, count = kernel._extent(grid, groups, ())
             by_default = False
+        if by_default and extent is not None:
+            kernel._doubt(self._memories, extent, count, packed)
         kernel._check_sizes(self._memories, extent, count, packed, False)
         self._native.set(count, packed, [each._native for each in references])
         self._references = references
@@ -155,6 +159,10 @@ class OpKernel(OpBase):
                 if rule.has_source(self._memories):  # else nothing tells the grid: it is kept
                     extent = rule.grid(kernel.name, self._memories)
             groups = kernel._groups_of(extent, version.signature.local_size, version.native, version.special)
+            if self._by_default and rule.has_source(self._memories):
+                check = grid_check(version.module, version.signature, version.special)
+                launch = launch_of(version.signature, extent, groups, packed, True)
+                check.judge(kernel.name, self._memories, rule, launch)
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
         references = self._uses if push is None else (*push.references(self._members), *self._uses)
         return algorithm, extent, groups, packed, references

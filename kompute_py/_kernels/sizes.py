@@ -80,6 +80,18 @@ class Launch(NamedTuple):
     """Whether the caller left out how many run."""
 
 
+def launch_of(
+    signature: Signature,
+    extent: tuple[int, int, int] | None,
+    groups: tuple[int, int, int],
+    push: bytes,
+    by_default: bool,
+) -> Launch:
+    """The launch of a shader with this signature; the rest is as in `Launch`."""
+    start = 0 if signature.push is None else signature.push._start
+    return Launch(extent, groups, signature.local_size, push, start, by_default)
+
+
 class SizeRules:
     """What a shader's arrays have to do with each other."""
 

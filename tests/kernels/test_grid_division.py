@@ -211,6 +211,56 @@ def test_packed_bytes_count_the_bytes(mgr, needs):
     np.testing.assert_array_equal(b.view(np.uint8), data)
 
 
+def test_functions_of_code_that_is_not_optimized(mgr, needs):
+    needs(mgr, "dispatch")
+    head = GLSL.replace("void main()", "FUNCTION\nvoid main()")
+    for function, body, first in [
+        ("", "b[half_of(i)] = 1;", 2 * N),
+        ("", "uint j = half_of(half_of(i)); b[j] = 1;", 4 * N),
+        ("void put(uint at, uint v) { b[at / w] = v; }", "put(i, 1); if (n > 5) put(half_of(i), 1);", 8 * N),
+        ("void put(uint at) { b[half_of(at)] = 1; }", "put(i); put(i);", 2 * N),
+        (
+            "uvec2 place(uint at) { return uvec2(at % w, at / w); }",
+            "b[place(i).y * 2] = 1; b[place(i).y * 2 + 1] = 1;",
+            2 * N,
+        ),
+        (
+            "uvec2 place(uint at) { return uvec2(at % w, at / w); }",
+            "uvec2 q = place(i); b[q.y * w + q.x] = 1;",
+            None,
+        ),
+        ("uint row(uint at) { return at / w; }", "b[row(i) * w + i % w] = 1; b[row(0)] = 1;", None),
+    ]:
+        kernel = mgr.kernel(head.replace("FUNCTION", function).replace("BODY", body), optimize="none")
+        push = {**NONE, "w": 4}
+        b = np.zeros(N, np.uint32)
+        if first is not None:
+            with pytest.raises(kp.InvalidArgumentError, match="divides") as caught:
+                kernel(bind={"b": b}, push=push)
+            assert choices(caught.value) == [(first,), (N,)], body
+        kernel(bind={"b": b}, push=push, grid=first) if first else kernel(bind={"b": b}, push=push)
+        assert b.all()
+
+
+def test_recorded_grids_are_looked_at_when_constants_or_files_change(mgr, needs, tmp_path):
+    needs(mgr, "dispatch")
+    path = tmp_path / "k.comp"
+    path.write_text(GLSL.replace("BODY", "b[i / w] = 1;"))
+    kernel = mgr.kernel(path)
+    b = mgr.zeros(N, np.uint32)
+    operation = kernel.bind(bind={"b": b}, push={**NONE, "w": 1})
+    with pytest.raises(kp.InvalidArgumentError, match="divides"):
+        operation.set(w=2)
+    operation.set(w=1)
+    path.write_text(GLSL.replace("BODY", "b[i / 2 / w] = 1;"))
+    with pytest.raises(kp.InvalidArgumentError, match="divides"):
+        kernel.reload()
+    mgr.sequence().record(operation).eval()
+    assert b.read().all()
+    operation.set(w=4, grid=4 * N)
+    kernel.reload()
+
+
 def test_two_axes(mgr, needs):
     needs(mgr, "dispatch")
     header = """#version 450

@@ -9,8 +9,9 @@
 // Code beside the path is looked at afterwards, for accesses that some invocations may make. Each has the guards that
 // hold where it is; nothing is said of code that cannot be reached from the path.
 //
-// Values are followed through local variables that are stored once, conversions, vectors, and the parameters of functions that
-// are called in one place. What is left is `unknown`. Equal expressions are one number.
+// Values are followed through local variables that are stored once, conversions, vectors, and functions: a parameter stands for
+// what the only call gives it, or for what the call gives that is being looked at. What is left is `unknown`. Equal expressions
+// are one number.
 #include "spirv/reach.hpp"
 
 #include "base/error.hpp"
@@ -25,6 +26,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include <spirv/unified1/GLSL.std.450.h>
 
@@ -38,6 +40,7 @@ using spirv::Module;
 
 constexpr uint32_t deepest = 64;
 constexpr uint32_t most_steps = 4096;
+constexpr uint32_t most_calls = 512;
 constexpr uint32_t whole = 4;
 
 using Guards = std::vector<std::pair<uint32_t, uint32_t>>;
@@ -80,6 +83,11 @@ private:
     void leave(uint32_t label, const Guards& guards, const std::set<uint32_t>& ends);
     void look_beside();
     void look_beside(uint32_t label, Guards guards, const std::set<uint32_t>& ends, uint32_t depth);
+    void look_into(Instruction call, const Function& callee, const Guards& guards, uint32_t depth);
+    template <typename Look>
+    void in_call(Instruction call, const Function& callee, const Look& look);
+    [[nodiscard]] bool only_read(const Function& callee, uint32_t parameter) const;
+    [[nodiscard]] const Function* called(Instruction call) const;
     [[nodiscard]] bool others_fail(Instruction phi, uint32_t way, bool holds) const;
     [[nodiscard]] std::optional<Guards> guards_if(uint32_t condition, bool holds, uint32_t depth);
     void visit(Instruction instruction);
@@ -125,7 +133,9 @@ private:
     std::unordered_map<uint32_t, uint32_t> label_of_;   // phi -> its block
     std::vector<Instruction> accesses_;                 // loads, stores and atomics of all functions
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> values_;  // (id, component or `whole`)
-    uint32_t steps_ = 0;                                        // of guards_if
+    uint32_t steps_ = 0;                                        // of guards_if and from_invocation
+    uint32_t calls_ = 0;                                        // that were looked into
+    uint32_t inside_ = 0;
     std::vector<bool> varying_;
     std::vector<uint32_t> walked_;
     Guards guards_;
@@ -160,6 +170,12 @@ uint32_t pointer_of(Instruction instruction) {
 uint32_t first_label(const Function& function) {
     for (const Instruction instruction : function.body)
         if (instruction.op() == spv::OpLabel) return instruction[1];
+    return 0;
+}
+
+uint32_t returned_by(const Function& function) {
+    for (const Instruction instruction : function.body)
+        if (instruction.op() == spv::OpReturnValue) return instruction[1];
     return 0;
 }
 
@@ -229,8 +245,9 @@ void Walker::index_variables(Instruction instruction) {
         // A parameter stands for its argument, if there is only one call.
         for (uint32_t i = 4; i < instruction.size(); ++i) {
             const Function* callee = module_.function(instruction[3]);
-            const bool followed =
-                callee && i - 4 < callee->parameters.size() && argument_of(callee->parameters[i - 4]) != 0;
+            const bool followed = callee && i - 4 < callee->parameters.size() &&
+                                  (argument_of(callee->parameters[i - 4]) != 0 ||
+                                   only_read(*callee, callee->parameters[i - 4]));
             if (!followed) escaped_.insert(instruction[i]);
         }
     } else if (!is_chain(op) && op != spv::OpLoad && op != spv::OpArrayLength) {
@@ -361,7 +378,7 @@ void Walker::walk(const Function& function, uint32_t depth) {
                     if (once)
                         walk(*callee, depth + 1);
                     else
-                        leave(first_label(*callee), held_, {});
+                        look_into(instruction, *callee, held_, 0);
                     // Invocations that leave the callee early come back.
                     if (guards_.size() != before_call) lapsed_.insert(0);
                     held_ = held_before;
@@ -415,6 +432,47 @@ void Walker::leave(uint32_t label, const Guards& guards, const std::set<uint32_t
     if (label != 0) beside_.push_back({label, guards, ends});
 }
 
+// Whether a function does nothing with a parameter but to load what it points to.
+bool Walker::only_read(const Function& callee, uint32_t parameter) const {
+    for (const Instruction instruction : callee.body)
+        for (uint32_t i = 1; i < instruction.size(); ++i)
+            if (instruction[i] == parameter && (instruction.op() != spv::OpLoad || i != 3)) return false;
+    return true;
+}
+
+// Runs `look` while the parameters of a function stand for what this call gives them.
+template <typename Look>
+void Walker::in_call(Instruction call, const Function& callee, const Look& look) {
+    if (inside_ >= 8 || ++calls_ > most_calls) return;
+    ++inside_;
+    const auto arguments = arguments_;
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> values;
+    values.swap(values_);
+    for (uint32_t i = 0; i < callee.parameters.size() && 4 + i < call.size(); ++i)
+        arguments_[callee.parameters[i]] = call[4 + i];
+    look();
+    values_ = std::move(values);
+    arguments_ = arguments;
+    --inside_;
+}
+
+// Looks at the code of a called function, once for each call.
+void Walker::look_into(Instruction call, const Function& callee, const Guards& guards, uint32_t depth) {
+    in_call(call, callee, [&] {
+        const std::set<uint32_t> seen = std::exchange(seen_, {});
+        look_beside(first_label(callee), guards, {}, depth);
+        seen_ = seen;
+    });
+}
+
+// The function that is called, if it returns in one place.
+const Function* Walker::called(Instruction call) const {
+    const Function* callee = module_.function(call[3]);
+    if (!callee) return nullptr;
+    const auto returns = [](Instruction each) { return each.op() == spv::OpReturnValue; };
+    return std::count_if(callee->body.begin(), callee->body.end(), returns) == 1 ? callee : nullptr;
+}
+
 void Walker::look_beside() {
     for (size_t i = 0; i < beside_.size(); ++i) {  // looking adds to them
         const Beside each = beside_[i];
@@ -434,7 +492,7 @@ void Walker::look_beside(uint32_t label, Guards guards, const std::set<uint32_t>
             if (op == spv::OpBranchConditional) condition = instruction[1];
             if (op == spv::OpFunctionCall) {
                 if (const Function* callee = module_.function(instruction[3]))
-                    leave(first_label(*callee), guards, {});
+                    look_into(instruction, *callee, guards, depth + 1);
             }
             note(instruction, guards, false);
         }
@@ -679,6 +737,13 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
     if (is_binary(made.op()))
         return combine(made.op(), value(made[3], depth + 1), value(made[4], depth + 1), unknown(id));
     switch (made.op()) {
+    case spv::OpFunctionCall: {
+        const Function* callee = called(made);
+        if (!callee) break;
+        uint32_t returned = unknown(id);
+        in_call(made, *callee, [&] { returned = value(returned_by(*callee), depth + 1); });
+        return returned;
+    }
     case spv::OpImageQuerySize:
     case spv::OpImageQuerySizeLod: return image_size(made, 0, unknown(id));
     case spv::OpNot:
@@ -854,6 +919,13 @@ uint32_t Walker::part_of(uint32_t id, uint32_t index, uint32_t depth) {
         const bool same = source && source->count == type->count && source->width == 32 &&
                           source->kind != spirv::NumericType::Kind::floating;
         return same ? component(made[3], index, depth + 1) : none;
+    }
+    case spv::OpFunctionCall: {
+        const Function* callee = called(made);
+        if (!callee) return none;
+        uint32_t returned = none;
+        in_call(made, *callee, [&] { returned = component(returned_by(*callee), index, depth + 1); });
+        return returned;
     }
     case spv::OpImageQuerySize:
     case spv::OpImageQuerySizeLod: return image_size(made, index, none);
