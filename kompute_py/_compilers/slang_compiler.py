@@ -41,6 +41,8 @@ _UNUSED_BYTES = b"Unhandled global inst in spirv-emit"
 # As SPIR-V 1.3, Slang makes an exchange of a buffer's element a store, and its result an id that nothing defines.
 _EXCHANGE = re.compile(rb"(?<!Compare)Exchange\w*\s*\(|\.\s*exchange\s*\(|\batomic_exchange|\bAtomic\s*<")
 
+_ROW_MAJOR = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+pack_matrix[ \t]*\([ \t]*row_major", re.MULTILINE)
+
 Message = tuple[str, int, int, str, str, str]
 """The fields of a `Diagnostic`."""
 
@@ -191,7 +193,9 @@ def _options(source: Source) -> list[str]:
         "-enable-machine-readable-diagnostics",
     ]
     if source.language == "hlsl":
-        options += ["-fvk-use-dx-layout", "-matrix-layout-column-major"]
+        # Slang passes over the pragma.
+        order = "row" if _ROW_MAJOR.search(source.text) else "column"
+        options += ["-fvk-use-dx-layout", f"-matrix-layout-{order}-major"]
     if source.debug_info:
         options.append("-g2")
     if source.register_bases:
@@ -256,7 +260,9 @@ def _messages(log: bytes, source: Source) -> list[Message]:
     dropped = False
     for each, code in zip(found, codes, strict=True):
         # Notes belong to the message before them.
-        dropped = dropped if each[3] == "note" else each[3] == "warning" and code.lstrip("E") in ignored
+        heeded = "'#pragma pack_matrix'" in each[4] and each[0].endswith(source.name)  # by _options
+        if each[3] != "note":
+            dropped = each[3] == "warning" and (code.lstrip("E") in ignored or heeded)
         if not dropped:
             kept[each] = None
     return list(kept)

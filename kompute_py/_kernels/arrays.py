@@ -38,11 +38,23 @@ def array_for(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, An
                 raise
             shared = None
         if shared is None:
-            return _converted(parameter, value, what)
+            return _by_rows(parameter, _converted(parameter, value, what), what)
         array = shared
     if parameter.written:
         _require_written(array, value, what)
-    return array
+    return _by_rows(parameter, array, what) if parameter.kind == "uniform buffer" else array
+
+
+def _by_rows(parameter: Parameter, array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
+    """The block's bytes, if `array` has the rows and columns of the matrix, or of the array of matrices, that is all a constant block
+    has; else `array`, which is bytes already."""
+    members = parameter.layout["members"]
+    if parameter.kind != "uniform buffer" or len(members) != 1 or members[0]["columns"] <= 1:
+        return array
+    sole = members[0]
+    if array.dtype != parameter.dtype or array.shape != (*sole["array"], sole["rows"], sole["columns"]):
+        return array
+    return pack_block(parameter, {sole["name"]: array}, what)
 
 
 def _shared(value: Any, what: str) -> np.ndarray[Any, Any] | None:

@@ -95,6 +95,26 @@ def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str
         )
 
 
+def _check_matrices(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
+    """Arrays go into buffers byte by byte. One with the rows and columns of the matrices has other bytes, if a matrix has its columns one
+    after the other in memory or its lines are padded. (A square one without padding is not told from its transpose.)"""
+    sole = parameter.layout["members"][0]
+    if sole["columns"] <= 1 or sole["members"]:
+        return
+    lines, each = sole["columns"], sole["rows"]
+    if sole["row_major"]:
+        lines, each = each, lines
+    room = sole["matrix_stride"] // memory._dtype.itemsize
+    shape = memory._shape[-2:]
+    if shape in ((lines, each), (each, lines)) and shape != (lines, room):
+        order = "rows" if sole["row_major"] else "columns"
+        padded = f", each padded to {room}" if room != each else ""
+        raise InvalidArgumentError(
+            f"{what} is {parameter.type}: in memory a matrix is its {lines} {order} of {each} numbers{padded}. The bytes of {subject} "
+            f"are not those. Give {(*memory._shape[:-2], lines, room)}, as np.zeros(n, kp.struct_dtype(kernel, {parameter.name!r})) makes it"
+        )
+
+
 def is_number_for_array(parameter: Parameter, value: Any) -> bool:
     """Whether `value` is one number and `parameter` an array that the shader reads."""
     number = isinstance(value, (int, float, np.generic)) and not isinstance(value, np.void)
@@ -307,6 +327,8 @@ def check_argument(
         check_layout(parameter.layout, dtype, memory._count, f"{what} ({subject})", parameter.binding)
     if dtype.names is None and not raw:
         _check_padding(what, parameter, memory, subject)
+        if memory._count and len(memory._shape) > 1 and len(parameter.layout["members"]) == 1:
+            _check_matrices(what, parameter, memory, subject)
     if memory.nbytes < parameter.size:
         raise InvalidArgumentError(
             f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has {memory.nbytes}"

@@ -168,6 +168,53 @@ def test_numbers_for_a_padded_array(mgr, needs):
     assert np.array_equal(kernel(made, np.zeros(4, np.float32)), values)
 
 
+@pytest.mark.parametrize(
+    ("declared", "fits", "wrong"),
+    [
+        ("mat3", (4, 3, 4), [(4, 3, 3)]),
+        ("mat2x3", (4, 2, 4), [(4, 2, 3), (4, 3, 2)]),
+        ("mat2x4", (4, 2, 4), [(4, 4, 2)]),
+        ("layout(row_major) mat2x4", (4, 4, 2), [(4, 2, 4)]),
+        ("mat4", (4, 4, 4), []),
+    ],
+)
+def test_arrays_for_matrices_are_their_memory(mgr, declared, fits, wrong):
+    """One with the rows and columns of the matrices and other bytes is refused, as an array and as a tensor."""
+    source = f"""
+        #version 450
+        layout(binding = 0) buffer Y {{ float y[]; }};
+        layout(binding = 1) readonly buffer M {{ {declared} m[]; }};
+        layout(local_size_x = 1) in;
+        void main() {{ y[0] = m[1][0][1]; }}
+    """
+    kernel = mgr.kernel(source, name="matrices")
+    assert np.zeros(4, kp.struct_dtype(kernel, "m")).shape == fits
+    kernel(np.zeros(1, np.float32), np.zeros(fits, np.float32), groups=1)
+    for shape in wrong:
+        array = np.zeros(shape, np.float32)
+        for given in (array, mgr.tensor_t(array)):
+            with pytest.raises(
+                kp.InvalidArgumentError, match=r"matrices: 'm' is .*\[\]: in memory a matrix is"
+            ):
+                kernel(np.zeros(1, np.float32), given, groups=1)
+
+
+def test_a_matrix_alone_in_a_uniform_block(mgr, needs):
+    """Its array has rows and columns, as in a dict."""
+    needs(mgr, "dispatch")
+    source = """
+        #version 450
+        layout(binding = 0) buffer Y { float y[]; };
+        layout(binding = 1) uniform M { mat4x3 m; };
+        layout(local_size_x = 1) in;
+        void main() { for (int c = 0; c < 4; ++c) for (int r = 0; r < 3; ++r) y[r * 4 + c] = m[c][r]; }
+    """
+    kernel = mgr.kernel(source)
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for given in (array, {"m": array}, array.tolist()):
+        assert np.array_equal(kernel(np.zeros(12, np.float32), m=given, groups=1), array.ravel())
+
+
 def test_print_shows_structs_and_what_sets_the_local_size(mgr):
     text = str(mgr.kernel(RECORD_BLOCKS, name="blocks"))
     assert "Config { float gain @0; int mode @4; struct Light[2] lights @16 }" in text

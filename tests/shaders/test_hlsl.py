@@ -447,6 +447,50 @@ def test_matrices_of_a_constant_buffer(mgr, needs, compiler, optimize):
     np.testing.assert_allclose(got[n + 1 :], given["m"] @ np.float32([1, 2, 3]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("layout", ["", "row_major "])
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (4, 4), (2, 3, 2)])
+def test_a_matrix_alone_in_its_constant_buffer(mgr, needs, compiler, layout, shape):
+    """Its array is passed by itself, and means what it means in a dict."""
+    needs(mgr, "dispatch")
+    rows, columns = shape[-2:]
+    several = f"[{shape[0]}]" if len(shape) == 3 else ""
+    places = list(np.ndindex(shape))
+    body = "".join(f"o[{n}] = m{''.join(f'[{i}]' for i in place)};" for n, place in enumerate(places))
+    source = (
+        f"{HEAD}cbuffer C : register(b1) {{ {layout}float{rows}x{columns} m{several}; }}\n"
+        f"[numthreads(1, 1, 1)] void main() {{ {body} }}"
+    )
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    array = np.arange(len(places), dtype=np.float32).reshape(shape)
+    for given in (array, array.tolist(), {"m": array}):
+        got = kernel(np.zeros(len(places), np.float32), m=given, groups=1)
+        assert got.tolist() == list(range(len(places)))
+
+
+@pytest.mark.parametrize("layout", ["", "row_major"])
+def test_matrices_of_structured_buffers(mgr, needs, compiler, layout):
+    """Arrays are the memory: one of another order or without padding is refused."""
+    needs(mgr, "dispatch")
+    source = f"""{f"#pragma pack_matrix({layout})" if layout else ""}
+StructuredBuffer<float2x3> s : register(t1);
+{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = s[1][0][1]; o[1] = s[1][1][0]; o[2] = s[1][1][2]; }}"""
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    made = np.zeros(2, kp.struct_dtype(kernel.module, "s"))
+    values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    if layout:
+        made[:, :, :3] = values
+    else:
+        made[:, :, :2] = np.swapaxes(values, 1, 2)
+    assert kernel(np.zeros(3, np.float32), made, groups=1).tolist() == [7, 9, 11]
+    wrong = [each for each in (values, np.swapaxes(values, 1, 2).copy()) if each.shape != made.shape]
+    assert wrong
+    for each in wrong:
+        with pytest.raises(kp.InvalidArgumentError, match=r"'s' is float2x3\[\]: in memory a matrix is its"):
+            kernel(np.zeros(3, np.float32), each, groups=1)
+        with pytest.raises(kp.InvalidArgumentError, match=r"kp\.struct_dtype"):
+            kernel(np.zeros(3, np.float32), mgr.tensor_t(each), groups=1)
+
+
 def test_matrices_of_structures(mgr, needs, compiler):
     needs(mgr, "dispatch")
     source = f"""struct S {{ float2x2 m; float weight; }};
