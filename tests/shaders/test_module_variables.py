@@ -158,3 +158,34 @@ def test_variables_of_another_stage_do_not_matter(mgr, needs):
     text += "%draw = OpFunction %void None %fn\n%begin = OpLabel\nOpReturn\nOpFunctionEnd\n"
     assert kp.check(text, mgr) == []
     mgr.kernel(text, entry="main")
+
+
+def test_the_name_of_the_entry_is_utf8(mgr):
+    """Drivers find the entry by the bytes of its name."""
+    words = np.frombuffer(kp.compile("#version 450\nvoid main() {}"), np.uint32).tobytes()
+    for name, found in ((b"m\xc3\xa4n", "m\u00e4n"), (b"mai\xf7", None)):
+        changed = words.replace(b"main", name)
+        if found is not None:
+            assert mgr.kernel(changed).signature.entry == found
+            continue
+        assert "is not UTF-8" in str(kp.check(changed, mgr))
+        for make in (mgr.kernel, lambda code: kp.ShaderModule(code).signature):
+            with pytest.raises(kp.InvalidArgumentError, match=r"the name of the entry 'mai.*is not UTF-8"):
+                make(changed)
+
+
+def test_columns_of_a_matrix_do_not_lie_on_each_other(mgr):
+    source = """#version 450
+        layout(set = 0, binding = 0) buffer B { float first; mat4 m; };
+        void main() { m[1].x = first; }"""
+    words = np.frombuffer(kp.compile(source), np.uint32).copy()
+    member_decorate, matrix_stride = 5 << 16 | 72, 7
+    at = next(
+        i for i in range(5, len(words)) if words[i] == member_decorate and words[i + 3] == matrix_stride
+    )
+    assert words[at + 4] == 16
+    words[at + 4] = 0
+    assert "has MatrixStride 0" in str(kp.check(words.tobytes(), mgr))
+    for make in (mgr.kernel, lambda code: kp.ShaderModule(code).signature):
+        with pytest.raises(kp.InvalidArgumentError, match=r"member 1 of type .*'B' has MatrixStride 0"):
+            make(words.tobytes())

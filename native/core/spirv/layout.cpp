@@ -80,7 +80,11 @@ bool LayoutBuilder::is_wrapped_array(Instruction type) const {
 
 LayoutBuilder::MatrixDecorations LayoutBuilder::matrix_of(uint32_t type, uint32_t member) const {
     MatrixDecorations matrix;
-    matrix.stride = module_.member_decoration(type, member, spv::DecorationMatrixStride).value_or(0);
+    const auto stride = module_.member_decoration(type, member, spv::DecorationMatrixStride);
+    if (stride == 0u)
+        malformed("member " + std::to_string(member) + " of type " + std::to_string(type) + " '" +
+                  module_.name(type) + "' has MatrixStride 0: its columns would be one");
+    matrix.stride = stride.value_or(0);
     matrix.row_major = module_.member_decoration(type, member, spv::DecorationRowMajor).has_value();
     return matrix;
 }

@@ -163,6 +163,10 @@ uint32_t Instruction::result() const {
 }
 
 std::string Instruction::string(uint32_t index, uint32_t* next) const {
+    return clean_utf8(bytes(index, next));
+}
+
+std::string Instruction::bytes(uint32_t index, uint32_t* next) const {
     std::string text;
     for (uint32_t i = index;; ++i) {
         const uint32_t word = (*this)[i];  // throws where the terminating zero is missing
@@ -170,7 +174,7 @@ std::string Instruction::string(uint32_t index, uint32_t* next) const {
             const char c = static_cast<char>(word >> shift & 0xFFu);
             if (c == '\0') {
                 if (next) *next = i + 1;
-                return clean_utf8(text);
+                return text;
             }
             text += c;
         }
@@ -235,6 +239,9 @@ void Module::read_annotation(Instruction instruction) {
         point.function = instruction[2];
         uint32_t next = 0;
         point.name = instruction.string(3, &next);
+        // Drivers look for the entry by its name: under a replaced one it is not found.
+        if (point.name != instruction.bytes(3))
+            malformed("the name of the entry '" + point.name + "' is not UTF-8");
         for (; next < instruction.size(); ++next) point.interface.push_back(instruction[next]);
         return;
     }

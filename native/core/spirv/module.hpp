@@ -63,6 +63,7 @@ public:
     // The literal string that starts at word `index`, with anything that is not UTF-8 replaced; `next` gets
     // the index of the word after it.
     [[nodiscard]] std::string string(uint32_t index, uint32_t* next = nullptr) const;
+    [[nodiscard]] std::string bytes(uint32_t index, uint32_t* next = nullptr) const;  // as it is
 
 private:
     [[noreturn]] void too_short(uint32_t index) const;

@@ -518,12 +518,12 @@ TEST_CASE("spirv names") {
     CHECK(std::string(to_string(DescriptorKind::combined_image_sampler)) == "combined image sampler");
     CHECK(std::string(to_string(Access::read_write)) == "read_write");
 
-    // A name may hold anything; what we pass on is UTF-8.
+    // Bytes may be anything; what we pass on is UTF-8. An entry is found by its bytes, so they have to be.
     std::vector<uint32_t> words = assemble_valid(head() + "OpName %main \"name\"\n" + basics + empty_main);
     const auto at = std::find(words.begin(), words.end(), 0x6E69616Du);  // "main" of the entry point
     REQUIRE(at != words.end());
     *at = 0x6EFF616D;
-    CHECK(contains(error_of(words, "other"), "'ma?n'"));
+    CHECK(contains(error_of(words, "other"), "the name of the entry 'ma?n' is not UTF-8"));
 }
 
 TEST_CASE("spirv entry points: the only one needs no name") {
