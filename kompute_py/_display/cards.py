@@ -1,7 +1,7 @@
-"""What objects look like in a notebook, as HTML in the theme's own colours.
+"""Representations of objects in notebooks, as HTML in the colours of the theme.
 
-A representation looks only: it submits nothing, waits for nothing and makes no host copy. So numbers and pictures of a
-tensor are those of its host copy where there is one, and the card says so; what is on the device alone is not fetched.
+A representation submits nothing, waits for nothing and creates no host copy. The numbers and pictures of a tensor are those of
+its host copy, if it has one, and the card says so. Contents that are only on the device are not fetched.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def manager_card(manager: Manager) -> str:
-    """The device, and what the Manager uses of it."""
+    """The device, and how much of it the Manager uses."""
     info = manager._info
     rows = [
         ("type", info["type"]),
@@ -51,13 +51,13 @@ def manager_card(manager: Manager) -> str:
     return card(title, rows)
 
 
-# What a card says of the numbers that it shows.
-_SHOWN = "Of the host copy, which data() gives"
-_TO_SEE = "read() gives them, OpSyncLocal brings them to the host copy."
+# The remark about the numbers on a card.
+_SHOWN = "From the host copy, as data() returns it"
+_TO_SEE = "read() returns them, OpSyncLocal copies them to the host copy."
 _NOTES = {
-    "shared": "Of the memory that host and device share.",
-    "unsent": f"{_SHOWN}. It is not on the device yet: the first use uploads it.",
-    "matches": f"{_SHOWN}. Later edits of it are not tracked: OpSyncDevice or write() brings them to the device.",
+    "shared": "From the memory that host and device share.",
+    "unsent": f"{_SHOWN}. The data is not on the device yet: the first use uploads it.",
+    "matches": f"{_SHOWN}. Later edits are not tracked: OpSyncDevice or write() uploads them.",
     "behind": f"{_SHOWN}. The device's contents are newer: {_TO_SEE}",
     "unknown": f"{_SHOWN}. The device's contents may be newer: {_TO_SEE}",
 }
@@ -79,11 +79,11 @@ def memory_card(memory: Memory) -> str:
         return card(title, rows, "destroyed")
     if memory.memory_type() is MemoryTypes.storage or not native.host_copy_made:
         return card(
-            title, rows, "The contents are on the device alone: read() fetches them, show() draws them."
+            title, rows, "The contents are only on the device: read() returns them, show() draws them."
         )
     try:
         values = memory.numpy()
-    except KomputeError:  # destroyed by another thread meanwhile
+    except KomputeError:  # another thread destroyed it
         return card(title, rows, "destroyed")
     note = _NOTES[native.freshness if native.has_host_copy else "shared"]
     drawing = ""
@@ -132,9 +132,9 @@ def kernel_card(kernel: Kernel) -> str:
 
 
 def sequence_bundle(sequence: Sequence) -> dict[str, str]:
-    """The graph by MIME types. No HTML among them: front ends that draw Mermaid would take that instead.
+    """The graph by MIME type. HTML is left out, because front ends that draw Mermaid would prefer it.
 
-    JupyterLab, from 4.1 on, and nbconvert draw the Mermaid in Markdown, and GitHub does; others show it as a block of code.
+    JupyterLab 4.1 and newer, nbconvert and GitHub draw Mermaid in Markdown; others show it as a block of code.
     """
     drawn = graph.graph_of(sequence)
     return {
@@ -150,7 +150,7 @@ def fence_card(fence: Fence) -> str:
 
 
 def card(title: str, rows: list[tuple[str, str]], note: str = "", body: str = "") -> str:
-    """A box with a title, named values, a drawing (`body`, HTML) and a remark. All else is escaped."""
+    """A box with a title, named values, a drawing (`body`, HTML) and a remark. Everything but `body` is escaped."""
     named = "".join(
         f'<div style="opacity:.7">{html.escape(name)}</div><div>{html.escape(value)}</div>'
         for name, value in rows

@@ -1,7 +1,7 @@
-"""What a sequence does and what orders it, from the barriers of its built recording: as Mermaid, Markdown and text.
+"""Draws the operations of a sequence and the barriers of its built recording: as Mermaid, Markdown and text.
 
-Barriers are global memory barriers before an operation: all that comes before is ordered with all that comes after, for the
-stages and accesses that they name. Operations with no barrier between them may overlap.
+A barrier is a global memory barrier before an operation. It orders everything before it with everything after it, for the
+stages and accesses that it names. Operations without a barrier between them may overlap.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _ACCESSES = {
 
 
 class Step(NamedTuple):
-    """An operation, or what lies between operations."""
+    """An operation, a barrier, or a gap."""
 
     kind: str
-    """"operation", "barrier", "gap" (operations that are not shown)."""
+    """"operation", "barrier" or "gap" (operations that are not shown)."""
     text: str
 
 
@@ -53,7 +53,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(sequence: Sequence) -> Graph:
-    """Looks only; nothing is built or submitted."""
+    """The graph of `sequence`. Builds and submits nothing."""
     native = sequence._native
     title = f"Sequence {native.name!r}" if native.name else "Sequence"
     if not native.is_init():
@@ -61,7 +61,7 @@ def graph_of(sequence: Sequence) -> Graph:
     names = native.operation_names()
     if not names:
         return Graph(title, [], "nothing recorded")
-    # The barriers are those of the last recording that was built: known once this one was evaluated.
+    # The barriers belong to the built recording, which exists after the first evaluation.
     built = not native.is_recording()
     before: dict[int, list[str]] = {}
     if built:
@@ -84,7 +84,7 @@ def graph_of(sequence: Sequence) -> Graph:
     note = f"{len(names)} operation{'s' if len(names) != 1 else ''} on queue {native.queue_index}, " + (
         f"{count} barrier{'s' if count != 1 else ''}, {state}"
         if built
-        else "recorded; barriers are known once it was evaluated"
+        else "recorded; barriers are known after an evaluation"
     )
     return Graph(title, steps, note)
 
@@ -96,7 +96,7 @@ def mermaid(graph: Graph) -> str:
         left, right = {"operation": ('["', '"]'), "barrier": ('{{"', '"}}'), "gap": ('(["', '"])')}[step.kind]
         lines.append(f"    n{i}{left}{_label(step.text)}{right}")
     for i, (one, other) in enumerate(zip(graph.steps, graph.steps[1:], strict=False)):
-        # A dotted line: the operations follow each other, and nothing makes the second wait.
+        # A dotted line: the operations may overlap.
         free = one.kind == other.kind == "operation"
         lines.append(f"    n{i} {'-.-' if free else '-->'} n{i + 1}")
     if not graph.steps:
@@ -105,7 +105,7 @@ def mermaid(graph: Graph) -> str:
 
 
 def as_markdown(graph: Graph) -> str:
-    """The graph as Markdown: what it is, and the drawing as a block of Mermaid."""
+    """The graph as Markdown: its title, and the drawing as a block of Mermaid."""
     title, note = (
         re.sub(r"[^\w .,:]", lambda m: f"&#{ord(m[0])};", text) for text in (graph.title, graph.note)
     )
@@ -135,5 +135,5 @@ def _named(mask: int, names: dict[int, str]) -> str:
 
 
 def _label(text: str) -> str:
-    # Mermaid's entity codes: whatever stands in a name, it is text.
+    # Mermaid's entity codes keep any character of a name plain text.
     return re.sub(r"[^\w .,:()+→-]", lambda m: f"#{ord(m[0])};" if m[0] >= " " else " ", text)

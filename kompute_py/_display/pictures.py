@@ -1,6 +1,6 @@
-"""Arrays as pictures and numbers as small drawings: PNG, SVG and statistics, made with NumPy alone.
+"""Arrays as pictures, and numbers as small drawings: PNG, SVG and statistics, with NumPy only.
 
-All of it is bounded: of a large array a sample is looked at, of a large picture every n-th pixel.
+The cost is bounded: statistics use a sample of a large array, pictures every n-th pixel.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 _Array = np.ndarray[Any, Any]
 
 MOST_SAMPLED = 1 << 16
-"""Elements that statistics are of, at most."""
-_MOST_PIXELS = 256  # a side
-_LEAST_PIXELS = 8  # smaller arrays are read as numbers
+"""The most elements that statistics use."""
+_MOST_PIXELS = 256  # per side
+_LEAST_PIXELS = 8  # smaller arrays are not shown as pictures
 _SHOWN_SIDE = 192  # small pictures are enlarged to about this
 _BINS = 32
 
 
 class Statistics(NamedTuple):
-    """What is known of an array's elements; of complex numbers, of their magnitudes."""
+    """Statistics of an array's elements, or of the magnitudes of complex elements."""
 
     sampled: int
-    """How many elements were looked at."""
+    """The number of sampled elements."""
     total: int
-    """How many there are."""
+    """The number of elements."""
     nan: int
     infinite: int
     low: float
@@ -36,11 +36,11 @@ class Statistics(NamedTuple):
     mean: float
     deviation: float
     bins: tuple[int, ...]
-    """A histogram of the finite ones from `low` to `high`."""
+    """A histogram of the finite elements from `low` to `high`."""
 
 
 def statistics(array: _Array) -> Statistics | None:
-    """Of at most `MOST_SAMPLED` elements, evenly spread; None where the elements are no numbers."""
+    """Statistics of at most `MOST_SAMPLED` evenly spaced elements; None if the elements are not numbers."""
     flat = array.reshape(-1)
     step = -(-flat.size // MOST_SAMPLED) if flat.size else 1
     values = _numbers(flat[::step])
@@ -52,7 +52,7 @@ def statistics(array: _Array) -> Statistics | None:
     if not finite.size:
         return Statistics(values.size, flat.size, nan, infinite, np.nan, np.nan, np.nan, np.nan, ())
     low, high = float(finite.min()), float(finite.max())
-    # Scaled, so that neither sums nor squares of large numbers overflow.
+    # Scaled, so that sums and squares of large numbers do not overflow.
     scale = max(abs(low), abs(high)) or 1.0
     unit = finite / scale
     mean, deviation = float(unit.mean()) * scale, float(unit.std()) * scale
@@ -92,7 +92,7 @@ def histogram(stats: Statistics) -> str:
 
 
 def line(values: _Array) -> str:
-    """One-dimensional numbers as a line, in inline SVG; "" where they are no numbers."""
+    """One-dimensional numbers as a line, in inline SVG; "" if the elements are not numbers."""
     flat = values.reshape(-1)
     numbers = _numbers(flat[:: -(-flat.size // 512)] if flat.size else flat)
     if numbers is None or numbers.size < 2 or not np.isfinite(numbers).any():
@@ -123,7 +123,7 @@ def is_picture(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
 
 
 class Picture(NamedTuple):
-    """A PNG, and how its brightness came about."""
+    """A PNG, and a note on how its brightness was chosen."""
 
     png: bytes
     width: int
@@ -131,7 +131,7 @@ class Picture(NamedTuple):
     note: str
 
     def html(self) -> str:
-        """As an element that needs nothing else."""
+        """The picture as a self-contained HTML element."""
         zoom = max(1, _SHOWN_SIDE // max(self.width, self.height))
         data = base64.b64encode(self.png).decode("ascii")
         return (
@@ -141,7 +141,10 @@ class Picture(NamedTuple):
 
 
 def picture(array: _Array) -> Picture:
-    """An array that `is_picture` allows. Bytes, bools and floats from 0 to 1 are shown as they are, others from their lowest to highest."""
+    """The picture of an array for which `is_picture` is true.
+
+    Bytes, bools and floats from 0 to 1 keep their values; other numbers are scaled from lowest to highest.
+    """
     step = -(-max(array.shape[:2]) // _MOST_PIXELS)
     small = array[::step, ::step]
     if small.ndim == 3 and small.shape[2] == 1:
@@ -156,7 +159,7 @@ def picture(array: _Array) -> Picture:
         finite = np.isfinite(values)
         low, high = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
         if small.dtype.kind != "f" or low < 0 or high > 1:
-            # Halved first, so that the span of the widest floats does not overflow.
+            # Halved first, because the span of the largest floats would overflow.
             span = high / 2 - low / 2
             values = (values / 2 - low / 2) / span if span > 0 else np.zeros_like(values)
             note = ", ".join(part for part in (note, f"black {low:.4g}, white {high:.4g}") if part)

@@ -1,4 +1,4 @@
-"""Sliders for a kernel's push constants, with a picture that follows them, through ipywidgets (the extra ``notebook``)."""
+"""Sliders for a kernel's push constants, with a picture that follows them. Needs ipywidgets (the extra ``notebook``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INTEGERS = {f"{sign}int{bits}": (sign == "", bits) for sign in ("", "u") for bi
 
 
 class Sliders(ipywidgets.VBox):
-    """A widget: a slider for each push constant, and what the kernel writes. Made by `sliders`."""
+    """A widget with a slider for each push constant and a picture of the kernel's result. Created by `sliders`."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class Sliders(ipywidgets.VBox):
     ) -> None:
         self.kernel = kernel
         self.shown = shown
-        """What the picture is of."""
+        """The tensor or image in the picture."""
         self.knobs: dict[str, Any] = knobs
-        """The widgets by the names of their push constants: set ``.value`` to move one from Python."""
+        """The widgets by push constant. Set ``.value`` to move a slider from Python."""
         self.picture: Any = ipywidgets.HTML()
-        """The picture, or what went wrong, as HTML."""
+        """The picture or an error, as HTML."""
         self._call = (args, keywords)
         for knob in knobs.values():
             knob.observe(lambda _: self.run(), names="value")
@@ -53,18 +53,18 @@ class Sliders(ipywidgets.VBox):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The push constants as the sliders stand."""
+        """The push constants of the current slider positions."""
         return {name: knob.value for name, knob in self.knobs.items()}
 
     def close(self) -> None:
-        """Takes the widgets off the page and lets go of the kernel and its memory; ipywidgets keeps what is not closed."""
+        """Removes the widgets and releases the kernel and its memory. Without it, ipywidgets keeps them alive."""
         for knob in self.knobs.values():
             knob.close()
         self.picture.close()
         super().close()
 
     def run(self) -> None:
-        """Calls the kernel and draws. An error of the kernel is shown in the picture's place."""
+        """Calls the kernel and draws the result, or the error that it raised."""
         try:
             self._draw()
         except KomputeError as error:
@@ -82,20 +82,20 @@ class Sliders(ipywidgets.VBox):
 
 
 def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: Any) -> Sliders:
-    """Sliders for the scalar push constants of `kernel`, which is called, and its result drawn, whenever one moves.
+    """Sliders for the scalar push constants of `kernel`. Each movement calls the kernel and draws its result.
 
     ::
 
         kp.notebook.sliders(blur, src, out=dst, sigma=(0.0, 10.0), steps=3)
 
-    Takes what a call of the kernel takes, with tensors and images. For a push constant give ``(low, high)``,
-    ``(low, high, step)`` or ``(low, high, step, start)`` as a tuple for a slider in that range, a number for a fixed value, or nothing
-    for a slider from 0 to 1 (floats), 0 to 16 (integers) or a box to tick (bool). Vectors, matrices and structs must be given.
-    `show` is the tensor or image that is drawn: by default the first that the kernel writes.
+    The arguments are those of a call of the kernel, with tensors and images. For a push constant give a tuple ``(low, high)``,
+    ``(low, high, step)`` or ``(low, high, step, start)`` for a slider in that range, or a number for a fixed value. Without an
+    argument, a float gets a slider from 0 to 1, an integer from 0 to 16, and a bool a check box. Vectors, matrices and
+    structs need a value. `show` is the tensor or image to draw, by default the first that the kernel writes.
 
-    Raises InvalidArgumentError for ranges that are none, a push constant that needs a value, and a kernel that writes nothing
-    that was given; ArgumentTypeError for what is no kernel and for arrays; and what the first call raises. Errors of later calls
-    stand where the picture would.
+    Raises InvalidArgumentError for an invalid range, a push constant that needs a value, or a kernel that writes none of its
+    arguments; ArgumentTypeError if `kernel` is not a Kernel or an argument is an array; and the errors of the first call.
+    Errors of later calls replace the picture.
     """
     if not isinstance(kernel, Kernel):
         raise ArgumentTypeError(f"sliders takes a kp.Kernel first, not {type(kernel).__name__}")
@@ -118,11 +118,11 @@ def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: 
         if name in given and not (isinstance(given[name], tuple) and _is_scalar(layout)):
             fixed[name] = given[name]
         elif not _is_scalar(layout):
-            raise InvalidArgumentError(f"{kernel.name}: {name!r} is no single number: give it a value")
+            raise InvalidArgumentError(f"{kernel.name}: {name!r} is not a single number: give it a value")
         else:
             knobs[name] = _knob(kernel, name, layout["kind"], given.get(name))
     every = dict.fromkeys(knobs, 0)
-    # Resolved once with some values, so that wrong arguments raise here, by the errors that a call has.
+    # Resolved once with some values, so that wrong arguments raise here the errors of a call.
     values, _ = kernel.signature.resolve(kernel.name, args, dict(rest), bind, {**fixed, **every})
     written: list[Memory] = []
     for parameter, value in zip(kernel.signature.parameters, values, strict=True):
@@ -134,7 +134,7 @@ def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: 
                     f"{kernel.name}: {parameter.name!r} is a {type(value).__name__}; sliders needs a Tensor or an Image"
                 )
     if show is None and not written:
-        raise InvalidArgumentError(f"{kernel.name} writes nothing that could be drawn: give show=")
+        raise InvalidArgumentError(f"{kernel.name} writes no tensor or image to draw: give show=")
     shown = written[0] if show is None else show
     return Sliders(kernel, args, {**rest, **call, "bind": bind, "push": fixed}, shown, knobs)
 
@@ -149,7 +149,7 @@ def _knob(kernel: Kernel, name: str, kind: str, given: tuple[Any, ...] | None) -
     what = f"{kernel.name}: the range of {name!r}"
     if kind == "bool":
         if given is not None:
-            raise InvalidArgumentError(f"{what} is {given!r}; a bool takes none")
+            raise InvalidArgumentError(f"{what} is {given!r}; a bool has no range")
         return ipywidgets.Checkbox(description=name)
     whole = kind in _INTEGERS
     numbers = given if given is not None else (0, 16) if whole else (0.0, 1.0)
@@ -162,13 +162,13 @@ def _knob(kernel: Kernel, name: str, kind: str, given: tuple[Any, ...] | None) -
     start = numbers[3] if len(numbers) > 3 else low
     if not low < high or not step > 0 or not low <= start <= high:
         raise InvalidArgumentError(
-            f"{what} is {numbers!r}; low is below high, step above 0, and start between them"
+            f"{what} is {numbers!r}; low must be below high, step above 0, and start between low and high"
         )
     if whole:
         signed, bits = _INTEGERS[kind]
         least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         if low < least or high > most:
-            raise InvalidArgumentError(f"{what} is {numbers!r}; a {kind} is from {least} to {most}")
+            raise InvalidArgumentError(f"{what} is {numbers!r}; a {kind} ranges from {least} to {most}")
         return ipywidgets.IntSlider(start, low, high, step, description=name)
     return ipywidgets.FloatSlider(start, min=low, max=high, step=step, description=name, readout_format=".4g")
 

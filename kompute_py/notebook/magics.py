@@ -25,7 +25,7 @@ class CellCompileError(ShaderCompileError):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises what IPython shows in one line, where argparse would end the process."""
+    """Raises errors that IPython shows in one line; argparse itself would end the process."""
 
     def error(self, message: str) -> Any:
         raise UsageError(f"{self.prog}: {message} ({self.prog} --help lists the options)")
@@ -64,7 +64,7 @@ def _kernel_parser(language: str) -> _Parser:
         action="append",
         default=[],
         metavar="DIR",
-        help="where #include looks; repeatable",
+        help="a folder for #include; repeatable",
     )
     add("-O", "--optimize", choices=("none", "size", "performance"), default="performance")
     add("-t", "--target", default="vulkan1.2", help="vulkan1.0 to vulkan1.3 (default: vulkan1.2)")
@@ -95,7 +95,7 @@ class KomputeMagics(Magics):
 
     @line_magic
     def kp(self, line: str) -> None:
-        """``%kp``: the device of kp.manager() and its memory. ``%kp --manager NAME``: of another Manager."""
+        """``%kp``: shows the device of kp.manager() and its memory; ``%kp --manager NAME`` those of another Manager."""
         given = _parse(_parser("%kp", "Shows the device and its memory."), line)
         if given is None:
             return
@@ -109,14 +109,14 @@ class KomputeMagics(Magics):
         if given is None:
             return
         if not given.name.isidentifier():
-            raise UsageError(f"%%{language}: {given.name!r} is no name of a variable")
+            raise UsageError(f"%%{language}: {given.name!r} is not the name of a variable")
         chosen = self._manager(given.manager, f"%%{language}")
         defines = {}
         for define in given.define:
             name, equals, text = define.partition("=")
             defines[name] = text if equals else None
         try:
-            # An empty line stands for the magic's own, so that the compiler counts lines as the notebook does.
+            # An empty line replaces the magic's line, so that the compiler counts lines as the notebook does.
             kernel = chosen.kernel(
                 "\n" + cell,
                 name=given.name,
@@ -146,22 +146,22 @@ class KomputeMagics(Magics):
             return manager()
         found = self._names().get(name)
         if not isinstance(found, Manager):
-            raise UsageError(f"{magic}: {name!r} is no variable that holds a kp.Manager")
+            raise UsageError(f"{magic}: {name!r} is not a variable that holds a kp.Manager")
         return found
 
 
 def _parse(parser: _Parser, line: str) -> argparse.Namespace | None:
-    """The options; None where help was asked for."""
+    """The options; None if help was requested."""
     try:
         return parser.parse_args(shlex.split(line))
     except _HelpShown:
         return None
-    except ValueError as error:  # a quote that is not closed
+    except ValueError as error:  # an unclosed quote
         raise UsageError(f"{parser.prog}: {error}") from None
 
 
 def body_for_help(lines: list[str]) -> list[str]:
-    """A cell that only asks ``%%glsl --help``, with the body that IPython wants of a cell magic."""
+    """Adds a body to a cell that only contains ``%%glsl --help``, because IPython requires one for cell magics."""
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if first is None or any(line.strip() for line in lines[first + 1 :]):
         return lines
@@ -170,7 +170,7 @@ def body_for_help(lines: list[str]) -> list[str]:
     return [f"{lines[first].strip()}\n", "\n"]
 
 
-_ASKS_FOR_HELP = re.compile(r"%%(glsl|hlsl)\s(.*\s)?(-h|--help)(\s|$)")
+_ASKS_FOR_HELP = re.compile(r"%%(glsl|hlsl|slang)\s(.*\s)?(-h|--help)(\s|$)")
 
 
 def load(shell: Any) -> None:
@@ -181,7 +181,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Takes the magics away."""
+    """Removes the magics."""
     for kind, name in (("cell", "glsl"), ("cell", "hlsl"), ("cell", "slang"), ("line", "kp")):
         shell.magics_manager.magics[kind].pop(name, None)
     if body_for_help in shell.input_transformers_cleanup:

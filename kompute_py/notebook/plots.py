@@ -1,4 +1,4 @@
-"""Pictures and lines of tensors, images and arrays, through matplotlib (the extra ``plot``)."""
+"""Plots of tensors, images and arrays. Needs matplotlib (the extra ``plot``)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _KINDS = ("line", "image", "hist")
 
 
 def contents(thing: Any) -> np.ndarray[Any, Any]:
-    """What a tensor or image holds: on the device where anything was written there, after pending work; else the host copy.
+    """The contents of a tensor, an image or an array.
 
-    Raises ArgumentTypeError for what is no array, FailedPreconditionError for what is destroyed.
+    For tensors and images, the device's contents after pending work if the device memory was written, else the host copy.
+    Raises ArgumentTypeError if `thing` is not numeric, FailedPreconditionError if it is destroyed.
     """
     if isinstance(thing, Memory):
         thing._require_init("be shown")
@@ -32,22 +33,21 @@ def contents(thing: Any) -> np.ndarray[Any, Any]:
         return thing.numpy()
     array = np.asarray(thing)
     if array.dtype.kind not in "biufc":
-        raise ArgumentTypeError(
-            f"plot draws numbers; a {type(thing).__name__} of dtype {array.dtype} is none"
-        )
+        raise ArgumentTypeError(f"plot draws numbers; this {type(thing).__name__} has dtype {array.dtype}")
     return array
 
 
 def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
-    """Draws tensors, images or arrays into one matplotlib Axes, which it returns.
+    """Draws tensors, images or arrays into one matplotlib Axes and returns it.
 
-    `kind` is "line", "image" or "hist"; left out, what looks like a picture is one ((height, width[, 3 or 4])), all else are
-    lines, of each row one. `ax` is the Axes to draw into (default: a new figure's); `options` go to matplotlib's ``plot``,
-    ``imshow`` or ``hist``. Tensors show what is on the device, after pending work, where anything was written there, else
-    their host copy. Complex numbers show their magnitudes.
+    `kind` is "line", "image" or "hist". By default, an array that looks like a picture ((height, width[, 3 or 4])) is drawn as
+    an image, and others as lines, one for each row. `ax` is the Axes to draw into (default: that of a new figure). `options`
+    are passed to matplotlib's ``plot``, ``imshow`` or ``hist``. Tensors show the device's contents after pending work if the
+    device memory was written, else their host copy. Complex numbers show their magnitudes.
 
-    Raises FailedPreconditionError, naming the extra, without matplotlib, and for what is destroyed; InvalidArgumentError for an
-    unknown kind, nothing to draw, several pictures, or an array that is none; ArgumentTypeError for what is no array of numbers.
+    Raises FailedPreconditionError if matplotlib is missing (the error names the extra) or an object is destroyed;
+    InvalidArgumentError for an unknown kind, nothing to draw, several pictures, or an array that is not a picture;
+    ArgumentTypeError if an argument is not numeric.
     """
     if kind is not None and kind not in _KINDS:
         raise InvalidArgumentError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")
@@ -58,7 +58,7 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
     for thing, array in zip(things, arrays, strict=True):
         if array.dtype.kind not in "biuf":
             raise ArgumentTypeError(
-                f"plot draws numbers; a {type(thing).__name__} of dtype {array.dtype} is none"
+                f"plot draws numbers; this {type(thing).__name__} has dtype {array.dtype}"
             )
     if kind is None:
         image = len(arrays) == 1 and is_picture(arrays[0].shape, arrays[0].dtype)
@@ -66,7 +66,7 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
     if kind == "image":
         if len(arrays) != 1:
             raise InvalidArgumentError(
-                f"plot draws one picture at a time; {len(arrays)} were given: give each its ax="
+                f"plot draws one picture at a time, not {len(arrays)}: call it once for each, with ax="
             )
         arrays[0] = _pixels(arrays[0])
     axes = _axes() if ax is None else ax

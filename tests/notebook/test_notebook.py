@@ -134,7 +134,7 @@ def test_tracebacks_are_the_users_own_frames():
     run_child(check_tracebacks)
 
 
-@pytest.mark.parametrize("language", ["glsl", "hlsl"])
+@pytest.mark.parametrize("language", ["glsl", "hlsl", "slang"])
 @pytest.mark.parametrize("line", ["--help", "-h", "name --help", "  --help \n\n"])
 def test_help_needs_no_shader(shell, language, line):
     before = set(shell.user_ns)
@@ -154,8 +154,8 @@ def test_a_cell_with_no_shader_is_an_error_of_ipythons(shell):
     [
         ("", "name"),
         ("two words", "unrecognized arguments: words"),
-        ("1a -m mgr", "'1a' is no name of a variable"),
-        ("k -m nobody", "'nobody' is no variable that holds a kp.Manager"),
+        ("1a -m mgr", "'1a' is not the name of a variable"),
+        ("k -m nobody", "'nobody' is not a variable that holds a kp.Manager"),
         ("k -O fast", "invalid choice"),
         ("k -m mgr -t vulkan9", "vulkan9"),
         ("k 'open", "No closing quotation"),

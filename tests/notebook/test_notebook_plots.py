@@ -125,7 +125,7 @@ def test_sliders_by_type_and_lines(mgr, needs):
 def test_sliders_refuse(mgr):
     kernel, x, y = mgr.kernel(SOURCE, name="k"), mgr.zeros(64), mgr.zeros(64)
     for keywords, expected in (
-        ({"width": (4, 1)}, "low is below high"),
+        ({"width": (4, 1)}, "low must be below high"),
         ({"width": (-1, 4)}, "from 0 to"),
         ({"width": (0.5, 4)}, "whole numbers"),
         ({"factor": (1.0,)}, "low, high"),

@@ -50,9 +50,9 @@ def test_tensor_card_shows_what_the_host_copy_holds(mgr):
 def test_a_card_neither_fetches_nor_makes_a_host_copy(mgr):
     plain = mgr.zeros((64, 64))
     assert not plain._native.host_copy_made
-    assert "on the device alone" in parsed(plain._repr_html_())
+    assert "only on the device" in parsed(plain._repr_html_())
     assert not plain._native.host_copy_made
-    assert "on the device alone" in parsed(mgr.empty(4, memory_type="storage")._repr_html_())
+    assert "only on the device" in parsed(mgr.empty(4, memory_type="storage")._repr_html_())
     tensor = mgr.tensor([1, 2, 3])
     tensor.write([7, 8, 9])  # the device's side alone
     assert "1 to 3" in parsed(tensor._repr_html_())
@@ -159,7 +159,7 @@ def test_sequence_bundle_shows_operations_and_barriers(mgr):
     seq.record(kernel.bind(a, b, factor=1.0)).record(kernel.bind(c, d, factor=1.0)).record(
         kernel.bind(b, c, factor=1.0)
     )
-    assert "known once it was evaluated" in seq._repr_mimebundle_()["text/plain"]
+    assert "known after an evaluation" in seq._repr_mimebundle_()["text/plain"]
     seq.eval()
     bundle = seq._repr_mimebundle_()
     lines = bundle["text/plain"].splitlines()
