@@ -25,6 +25,7 @@ from .._base.errors import (
 from .cache import CachedShader, compiler_key, shader_cache
 from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 from .limits import read_file, time_limit, too_long
+from .spirv_bytes import is_spirv, module_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,6 @@ _SUFFIXES = {
     ".spv": None,
     ".spvasm": None,
 }
-_SPIRV_MAGIC = b"\x03\x02\x23\x07"
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
@@ -85,8 +85,9 @@ def compile(
 
     Args:
         source: The text of the shader, or where it is: a path object, or a `str` on one line that ends in
-            ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A ``.spv`` file is validated and
-            returned as it is, a ``.spvasm`` file is assembled and validated. A GLSL source without a ``#version`` counts as version 450.
+            ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A file of SPIR-V, told by its first bytes
+            or by ``.spv``, is validated and returned as it is. A ``.spvasm`` file is assembled and validated. A GLSL source without
+            a ``#version`` counts as version 450.
         language: ``"glsl"``, ``"hlsl"`` or ``"slang"``; by default what the path's suffix says, else GLSL.
         entry: The name of the entry point. In HLSL and Slang it is the function to compile; in GLSL that function is
             always ``main`` and the module's entry point gets this name.
@@ -180,9 +181,13 @@ def _compile(
     timeout: float | None = None,
     size_limit: int | None = None,
     title: str | None = None,
+    unchecked: int | None = None,
     stacklevel: int = 2,
 ) -> _Compiled:
-    """`compile`, which also says which files took part. `title` is what messages call source text."""
+    """`compile`, which also says which files took part. `title` is what messages call source text.
+
+    With `unchecked`, SPIR-V in a file is not checked against the target, and assembly becomes what Vulkan 1.`unchecked` has.
+    """
     if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
             f"{shown(language)} is not a shading language; choose one of {', '.join(LANGUAGES)}"
@@ -194,7 +199,7 @@ def _compile(
         raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
     directories = _directories(include_dirs)
 
-    path = _path_of(source)
+    path = path_of(source)
     graphics = _stage_of(str(source if path is None else path))
     if graphics is not None:
         raise InvalidArgumentError(
@@ -206,12 +211,12 @@ def _compile(
         text, name, files = read_file(path, "shader", size_limit), os.fsencode(path), [str(path)]
         sought = [(str(path), digest(text))]
         suffix = path.suffix.lower()
-        if suffix in _SUFFIXES and _SUFFIXES[suffix] is None:
+        if suffix == ".spv" or suffix == ".spvasm" or is_spirv(text):
             if language is not None or macros or includes:
                 raise InvalidArgumentError(
                     f"{path} is SPIR-V already: language, defines and includes cannot apply to it"
                 )
-            return _Compiled(_module(path, text, target), b"", files, sought)
+            return _Compiled(_module(path, text, target, unchecked), b"", files, sought)
         language = language or _SUFFIXES.get(suffix)
     language = language or "glsl"
     chosen = choose_compiler(language, compiler)
@@ -410,33 +415,46 @@ def text_name(title: str | None) -> bytes:
     return f"<{shown}>".encode(errors="replace")
 
 
-def _path_of(source: object) -> Path | None:
+def path_of(source: object) -> Path | None:
+    """The path that a shader's source names: a path object, or a str on one line with a suffix of shaders. None for source text."""
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(
             f"A shader's source is a str or a path, not {type(source).__name__}"
             + ("; bytes of SPIR-V need no compiling" if isinstance(source, bytes | bytearray) else "")
         )
-    if isinstance(source, str) and (
-        "\n" in source or "\r" in source or not source.lower().endswith(tuple(_SUFFIXES))
-    ):
-        return None
+    if isinstance(source, str):
+        if "\n" in source or "\r" in source or not source.lower().endswith(tuple(_SUFFIXES)):
+            return None
+        place: str | bytes = source
+    else:
+        try:
+            place = os.fspath(source)
+        except TypeError as error:  # __fspath__ returned something else
+            raise ArgumentTypeError(
+                f"A shader's path is a {type(source).__name__} that is no path: {error}"
+            ) from None
     # pathlib is a tenth of what importing the package costs, and most programs never name a file: source text that is found
     # on disk would wait ten times as long for it as for the rest.
     from pathlib import Path
 
-    return Path(os.fsdecode(source))
+    return Path(os.fsdecode(place))
 
 
-def _module(path: Path, content: bytes, target: str) -> bytes:
-    """The module that a file of SPIR-V or of its assembly holds, valid for the target."""
-    minor = minor_of(target)
-    if path.suffix.lower() == ".spvasm":
+def is_source_file(path: Path) -> bool:
+    """Whether the file's suffix says that it holds source or assembly."""
+    suffix = path.suffix.lower()
+    return suffix in _SUFFIXES and suffix != ".spv"
+
+
+def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> bytes:
+    """The module that a file of SPIR-V or of its assembly holds, valid for the target unless it is `unchecked`."""
+    if path.suffix.lower() == ".spvasm" and not is_spirv(content):
+        minor = minor_of(target) if unchecked is None else unchecked
         content = _native.assemble_spirv(content, minor, os.fsencode(path))
-    elif content[:4] != _SPIRV_MAGIC or len(content) % 4:
-        raise InvalidArgumentError(
-            f"{path} is not SPIR-V: it has {len(content)} bytes and starts with {content[:4]!r}"
-        )
-    check_target(content, target, str(path))
+    else:
+        content = module_bytes(content, str(path))
+    if unchecked is None:
+        check_target(content, target, str(path))
     return content
 
 

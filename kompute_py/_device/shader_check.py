@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .._base.plain_arguments import as_text
-from .._compilers.compile import COMPILE_OPTIONS, _compile
-from .._compilers.limits import read_file
+from .._compilers.compile import COMPILE_OPTIONS, _compile, path_of
+from .._compilers.spirv_bytes import module_bytes
 from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .._shaders.module import is_assembly
-from .._shaders.spirv import to_spirv
+from .._shaders.spirv import bytes_of, chosen_entry
 from .device import Device
 from .devices import list_devices, selection, visible_list
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+
+
+_NEWEST = 3  # the Vulkan 1.x whose SPIR-V assembly becomes
 
 
 class Finding(NamedTuple):
@@ -44,7 +47,7 @@ def check(
     shader: Any,
     device: int | str | Mapping[str, Any] | Manager | None = None,
     *,
-    entry: str = "main",
+    entry: str | None = None,
     spec_consts: Any = (),
     array_lengths: Mapping[str, int] | None = None,
     **options: Any,
@@ -52,11 +55,12 @@ def check(
     """All that a device would refuse about a shader, limit by limit; an empty list where it runs. No Manager is made.
 
     Args:
-        shader: SPIR-V (bytes, an array of uint32, a .spv file, assembly, an object with ``to_spirv()``), or source as
-            `kp.compile` takes it, which is then compiled for the device's version of Vulkan.
+        shader: SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, assembly, an object with ``to_spirv()``), or
+            source as `kp.compile` takes it, which is then compiled for the device's version of Vulkan. Content that is not
+            SPIR-V is a finding, with the text of the error that other calls raise.
         device: An index, a part of a name, a Manager, or a description: a `DeviceInfo`, or the dict that
             ``kompute-py info --json`` printed on another machine. None for the device that a Manager would open.
-        entry: The entry point.
+        entry: The entry point. None is that of a ShaderModule or Kernel, else "main".
         spec_consts: Specialization constants, as `Manager.algorithm` takes them: local sizes and shared arrays may be made
             of them.
         array_lengths: How many tensors or images the arrays of run-time length get (``buffer B { ... } x[];``), by name:
@@ -71,14 +75,15 @@ def check(
             run-time length, or a length is not a whole number from 1 to 2**32 - 1.
         ArgumentTypeError: An argument is of the wrong type.
     """
-    entry = as_text(entry, "entry")
+    entry = chosen_entry(shader, None if entry is None else as_text(entry, "entry")) or "main"
     lengths = _lengths(array_lengths)
     info = _info_of(device)
     vulkan = _version(info)
-    spirv = _spirv_of(shader, min(vulkan[1], 3) if vulkan[0] == 1 else 3, entry, options)
-    if not spirv or len(spirv) % 4:
-        sentence = f"Not SPIR-V: {len(spirv)} bytes, but a module is a non-empty whole number of 4-byte words"
-        return [Finding("validation", "SPIR-V", None, None, sentence)]
+    given = _spirv_of(shader, min(vulkan[1], 3) if vulkan[0] == 1 else 3, entry, options)
+    try:
+        spirv = module_bytes(given)
+    except InvalidArgumentError as error:
+        return [Finding("validation", "SPIR-V", None, None, str(error))]
     special = NO_SPECIALIZATION
     if is_given(spec_consts):
         special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
@@ -197,20 +202,13 @@ def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -
             raise InvalidArgumentError(
                 f"check has no option {shown(option)}; for source it takes {', '.join(COMPILE_OPTIONS)}"
             )
-    if callable(getattr(shader, "to_spirv", None)):
-        return to_spirv(shader.to_spirv())
     if isinstance(shader, str) and is_assembly(shader):
-        return _native.assemble_spirv(shader, 3)
+        return _native.assemble_spirv(shader, _NEWEST)
     if isinstance(shader, str | os.PathLike):
-        from pathlib import Path  # not at the top: see shader._path_of
-
-        named = "\n" not in os.fspath(shader) and Path(shader).suffix.lower()
-        # As they are: whether the device takes what they hold is the question.
-        if named == ".spv":
-            return to_spirv(shader)
-        if named == ".spvasm":
-            return _native.assemble_spirv(
-                read_file(shader, "shader", options.get("size_limit")), 3, os.fsencode(shader)
-            )
-        return _compile(shader, entry=entry, **{"target": f"vulkan1.{minor}", **options}, stacklevel=4).spirv
-    return to_spirv(shader)
+        path = path_of(shader)
+        if path is not None and path.suffix.lower() == ".spv":
+            return bytes_of(shader)
+        # Of files of SPIR-V and assembly the question is whether the device takes what they hold.
+        target = {"target": f"vulkan1.{minor}", **options}
+        return _compile(shader, entry=entry, **target, unchecked=_NEWEST, stacklevel=4).spirv
+    return bytes_of(shader)

@@ -30,7 +30,7 @@ from .._base.errors import (
     ShaderCompileError,
 )
 from .._base.warn import outside, warn
-from .._compilers.compile import _path_of
+from .._compilers.compile import path_of
 from .._compilers.watched_files import WatchedFiles
 from .._shaders.module import ShaderModule, is_assembly
 from .._shaders.plan import plan_of
@@ -114,7 +114,7 @@ class Reloader:
     def _compile(self) -> ShaderModule:
         source, options = self._source, dict(self._options)
         if os.getcwd() != self._home:
-            path = _path_of(source)
+            path = path_of(source)
             if path is not None:
                 source = os.path.join(self._home, path)
             if options.get("include_dirs"):

@@ -419,7 +419,8 @@ class Manager(Device):
     def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
         """A Kernel: a shader that is called like a function.
 
-        `source` is GLSL, HLSL or Slang text, a path, SPIR-V as bytes or assembly, a `ShaderModule`, or an object with ``to_spirv()``.
+        `source` is GLSL, HLSL or Slang text, a path, SPIR-V assembly, or SPIR-V: bytes, an array of uint32, a list of ints, a
+        `ShaderModule`, or an object with ``to_spirv()``.
         Options: `name`; the options of `kp.compile` (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
         `target`); and `includes`, texts by name that ``#include`` finds before any file.
 

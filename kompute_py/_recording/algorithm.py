@@ -23,7 +23,7 @@ from .._memory.sampler import Bindable, Sampler
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.layout import check as check_layout
 from .._shaders.plan import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
-from .._shaders.spirv import to_spirv
+from .._shaders.spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -56,7 +56,8 @@ class Algorithm:
 
     `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0); ``image.sampled(...)`` goes to a
     ``sampler2D``, ``mgr.sampler(...)`` to a ``sampler``. (`mgr.kernel` binds by name, several sets and arrays of bindings.) `spirv` is bytes as from
-    `kp.compile`, an array of uint32, a path to a .spv file, or a `kp.ShaderModule`. `workgroup` counts groups in x, y, z; left out, it is
+    `kp.compile`, an array of uint32, a list of ints, a path to a .spv file, a `kp.ShaderModule`, or an object with ``to_spirv()``.
+    `workgroup` counts groups in x, y, z; left out, it is
     one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
     as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
     types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may
@@ -129,12 +130,12 @@ class Algorithm:
             shader = spirv
         else:
             if type(spirv) is bytes:
-                shader = manager._native.shader(spirv, "main" if entry is None else entry)
+                shader = manager._native.shader(to_spirv(spirv), "main" if entry is None else entry)
             else:
                 module = getattr(spirv, "module", spirv)  # a ShaderModule, or a Kernel's
-                if entry is None:
-                    entry = getattr(module, "entry", "main")  # it has chosen
-                shader = manager._native.shader(to_spirv(spirv), entry, getattr(module, "_declared", b""))
+                shader = manager._native.shader(
+                    to_spirv(spirv), chosen_entry(spirv, entry) or "main", getattr(module, "_declared", b"")
+                )
         plan = shader.extra
         if type(plan) is not ShaderPlan:
             plan = plan_of(shader)

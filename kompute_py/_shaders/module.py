@@ -12,13 +12,14 @@ from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable, shown
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
-from .._compilers.compile import COMPILE_OPTIONS, _compile, _path_of, check_target, minor_of, text_name
+from .._compilers.compile import COMPILE_OPTIONS, _compile, check_target, minor_of, path_of, text_name
 from .signature import Signature
+from .spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
     from .constants import Specialization
 
-_MAGIC = b"\x03\x02\x23\x07"
+_ASSEMBLED = 2  # the Vulkan 1.x whose SPIR-V assembly becomes, unless a target is given
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 
 
@@ -27,9 +28,10 @@ class ShaderModule:
 
     `entry` is the entry point. Of source text it names the function to compile (in GLSL, whose function is always `main`,
     the entry point that it becomes); of a module it chooses one, and may be left out where there is only one, or one that is
-    called main. `source` is GLSL, HLSL or Slang text, SPIR-V as bytes, SPIR-V assembly, a path (a path object, or a str on one line that ends in
-    .comp, .glsl, .hlsl, .slang, .spv or .spvasm), another ShaderModule, or any object with a method ``to_spirv()`` that returns
-    bytes. The other arguments and `options` are those of `kp.compile`.
+    called main. `source` is GLSL, HLSL or Slang text, SPIR-V assembly, a path (a path object, or a str on one line that ends in
+    .comp, .glsl, .hlsl, .slang, .spv or .spvasm), or SPIR-V: bytes, a bytearray, a memoryview, an array of uint32, a list of ints,
+    another ShaderModule, or any object with a method ``to_spirv()`` that returns bytes. A file that begins with SPIR-V's magic number
+    is SPIR-V, whatever its name. The other arguments and `options` are those of `kp.compile`.
     `name` is what errors call it; by default the path's stem, else the entry point. SPIR-V is checked against a `target` that
     is given, beside what the device takes.
 
@@ -84,7 +86,7 @@ class ShaderModule:
         path = None
         declared: bytes = b""
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
-            path = _path_of(source)
+            path = path_of(source)
             compiled = _compile(
                 source,
                 language=language,
@@ -93,6 +95,7 @@ class ShaderModule:
                 include_dirs=include_dirs,
                 includes=includes,
                 title=name,
+                unchecked=None if "target" in options else _ASSEMBLED,
                 stacklevel=stacklevel + 1,
                 **options,
             )
@@ -105,16 +108,22 @@ class ShaderModule:
                 raise InvalidArgumentError(
                     "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
                 )
-            spirv = _binary(source, name, options.get("target"))
-            if "target" in options:
-                check_target(spirv, options["target"], name or "the module")
+            target = options.get("target")
+            if isinstance(source, str):
+                minor = _ASSEMBLED if target is None else minor_of(target)
+                spirv = _native.assemble_spirv(source, minor, text_name(name))
+            else:
+                spirv = to_spirv(source)
+            if target is not None:
+                check_target(spirv, target, name or "the module")
             # A Kernel has a module, too.
             module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
             if isinstance(module, ShaderModule):
                 self.files, self.language, self.compiler = module.files, module.language, module.compiler
                 declared = module._declared
                 if entry is None:
-                    entry, name = module.entry, name or module.name
+                    name = name or module.name
+            entry = chosen_entry(source, entry)
         if entry is not None and not isinstance(entry, str):
             raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
         self._spirv = spirv
@@ -212,24 +221,3 @@ def is_assembly(text: str) -> bool:
 
 def _is_given(value: Any) -> bool:
     return value is not None and not (isinstance(value, (tuple, list, Mapping)) and len(value) == 0)
-
-
-def _binary(source: Any, name: str | None, target: str | None = None) -> bytes:
-    if isinstance(source, str):
-        # Of the version that the target has.
-        return _native.assemble_spirv(source, 2 if target is None else minor_of(target), text_name(name))
-    if not isinstance(source, bytes | bytearray | memoryview):
-        convert = getattr(source, "to_spirv", None)
-        if not callable(convert):
-            raise ArgumentTypeError(
-                f"A shader is source text, a path, SPIR-V as bytes, or an object with to_spirv(), not {type(source).__name__}"
-            )
-        source = convert()
-        if not isinstance(source, bytes | bytearray | memoryview):
-            raise ArgumentTypeError(f"to_spirv() returned a {type(source).__name__}; it must return bytes")
-    spirv = bytes(source)
-    if spirv[:4] != _MAGIC:
-        # The core says best what it is instead: text, an ELF file, byte-swapped.
-        _native.reflect_spirv(spirv)
-        raise InvalidArgumentError(f"The {len(spirv)} bytes are not SPIR-V: they start with {spirv[:4]!r}")
-    return spirv

@@ -9,7 +9,7 @@ from .._base.arrays import to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.plain_arguments import as_text
 from .._compilers.compile import TARGETS
-from .spirv import to_spirv
+from .spirv import chosen_entry, to_spirv
 
 
 def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
@@ -30,28 +30,23 @@ def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
 
 
 def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
-    """SPIR-V (bytes, an array of uint32, a .spv file, a `ShaderModule` or Kernel) as assembly.
+    """SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, a `ShaderModule` or Kernel) as assembly.
 
-    `friendly_names` shows the names that the module has for its ids; without them they are numbers. Raises InvalidArgumentError for bytes that are not SPIR-V, ArgumentTypeError for objects of other types.
+    `friendly_names` shows the names that the module has for its ids; without them they are numbers. Raises InvalidArgumentError
+    for bytes that are not SPIR-V, NotFoundError for a path with no file, ArgumentTypeError for objects of other types.
     """
-    return _native.disassemble_spirv(_bytes_of(spirv), to_flag(friendly_names, "friendly_names"))
+    return _native.disassemble_spirv(to_spirv(spirv), to_flag(friendly_names, "friendly_names"))
 
 
 def decompile(spirv: Any, language: str = "glsl", *, entry: str | None = None) -> str:
     """SPIR-V as "glsl" (450, for Vulkan) or "hlsl" (shader model 6.0) that does the same.
 
-    `entry` chooses an entry point where there are several. Raises InvalidArgumentError for another language or bytes that are
+    `spirv` is what `disassemble` takes. `entry` chooses an entry point if there are several; a ShaderModule or Kernel has chosen. Raises InvalidArgumentError for another language or bytes that are
     not valid SPIR-V, NotFoundError for an entry point that the module lacks, UnimplementedError for what the language cannot
     express.
     """
-    module = _bytes_of(spirv)
+    module = to_spirv(spirv)
+    entry = chosen_entry(spirv, entry if entry is None else as_text(entry, "entry"))
     if entry is None:
         entry = _native.reflect_spirv(module)["entry"]
-    return _native.decompile_spirv(module, as_text(language, "language"), as_text(entry, "entry"))
-
-
-def _bytes_of(spirv: Any) -> bytes:
-    convert = getattr(spirv, "to_spirv", None)
-    if callable(convert):
-        spirv = convert()
-    return to_spirv(spirv)
+    return _native.decompile_spirv(module, as_text(language, "language"), entry)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError, ShaderCompileError
+from .._base.errors import InvalidArgumentError, KomputeError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
 
 COMPILE_PANEL = "How it is compiled"
@@ -101,7 +101,7 @@ def compile_command(
 ) -> None:
     """Compile a shader to SPIR-V."""
     module = compiled(
-        shader, define, include, language, entry, target,
+        shader, define, include, language, entry, target or "vulkan1.2",
         spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize, debug_info=debug_info,
         compiler=compiler,
     )  # fmt: skip
@@ -252,24 +252,11 @@ def _described(device: str | None) -> list[Any] | None:
 def _source(shader: str) -> Any:
     """What `kp.compile` takes for an argument of the command line, which is always a file."""
     if shader != "-":
-        from .._base.file_access import open_regular
-        from .._compilers.limits import read_file
+        return Path(shader)
+    from .._compilers.spirv_bytes import is_spirv
 
-        path = Path(shader)
-        # Without a known suffix SPIR-V is told by its first bytes.
-        try:
-            with open(open_regular(shader), "rb") as file:
-                if file.read(4) != b"\x03\x02\x23\x07":
-                    return path
-            return read_file(shader, "shader")
-        except (OSError, ValueError) as error:
-            if isinstance(error, KomputeError):
-                raise
-            raise NotFoundError(
-                f"cannot read {shader}: {getattr(error, 'strerror', None) or error}"
-            ) from error
     content = sys.stdin.buffer.read()
-    if content[:4] == b"\x03\x02\x23\x07":
+    if is_spirv(content):
         return content
     # A line end keeps what looks like the name of a file from being opened.
     return content.decode("utf-8", "replace") + "\n"

@@ -100,7 +100,7 @@ def test_compile_warnings_go_to_stderr(folder, capsys):
     ("arguments", "word"),
     [
         (["compile", "none.comp"], "none.comp"),
-        (["compile", "."], "cannot read ."),
+        (["compile", "."], "Cannot read the shader file '.'"),
         (["compile", "blur.comp", "--target", "vulkan9"], "vulkan9"),
         (["compile", "blur.comp", "-O", "fast"], "fast"),
         (["compile", "blur.comp", "-o", "none/out.spv"], "cannot write none/out.spv"),

@@ -130,7 +130,9 @@ def test_a_validator_that_is_older_names_the_capability(tmp_path):
     path = tmp_path / "vector.spv"
     path.write_bytes(with_capability(5394))
     with pytest.raises(kp.InvalidArgumentError, match=r"5394 \(CooperativeVectorNV\)|CooperativeVectorNV"):
-        kp.ShaderModule(path)
+        kp.compile(path)
+    with pytest.raises(kp.InvalidArgumentError, match=r"5394 \(CooperativeVectorNV\)|CooperativeVectorNV"):
+        kp.ShaderModule(path, target="vulkan1.2")
 
 
 def test_every_named_capability_is_judged(device):
