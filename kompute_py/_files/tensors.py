@@ -29,6 +29,7 @@ from .._base.file_access import (
     is_temporary,
     open_regular,
 )
+from .._base.plain_arguments import as_list
 from .._base.warn import warn
 from .._memory.tensor import Tensor
 from .progress import ByteProgress, Progress
@@ -62,6 +63,7 @@ _READERS = 4
 # difflib compares with every name. The limit keeps errors fast for files with a million names.
 _COMPARED_NAMES = 5000
 _WILD = frozenset("*?[")
+_SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 
 
 class TensorDict(dict[str, Tensor]):
@@ -101,7 +103,7 @@ def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:
     UnavailableError if the system refuses to read it.
     """
     path = _path(path)
-    with _opened(path) as (_, header, _, data_bytes):
+    with _opened(path) as (_, header, _, data_bytes, _):
         return TensorFileInfo(header.entries, header.metadata, data_bytes)
 
 
@@ -143,13 +145,15 @@ def load_tensors(
             raise ArgumentTypeError(
                 f"manager is a {type(manager).__name__}; give a kp.Manager, or None for the default one"
             )
-    with _opened(path) as (file, header, start, _):
+    with _opened(path) as (file, header, start, _, version):
         chosen = _choose(header.entries, names, path)
         _check_loadable(chosen, path)
         with ByteProgress(f"loading {os.path.basename(path)}", _total(chosen), progress) as bar:
             loaded = TensorDict(metadata=header.metadata)
             try:
-                _load(file, path, start, chosen, manager, memory_type, bar, loaded)
+                pieces = _Pieces(file, path, version, max((entry.nbytes for entry in chosen), default=0))
+                with closing(pieces):
+                    _load(pieces, start, chosen, manager, memory_type, bar, loaded)
             except BaseException:
                 for tensor in loaded.values():
                     tensor.destroy()
@@ -176,8 +180,11 @@ def save_tensors(
     FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist; UnavailableError if the
     system refuses to write the file (full disk, missing permission); DeviceLostError if the pending work failed.
     """
+    path = _path(path)
+    if path.endswith(_SEPARATORS):  # realpath would drop it
+        raise InvalidArgumentError(f"{path!r} is a folder's path; give a file's name in it")
     # The target of a symbolic link is replaced, not the link.
-    path = os.path.realpath(_path(path))
+    path = os.path.realpath(path)
     if not isinstance(tensors, Mapping):
         raise ArgumentTypeError(
             f"tensors is a {type(tensors).__name__}; give a dict of Tensors by name: "
@@ -227,8 +234,8 @@ def _path(path: Any) -> str:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int]]:
-    """The file, its checked header, the offset of its data, and the number of bytes of data."""
+def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int, _Version]]:
+    """The file, its checked header, the offset of its data, the number of bytes of data, and its version before the header was read."""
     try:
         # Unbuffered, because all reads are large.
         file = open(open_regular(path), "rb", buffering=0)  # noqa: SIM115
@@ -242,14 +249,27 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int]]:
         raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
     with file:
         try:
-            size = os.fstat(file.fileno()).st_size
+            version = _version(file)
+            size = version.size
             length = header_bytes(file.read(PREFIX_BYTES) or b"", size)
             header = parse_header(_read(file, length), size - PREFIX_BYTES - length)
         except OSError as error:
             raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{path!r}: {error}") from None
-        yield file, header, PREFIX_BYTES + length, size - PREFIX_BYTES - length
+        yield file, header, PREFIX_BYTES + length, size - PREFIX_BYTES - length, version
+
+
+class _Version(NamedTuple):
+    """What changes if another program writes to a file."""
+
+    size: int
+    changed: int
+
+
+def _version(file: BinaryIO) -> _Version:
+    status = os.fstat(file.fileno())
+    return _Version(status.st_size, status.st_mtime_ns)
 
 
 def _read(file: BinaryIO, count: int) -> bytes:
@@ -281,7 +301,9 @@ def _choose(
         )
     wanted: set[str] = set()
     missing = []
-    for name in [names] if isinstance(names, str) else names:
+    for name in (
+        [names] if isinstance(names, str) else as_list(names, "names", "a str, several, or None for all")
+    ):
         if not isinstance(name, str):
             raise ArgumentTypeError(f"names contains {shown(name)} of type {type(name).__name__}; give str")
         if name in entries:
@@ -339,8 +361,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _load(
-    file: BinaryIO,
-    path: str,
+    pieces: _Pieces,
     start: int,
     chosen: list[TensorFileEntry],
     manager: Manager,
@@ -348,31 +369,27 @@ def _load(
     bar: ByteProgress,
     loaded: TensorDict,
 ) -> None:
-    if not chosen:
-        return
-    pieces = _Pieces(file, path, max((entry.nbytes for entry in chosen), default=0))
-    with closing(pieces):
-        done = 0
-        for entry in chosen:
-            bar.at(done, entry.name)
-            tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
-            loaded[entry.name] = tensor
-            tensor.name = entry.name
-            if entry.nbytes >= _IN_PLACE and tensor.mappable:
-                with tensor.map(discard=True, staging=False) as array:
-                    data = np.asarray(array).reshape(-1).view(np.uint8)
-                    for at in pieces.read_into(data, start + entry.offset):
-                        bar.at(done + at, entry.name)
-                    del data
-                done += entry.nbytes
-            else:
-                for at in range(0, entry.nbytes, _PIECE):
-                    size = min(_PIECE, entry.nbytes - at)
-                    tensor._native.write(pieces.read(start + entry.offset + at, size), offset=at)
-                    done += size
-                    bar.at(done, entry.name)
-            tensor._report()
-        pieces.require_unchanged()
+    done = 0
+    for entry in chosen:
+        bar.at(done, entry.name)
+        tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
+        loaded[entry.name] = tensor
+        tensor.name = entry.name
+        if entry.nbytes >= _IN_PLACE and tensor.mappable:
+            with tensor.map(discard=True, staging=False) as array:
+                data = np.asarray(array).reshape(-1).view(np.uint8)
+                for at in pieces.read_into(data, start + entry.offset):
+                    bar.at(done + at, entry.name)
+                del data
+            done += entry.nbytes
+        else:
+            for at in range(0, entry.nbytes, _PIECE):
+                size = min(_PIECE, entry.nbytes - at)
+                tensor._native.write(pieces.read(start + entry.offset + at, size), offset=at)
+                done += size
+                bar.at(done, entry.name)
+        tensor._report()
+    pieces.require_unchanged()
 
 
 class _Pieces:
@@ -381,14 +398,14 @@ class _Pieces:
     The file is not mapped: reading a mapped page beyond the end of a shortened file would kill the process.
     """
 
-    def __init__(self, file: BinaryIO, path: str, largest: int) -> None:
+    def __init__(self, file: BinaryIO, path: str, version: _Version, largest: int) -> None:
         self._file = file
         self._path = path
         self._size = min(_PIECE, largest)
         self._room: np.ndarray[Any, Any] | None = None
         self._readers = min(os.cpu_count() or 1, _READERS) if _READS_AT else 1
         self._threads: ThreadPoolExecutor | None = None
-        self._version = self._seen()
+        self._version = version  # before the header was read
 
     def read(self, offset: int, nbytes: int) -> np.ndarray[Any, Any]:
         """`nbytes` bytes from `offset`, as uint8, valid until the next call. Raises UnavailableError if the file changed."""
@@ -465,15 +482,11 @@ class _Pieces:
             raise UnavailableError(f"The file {self._path!r} cannot be read: {error}") from error
 
     def require_unchanged(self) -> None:
-        if self._seen() != self._version:
+        if _version(self._file) != self._version:
             raise UnavailableError(
                 f"Another program changed the file {self._path!r} while it was loaded; load it again. Writers should replace "
                 "such files as a whole, as kp.save_tensors does"
             )
-
-    def _seen(self) -> tuple[int, int]:
-        status = os.fstat(self._file.fileno())
-        return status.st_size, status.st_mtime_ns
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -312,6 +312,34 @@ def test_a_file_keeps_its_owner(mgr, tmp_path):
     assert (status.st_uid, status.st_gid, mode_of(path)) == (12345, 23456, 0o640)
 
 
+def test_a_file_that_changes_behind_its_header_is_refused(mgr, tmp_path, monkeypatch):
+    """Between the header and the first tensor, too: the numbers would be another file's."""
+    from kompute_py import parameters
+
+    path = tmp_path / "p.safetensors"
+    kp.save_tensors(path, {"a": mgr.full(8, 1)})
+    real = parameters.parse_header
+
+    def parse(*given):
+        found = real(*given)
+        status = path.stat()
+        with open(path, "r+b") as file:
+            file.seek(-32, os.SEEK_END)
+            file.write(bytes(32))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        return found
+
+    monkeypatch.setattr(parameters, "parse_header", parse)
+    with pytest.raises(kp.UnavailableError, match="changed the file"):
+        kp.load_tensors(path, mgr)
+
+
+def test_a_path_that_ends_like_a_folders_is_refused(mgr, tmp_path):
+    with pytest.raises(kp.InvalidArgumentError, match="folder"):
+        kp.save_tensors(f"{tmp_path / 'new'}/", {"a": mgr.zeros(1)})
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_another_program_changes_is_refused(mgr, tmp_path, monkeypatch):
     monkeypatch.setattr(parameters, "_PIECE", 1 << 16)
     path = tmp_path / "model"
