@@ -6,6 +6,7 @@ import collections
 import gc
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +18,11 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 from tests.drivers import DriverUnavailableError, environment  # noqa: E402
+
+# A shell that starts a command in the background may ignore SIGINT, and processes inherit that. Tests of Ctrl-C need Python's handler;
+# their child processes then start with the default action.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
 
