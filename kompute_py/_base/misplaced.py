@@ -91,7 +91,10 @@ def _is_memory_type(value: Any) -> bool:
 
 
 def _axes(shape: Any) -> tuple[Any, ...]:
-    return tuple(islice(shape, 100)) if hasattr(shape, "__iter__") else (shape,)
+    try:
+        return tuple(islice(shape, 100)) if hasattr(shape, "__iter__") else (shape,)
+    except Exception:  # of its own iteration, such as a memoryview's
+        return (shape,)
 
 
 def _is_shape(shape: Any) -> bool:

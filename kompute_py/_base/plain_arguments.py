@@ -26,7 +26,10 @@ def as_list(values: Any, what: str, takes: str) -> list[Any]:
     are more than memory holds. An error of their own iteration is passed on."""
     try:
         return list(values)
-    except TypeError:
+    except (
+        TypeError,
+        NotImplementedError,
+    ):  # NotImplementedError: of memoryviews whose elements Python cannot read
         raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
     except MemoryError:
         raise OutOfMemoryError(

@@ -23,7 +23,11 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
 
     Raises OutOfRangeError for an int beyond its axis or too many indices, UnimplementedError for one that is not dense, ArgumentTypeError for any other index (lists, arrays, masks).
     """
-    if type(key) is slice and len(shape) == 1 and key.step in (None, 1):
+    if (
+        type(key) is slice
+        and len(shape) == 1
+        and (key.step is None or (type(key.step) is int and key.step == 1))
+    ):
         try:
             start, stop, _ = key.indices(shape[0])  # the common case, without the detour below
         except Exception:  # of the bounds' own __index__

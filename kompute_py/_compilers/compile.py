@@ -24,7 +24,7 @@ from .._base.errors import (
 )
 from .cache import CachedShader, compiler_key, shader_cache
 from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
-from .limits import read_file, time_limit, too_long
+from .limits import most_bytes, read_file, time_limit, too_long
 from .spirv_bytes import is_spirv, module_bytes
 
 if TYPE_CHECKING:
@@ -199,6 +199,7 @@ def _compile(
         raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
     directories = _directories(include_dirs)
 
+    most_bytes(size_limit)
     path = path_of(source)
     graphics = _stage_of(str(source if path is None else path))
     if graphics is not None:
@@ -352,7 +353,7 @@ def _glsl_version(version: int | str | None) -> str:
         return ""
     if isinstance(version, bool) or not isinstance(version, (int, str)):
         raise ArgumentTypeError(f"glsl_version is {shown(version)}; give an int such as 450, or a str")
-    if isinstance(version, int) and version > 10**6:
+    if isinstance(version, int) and not 0 <= version <= 10**6:
         raise InvalidArgumentError(f"glsl_version is {shown(version)}; GLSL has versions such as 450")
     return str(version)
 
@@ -384,7 +385,7 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
             raise ArgumentTypeError(f"register_bases[{shown(letter)}] is {shown(base)}; give an int")
         if not 0 <= base <= _MAX_REGISTER_BASE:
             raise InvalidArgumentError(
-                f"register_bases[{shown(letter)}] is {base}; give 0 to {_MAX_REGISTER_BASE}"
+                f"register_bases[{shown(letter)}] is {shown(base)}; give 0 to {_MAX_REGISTER_BASE}"
             )
     return dict(bases)
 
@@ -506,7 +507,7 @@ def _literal(name: str, value: Any) -> bytes:
         if 0 <= value < 2**32:
             return f"{value}u".encode()
         raise InvalidArgumentError(
-            f"The macro {name} = {value} does not fit 32 bits; give it as the text that the shader should see"
+            f"The macro {name} = {shown(value)} does not fit 32 bits; give it as the text that the shader should see"
         )
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import operator
 import os
 from typing import Any
 
@@ -31,7 +32,8 @@ def time_limit(timeout: float | None = None) -> float:
             return _TIMEOUT
     else:
         what = "timeout"
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        numbers = (int, float, np.integer, np.floating)
+        if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers):
             raise ArgumentTypeError(
                 f"{what} is a {type(value).__name__}; give seconds, or None for the default"
             )
@@ -54,18 +56,31 @@ def too_long(seconds: float) -> str:
     )
 
 
+def most_bytes(size_limit: int | None) -> int:
+    """Bytes that a file may have: `size_limit`, or 64 MiB for None.
+
+    Raises ArgumentTypeError if it is not an int, InvalidArgumentError if it is below 0.
+    """
+    if size_limit is None:
+        return _SIZE_LIMIT
+    try:
+        if isinstance(size_limit, bool):
+            raise TypeError
+        limit = operator.index(size_limit)
+    except Exception:  # of the object's own __index__
+        raise ArgumentTypeError(f"size_limit is {shown(size_limit)}; give an int of bytes") from None
+    if limit < 0:
+        raise InvalidArgumentError(f"size_limit is {shown(limit)}; give a number of bytes from 0 on")
+    return limit
+
+
 def read_file(path: str | os.PathLike[str], what: str, limit: int | None = None) -> bytes:
     """The contents of a regular file of at most `limit` bytes; None for 64 MiB. `what` names it in errors.
 
-    Raises NotFoundError if there is no such file or it cannot be read, InvalidArgumentError if it is larger, ArgumentTypeError
-    for a limit that is no int.
+    Raises NotFoundError if there is no such file or it cannot be read, InvalidArgumentError if it is larger, and what `most_bytes`
+    raises.
     """
-    if limit is None:
-        limit = _SIZE_LIMIT
-    elif isinstance(limit, bool) or not isinstance(limit, int):
-        raise ArgumentTypeError(f"size_limit is a {type(limit).__name__}; give an int of bytes")
-    elif limit < 0:
-        raise InvalidArgumentError(f"size_limit is {limit}; give a number of bytes from 0 on")
+    limit = most_bytes(limit)
     name = repr(os.fsdecode(path))
     try:
         # As bytes: a comment may be in any encoding, and the compiler does not mind.

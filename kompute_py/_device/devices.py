@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from .. import _native
 from .._base.arrays import as_indices
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, OutOfRangeError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
 from .._base.plain_arguments import as_list, as_text
 from .._base.warn import warn
-from .names import DeviceInfo, identity, name_of
+from .names import DeviceInfo, as_device_index, identity, is_number, name_of
 from .options import PREFIX, preferred_devices, settings
 
 
@@ -71,12 +69,8 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
                 "device is an empty str; give a part of a device's name, or None for the best device"
             )
         return None, as_text(device, "device")
-    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
-        if not 0 <= device < 2**32:  # what Vulkan counts with
-            raise NotFoundError(
-                f"There is no device {shown(device)}; kp.list_devices() lists those there are, from 0"
-            )
-        return int(device), ""
+    if is_number(device):
+        return as_device_index(device), ""
     from uuid import UUID
 
     if isinstance(device, UUID):

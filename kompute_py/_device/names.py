@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .._base.plain_arguments import as_text
 
 
@@ -51,6 +51,21 @@ def identity(info: DeviceInfo) -> str:
         ) from None
 
 
+def is_number(device: Any) -> bool:
+    """Whether a device is named by its index."""
+    # NumPy counts spans of time as integers.
+    return isinstance(device, (int, np.integer)) and not isinstance(device, (bool, np.timedelta64))
+
+
+def as_device_index(device: int | np.integer[Any]) -> int:
+    """`device` as an index. Raises NotFoundError if Vulkan cannot count so far."""
+    if not 0 <= device < 2**32:
+        raise NotFoundError(
+            f"There is no device {shown(device)}; kp.list_devices() lists those there are, from 0"
+        )
+    return int(device)
+
+
 def name_of(device: Any, source: str) -> str:
     """A device as an entry of a list in text. Raises ArgumentTypeError, naming `source`, for what is none."""
     from uuid import UUID
@@ -61,8 +76,8 @@ def name_of(device: Any, source: str) -> str:
         return device.hex
     if isinstance(device, str):
         return as_text(device, source)
-    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
-        return str(int(device))
+    if is_number(device):
+        return str(as_device_index(device))
     raise ArgumentTypeError(
         f"{source} has {shown(device)} of type {type(device).__name__}; give indices, names, UUIDs or DeviceInfo"
     )

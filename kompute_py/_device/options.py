@@ -132,15 +132,20 @@ _MOST_RECENT = 10**6
 
 def _to_count(value: Any, source: str) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        count = int(value)
+        count = int(value.strip()[:20])
     elif isinstance(value, str):
-        raise InvalidArgumentError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
-    elif isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+        raise InvalidArgumentError(f"{source} is {shown(value)}; use an int from 0 to {_MOST_RECENT}")
     else:
-        count = operator.index(value)
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            count = operator.index(value)
+        except Exception:  # of the object's own __index__
+            raise ArgumentTypeError(
+                f"{source} is {shown(value)}; use an int from 0 to {_MOST_RECENT}"
+            ) from None
     if not 0 <= count <= _MOST_RECENT:
-        raise InvalidArgumentError(f"{source} is {value!r}; use an int from 0 to {_MOST_RECENT}")
+        raise InvalidArgumentError(f"{source} is {shown(value)}; use an int from 0 to {_MOST_RECENT}")
     return count
 
 
@@ -271,7 +276,15 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
 
 
 # Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools take.
-_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY", "SHADER_CACHE_DIR", "SHADER_CACHE_SIZE", "COMPILE_TIMEOUT")
+_OTHER_VARIABLES = (
+    "DEVICE",
+    "VULKAN_LIBRARY",
+    "SHADER_CACHE_DIR",
+    "SHADER_CACHE_SIZE",
+    "COMPILE_TIMEOUT",
+    "COMPILER",
+    "SLANG_LIBRARY",
+)
 _OF_TESTS = ("TEST", "TSAN")
 _names_warned: set[str] = set()
 

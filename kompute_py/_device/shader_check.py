@@ -87,7 +87,9 @@ def check(
     special = NO_SPECIALIZATION
     if is_given(spec_consts):
         special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
-    size = info.get("max_work_group_size") or _part(info, "limits").get("maxComputeWorkGroupSize")
+    size = info.get("max_work_group_size")
+    if size is None:
+        size = _part(info, "limits").get("maxComputeWorkGroupSize")
     if not isinstance(size, list | tuple) or len(size) != 3 or not all(map(_is_count, size)):
         raise InvalidArgumentError(
             "The description of the device lacks max_work_group_size, three counts from 0 to 2**32 - 1"
@@ -122,7 +124,10 @@ def check(
         lengths,
         [_text(name, "extensions") for name in extensions],
         [_text(name, "float_controls") for name, has in controls.items() if has is True],
-        *(str(controls.get(f"{what}Independence", "none")) for what in ("denormBehavior", "roundingMode")),
+        *(
+            _text(controls.get(name, "none"), f"float_controls, {name},")
+            for name in ("denormBehaviorIndependence", "roundingModeIndependence")
+        ),
     )
     return [Finding(*finding) for finding in found]
 
@@ -181,7 +186,8 @@ def _info_of(device: Any) -> Mapping[str, Any]:
 
 
 def _version(info: Mapping[str, Any]) -> tuple[int, int]:
-    match = re.match(r"(\d{1,3})\.(\d{1,3})", str(info.get("api_version", "")))
+    version = info.get("api_version")
+    match = isinstance(version, str) and re.match(r"(\d{1,3})\.(\d{1,3})", version)
     if not match:
         raise InvalidArgumentError("The description of the device lacks api_version, such as '1.3.0'")
     return int(match[1]), int(match[2])

@@ -17,6 +17,7 @@ import numpy as np
 from .. import _native
 from .._base.arrays import as_index, counts_of, require_manager, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
+from .._base.plain_arguments import as_list
 from .._memory.memory import Memory
 from .._memory.sampler import Bindable, Sampler
 from .._recording.algorithm import made_by
@@ -333,8 +334,13 @@ class Kernel:
     ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
         rest = dict(keywords)
         grid, groups = rest.pop("grid", None), rest.pop("groups", None)
-        uses = tuple(rest.pop("uses", None) or ())
-        bind, push = rest.pop("bind", None) or _EMPTY, rest.pop("push", None) or _EMPTY
+        uses = rest.pop("uses", None)
+        if uses is None:
+            uses = ()
+        elif type(uses) is not tuple:
+            uses = tuple(as_list(uses, f"{self.name}: uses=", "a list of Tensors"))
+        bind, push = rest.pop("bind", None), rest.pop("push", None)
+        bind, push = (_EMPTY if mapping is None else mapping for mapping in (bind, push))
         for name, mapping in (("bind", bind), ("push", push)):
             if not isinstance(mapping, Mapping):
                 raise ArgumentTypeError(

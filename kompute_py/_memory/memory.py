@@ -238,6 +238,10 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         An array, of this shape, is filled before this returns, as by ``read(out=target)``. Raises what OpCopy, or `read`, raises.
         """
         if not isinstance(target, Memory):
+            if target is None:  # which `read` takes for a new array
+                raise ArgumentTypeError(
+                    f"{self._describe()}: copy_to() takes a Tensor, an Image or an array, not None"
+                )
             self.read(target)
             return Fence.join()
         return submitted(copy_of([self, target]), self._manager)

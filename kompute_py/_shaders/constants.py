@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.arrays import refuse_mask
+from .._base.arrays import as_index, refuse_mask, to_array
 from .._base.dtype_rules import beyond_both, differ_in_sign, kind_of
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
 from .._base.warn import warn
@@ -72,7 +72,7 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
     """One `value` as `scalar`. `what` names the constant in errors."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # dates would become numbers
         value = value.item()
     if isinstance(value, np.ndarray) and value.size != 1:
         raise InvalidArgumentError(
@@ -196,7 +196,7 @@ def _typed(values: Any) -> Any:
         except ValueError as error:  # it was released
             raise ArgumentTypeError(f"The constants are a memoryview without memory: {error}") from None
     if hasattr(values, "_type_") and hasattr(values, "_length_"):
-        return np.asarray(values).ravel().tolist()
+        return to_array(values, "The array of ctypes").ravel().tolist()
     return values
 
 
@@ -204,7 +204,7 @@ def is_given(values: Any) -> bool:
     """Whether `values` hold any constant: None, [] and empty arrays do not."""
     if values is None:
         return False
-    if isinstance(values, np.ndarray):
+    if isinstance(values, (np.ndarray, np.generic)):
         return values.size > 0
     try:
         return len(values) > 0
@@ -455,11 +455,11 @@ class SpecConstants:
                 f"{type(key).__name__}"
             )
         else:
-            identity = key.__index__()
+            identity = as_index(key, "The id of a specialization constant")
         if identity is None or identity not in self._by_id:
             import difflib  # for the message alone
 
-            near = difflib.get_close_matches(str(key), self._by_name, 1)
+            near = difflib.get_close_matches(key if isinstance(key, str) else "", self._by_name, 1)
             hint = f", did you mean {near[0]!r}?" if near else ":"
             raise InvalidArgumentError(
                 f"There is no specialization constant {shown(key)}{hint} {self._known()}"

@@ -277,7 +277,9 @@ def test_saving_replaces_only_regular_files(mgr, tmp_path, hanging, kind):
     else:
         make_hostile(path, kind, b"")
     before = os.stat(path)
-    with pytest.raises(kp.InvalidArgumentError, match=r"not a regular file|is a folder|is a device, a pipe or a socket"):
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"not a regular file|is a folder|is a device, a pipe or a socket"
+    ):
         kp.save_tensors(path, {"t": mgr.zeros(3)})
     assert os.path.samestat(os.stat(path), before)
     assert [found.name for found in tmp_path.iterdir()] == ([] if kind == "device" else ["model"])
@@ -314,8 +316,6 @@ def test_a_file_keeps_its_owner(mgr, tmp_path):
 
 def test_a_file_that_changes_behind_its_header_is_refused(mgr, tmp_path, monkeypatch):
     """Between the header and the first tensor, too: the numbers would be another file's."""
-    from kompute_py import parameters
-
     path = tmp_path / "p.safetensors"
     kp.save_tensors(path, {"a": mgr.full(8, 1)})
     real = parameters.parse_header

@@ -162,6 +162,91 @@ def test_a_module_that_nobody_validated_has_no_raw_errors():
             pass
 
 
+class Unwilling:
+    """An object whose every conversion fails."""
+
+    def __index__(self):
+        raise RuntimeError("no index")
+
+    __float__ = __str__ = __repr__ = __len__ = __index__
+
+
+def test_arguments_that_convert_to_nothing(mgr):
+    """Of every number, name and list there is, an object whose methods fail, an int of many digits, spans of time, odd buffers."""
+    k, t = mgr.kernel(SOURCE), mgr.zeros(4)
+    spirv = kp.compile(SOURCE)
+    span = np.timedelta64(3, "s")
+    ends = {
+        "array": np.ones(2),
+        "scalar": np.float32(1),
+        "half": memoryview(np.ones(2, np.float16)),
+        "span": span,
+    }
+    given = {**ends, "int": 10**5000, "object": Unwilling(), "void": np.void(b"abcd")}
+    calls = {
+        "timeout": lambda v: kp.compile(SOURCE, timeout=v) if v is not ends["scalar"] else None,
+        "size_limit": lambda v: kp.compile(SOURCE, size_limit=v) if type(v) is not int else None,
+        "glsl_version": lambda v: kp.compile(SOURCE, glsl_version=v if type(v) is not int else -v),
+        "register_bases": lambda v: kp.compile(SOURCE, register_bases={"u": v}),
+        "defines": lambda v: kp.compile(SOURCE, defines={"A": v}) if v is not ends["scalar"] else None,
+        "device": kp.Manager,
+        "devices": lambda v: kp.Manager([v]),
+        "recent_pipelines": lambda v: kp.Manager(recent_pipelines=v),
+        "uses": lambda v: k(t, f=1.0, uses=v),
+        "bind": lambda v: k(t, f=1.0, bind=v),
+        "specialize": lambda v: k.specialize({v: 1}) if v is span or type(v) in (int, Unwilling) else None,
+        "names": lambda v: kp.load_tensors("none", mgr, names=v),
+        "shape": lambda v: mgr.zeros(v),
+        "slice": lambda v: t[::v],
+        "copy_to": lambda v: t.copy_to(v),
+        "from_dlpack": lambda v: kp.from_dlpack(v, mgr) if v is not ends["array"] else None,
+        "check": lambda v: kp.check(spirv, v),
+    }
+    missing = []
+    for name, call in calls.items():
+        for kind, value in given.items():
+            try:
+                call(value)
+            except kp.KomputeError:
+                continue
+            except Exception as error:
+                missing.append(f"{name} of {kind}: {type(error).__name__}: {error}")
+    assert not missing
+    with pytest.raises(kp.ArgumentTypeError, match=r"copy_to\(\) takes .* not None"):
+        t.copy_to(None)
+    with pytest.raises(kp.KomputeError):  # they counted as none
+        mgr.algorithm([t], kp.compile(SOURCE), push_consts=np.void(b"abcdefgh"))
+    for array_ in (np.ones(2, ">f4"), np.ones(2, object), np.zeros(2, "f4,i4")):
+        with pytest.raises(kp.ExchangeError):
+            kp.from_dlpack(array_, mgr)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**5000, Unwilling(), "\ud800", None, 1.5, np.ones(3)],
+    ids=["int", "object", "surrogate", "None", "float", "array"],
+)
+def test_descriptions_with_odd_values_at_every_name(value):
+    spirv = kp.compile(SOURCE)
+    good = json.loads(json.dumps(kp.list_devices()[0]))
+    for name, part in good.items():
+        for changed in (
+            {**good, name: value},
+            *({**good, name: {**part, each: value}} for each in (part if isinstance(part, dict) else ())),
+        ):
+            try:
+                assert isinstance(kp.check(spirv, changed), list)
+            except kp.KomputeError:
+                pass
+
+
+def test_documented_variables_are_known(monkeypatch, recwarn):
+    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "glslang")
+    monkeypatch.setenv("KOMPUTE_PY_SLANG_LIBRARY", "")
+    kp.config_report()
+    assert not [each for each in recwarn if "nothing reads it" in str(each.message)]
+
+
 # -- time -----------------------------------------------------------------------------------------------------------
 
 

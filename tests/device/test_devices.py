@@ -326,10 +326,10 @@ def test_variables_that_nothing_reads_are_said(monkeypatch):
     ) as caught:
         kp.config_report()
     assert len(caught) == 1 and caught[0].filename == __file__
-    monkeypatch.setenv("KOMPUTE_PY_COLOUR", "1")
+    monkeypatch.setenv("KOMPUTE_PY_XYZZY", "1")
     with pytest.warns(
         kp.KomputeWarning,
-        match="KOMPUTE_PY_COLOUR .*there are: KOMPUTE_PY_COMPILE_TIMEOUT, KOMPUTE_PY_DEBUG_LAYERS",
+        match="KOMPUTE_PY_XYZZY .*there are: KOMPUTE_PY_COMPILER, KOMPUTE_PY_COMPILE_TIMEOUT, KOMPUTE_PY_DEBUG_LAYERS",
     ):
         kp.list_devices()
     for name in (
