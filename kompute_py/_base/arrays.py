@@ -369,8 +369,16 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
         raise ArgumentTypeError(
             f"{what}: {shown(value):.60} is no single element: give a scalar, or bytes for a pattern. write() takes arrays"
         )
-    if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value) and value == int(value):
-        value = int(value)
+    given = np.asarray(value) if not isinstance(value, int) else None
+    if given is not None and given.dtype.kind == "O":
+        raise ArgumentTypeError(f"{what}: {shown(value):.60} is no number: give one, or bytes for a pattern")
+    if given is not None and given.dtype.kind == "f" and dtype.kind in "iu":
+        number = float(given)
+        if not math.isfinite(number) or number != int(number):
+            raise ArgumentTypeError(
+                f"{what}: {shown(value):.60} is no whole number, as elements of {dtype} are: round it first"
+            )
+        value = int(number)
     return matching([value], dtype, 1, what).tobytes()
 
 

@@ -226,7 +226,7 @@ class Manager(Device):
         takes 3 values.
 
         Raises the errors of `empty`; InvalidArgumentError if the value does not fit `dtype` or `shape`; ArgumentTypeError if it
-        does not convert to `dtype` without loss.
+        does not convert to `dtype` without loss (integers take floats that are whole).
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
         wanted = fill_value.dtype if own else np.float32 if dtype is None else dtype

@@ -195,7 +195,7 @@ class OpFill(OpBase):
     """Fills tensors, or parts of them, with one value, on the device; host copies stay as they are.
 
     `value` is a scalar, which is converted to each tensor's dtype (a tuple for a structured one), or bytes of 1, 2, 4 or 8, a
-    pattern that is repeated whatever the dtype. Floats are rounded to the dtype. Raises ArgumentTypeError for images, for arrays and
+    pattern that is repeated whatever the dtype. Floats are rounded to the dtype; a tensor of integers takes those that are whole (2.0). Raises ArgumentTypeError for images, for arrays and
     lists, and for a value that does not convert; InvalidArgumentError for a value beyond the dtype's range (1e300 in float32), a pattern of another length or one that does not fit a
     tensor a whole number of times, and for parts that overlap.
     """

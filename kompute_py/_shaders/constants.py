@@ -19,6 +19,7 @@ from .._base.arrays import as_index, refuse_mask, to_array
 from .._base.dtype_rules import beyond_both, differ_in_sign, kind_of
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
 from .._base.warn import warn
+from .layout import check_push
 
 # Beyond what any shader has: how many numbers are taken as constants, and how deep in lists.
 _MOST_VALUES = 1 << 20
@@ -222,7 +223,7 @@ def _bytes(values: Any, what: str) -> bytes:
 class PushBlock:
     """Packs push constants for one shader's block."""
 
-    __slots__ = ("_components", "_has_bool", "_known", "_struct", "name", "size", "zeros")
+    __slots__ = ("_components", "_has_bool", "_known", "_layout", "_struct", "name", "size", "zeros")
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.name: str = reflected["block_name"] or reflected["name"] or "push constants"
@@ -230,6 +231,9 @@ class PushBlock:
         self.zeros = bytes(self.size)
         self._known: set[np.dtype[Any]] = set()  # dtypes of arrays that were given
         start = reflected["offset"]
+        layout = reflected["layout"]
+        members = [{**member, "offset": member["offset"] - start} for member in layout["members"]]
+        self._layout = {**layout, "members": members, "size": self.size}  # from the first byte that is given
         # Members that alias (merged blocks) keep the first; a value cannot be written to one place twice.
         components: list[Component] = []
         end = 0
@@ -255,7 +259,8 @@ class PushBlock:
     def pack(self, values: Any) -> bytes:
         """The block's bytes from a list of numbers, an array, or bytes.
 
-        An array or bytes of exactly the block's size go in bit by bit. Other numbers are converted one by one to the types
+        An array or bytes of exactly the block's size go in bit by bit; the fields of a structured array have to lie where the
+        block's members do, else InvalidArgumentError names both layouts. Other numbers are converted one by one to the types
         that the shader declares: out of range, or a fraction for an integer, raises InvalidArgumentError, as does another
         count of values; what is no number raises ArgumentTypeError.
         """
@@ -304,6 +309,8 @@ class PushBlock:
         """Warns, once, of an array that goes in bit by bit where the shader reads other numbers in its bits."""
         dtype = values.dtype
         depends = False
+        if dtype.names is not None:
+            check_push(self._layout, dtype, values.size, "push_consts are an array that")
         # Anything else is raw bytes.
         numbers = dtype.kind in "biuf" and (dtype.itemsize > 1 or dtype.kind == "b")
         for component in self._components if numbers else ():
@@ -410,7 +417,9 @@ class SpecConstants:
         if isinstance(values, np.ndarray):
             refuse_mask(values, "spec_consts")
             if values.dtype.kind not in "biuf":
-                raise ArgumentTypeError(f"spec_consts have dtype {values.dtype}; give numbers")
+                raise ArgumentTypeError(
+                    f"spec_consts have dtype {values.dtype}; give numbers, or {{name: value}}: {self._known()}"
+                )
             if values.size > _MOST_VALUES:
                 raise InvalidArgumentError(f"spec_consts have {values.size} values; no shader takes so many")
             flat: list[Any] = list(

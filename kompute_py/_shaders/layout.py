@@ -262,6 +262,25 @@ def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: in
         raise InvalidArgumentError(f"{what} {_explain(block, dtype, count, wrong, number)}")
 
 
+def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> None:
+    """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit a block of push constants.
+
+    A field that is called like another member of the block is a misfit, too. The message has both layouts side by side.
+    """
+    wrong = set(_misfits(block, dtype, count).tolist())
+    places = {member["name"]: member["offset"] for member in block["members"] if member["name"]}
+    for name in dtype.names or ():
+        offset = (dtype.fields or _NONE)[name][1]
+        if places.get(name, offset) != offset:
+            wrong.add(offset)
+    if wrong:
+        table = _table(block, dtype, count, np.array(sorted(wrong)))
+        raise InvalidArgumentError(
+            f"{what} does not have the layout of the shader's block:\n    {table}\nGive the values as a list, or an "
+            "array with the fields where the shader has its members"
+        )
+
+
 class _Row(NamedTuple):
     offset: int
     type: str
@@ -297,12 +316,28 @@ def _fields(dtype: np.dtype[Any], offset: int, name: str) -> Iterator[_Row]:
         yield from _fields(field, offset + start, f"{inner}.{each}" if inner else each)
 
 
+def _sole_array(block: Layout) -> Layout | None:
+    """The array that is all that a block has."""
+    members = block["members"]
+    return members[0] if len(members) == 1 and members[0]["array"] and members[0]["offset"] == 0 else None
+
+
 def _explain(
     block: Layout, dtype: np.dtype[Any], count: int, wrong: np.ndarray[Any, Any], number: int
 ) -> str:
-    tail = tail_of(block)
+    needs_length = tail_of(block) is not None and _sole_array(block) is None
+    fitting = None if needs_length else element_dtype(block)
+    return (
+        f"does not have the layout of the shader's block:\n    {_table(block, dtype, count, wrong)}"
+        f"\nMake the data with dtype=kp.struct_dtype(spirv, {number}{', length=n' if needs_length else ''})"
+        + (f", which is\n    {fitting!r}" if fitting is not None else "")
+    )
+
+
+def _table(block: Layout, dtype: np.dtype[Any], count: int, wrong: np.ndarray[Any, Any]) -> str:
+    """Both layouts side by side, with marks at the bytes that are `wrong`."""
     members = block["members"]
-    sole = members[0] if len(members) == 1 and members[0]["array"] and members[0]["offset"] == 0 else None
+    sole = _sole_array(block)
     if sole is not None:
         one = {**sole, "array": sole["array"][1:], "array_strides": sole["array_strides"][1:]}
         shader = list(_leaves(one, 0, "" if one["kind"] == "struct" else _name(sole, 0)))
@@ -332,11 +367,4 @@ def _explain(
     table.append(("bytes", str(sizes[0]), str(sizes[1]), "<-" if sizes[2] else ""))
     widths = [max(len(row[i]) for row in table) for i in range(4)]
     lines = ["  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table]
-    needs_length = tail is not None and sole is None
-    fitting = None if needs_length else element_dtype(block)
-    return (
-        "does not have the layout of the shader's block:\n    "
-        + "\n    ".join(lines)
-        + f"\nMake the data with dtype=kp.struct_dtype(spirv, {number}{', length=n' if needs_length else ''})"
-        + (f", which is\n    {fitting!r}" if fitting is not None else "")
-    )
+    return "\n    ".join(lines)

@@ -76,7 +76,10 @@ BAD = {
     "dimension as bool": (changed(shape=[True, 4]), "a boolean"),
     "dimension null": (changed(shape=[None]), "null"),
     "overflowing shape": (changed(shape=[2**32, 2**32, 4]), "larger than any memory"),
-    "overflow hidden by 0": (changed(shape=[2**62, 2**62, 0], data_offsets=[24, 24]), "larger than any memory"),
+    "overflow hidden by 0": (
+        changed(shape=[2**62, 2**62, 0], data_offsets=[24, 24]),
+        "larger than any memory",
+    ),
     "many dimensions": (changed(shape=[1] * 33 + [4]), "34 dimensions"),
     "shape as number": (changed(shape=4), "not an array"),
     "unknown dtype": (changed(dtype="F128"), "'F128'"),

@@ -203,3 +203,32 @@ def check_discrete_fills():
 @pytest.mark.own_driver
 def test_discrete_memory():
     run_child(check_discrete_fills, driver="null", config="memory=discrete")
+
+
+@pytest.mark.parametrize("value", [2.0, np.float64(2), np.float32(2), np.float16(2), np.array(2.0)], ids=repr)
+def test_a_whole_float_fills_integers(mgr, value):
+    t = mgr.zeros(4, np.int32)
+    t.fill(value).wait()
+    assert (t.read() == 2).all()
+    assert (mgr.full(4, value, np.int32).read() == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1.5, "1.5 is no whole number.*int32.*round it"),
+        (np.float32(0.25), "no whole number"),
+        (float("nan"), "no whole number"),
+        (float("inf"), "no whole number"),
+        (None, "None is no number: give one"),
+        (object(), "is no number"),
+    ],
+    ids=repr,
+)
+def test_values_that_are_no_integers_are_refused_with_advice_that_helps(mgr, value, message):
+    for use in (lambda t: t.fill(value), lambda t: kp.OpFill([t], value)):
+        with pytest.raises(kp.ArgumentTypeError, match=message):
+            use(mgr.zeros(4, np.int32))
+    if value is None:
+        with pytest.raises(kp.ArgumentTypeError, match=message):
+            mgr.zeros(4).fill(value)

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import pytest
 
+import kompute_py as kp
 from kompute_py._shaders.constants import PushBlock, SpecConstants
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
 
@@ -234,3 +235,58 @@ def test_specialization_out_of_range(values):
 def test_specialization_of_wrong_types(values):
     with pytest.raises(ArgumentTypeError):
         SPEC.pack(values)
+
+
+PUSH_STRUCT = """#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer B { float b[]; };
+layout(push_constant) uniform P { vec3 place; float mass; uint count; float factors[2]; };
+void main() { b[0] = place.x; b[1] = place.y; b[2] = place.z; b[3] = mass; b[4] = float(count); b[5] = factors[0]; b[6] = factors[1]; }
+"""
+FITTING = [
+    [("place", "f4", 3), ("mass", "f4"), ("count", "u4"), ("factors", "f4", 2)],
+    [("x", "f4"), ("yz", "f4", 2), ("m", "f4"), ("n", "i4"), ("f", [("a", "f4"), ("b", "f4")])],
+]
+MISFITS = [
+    [("mass", "f4"), ("place", "f4", 3), ("count", "u4"), ("factors", "f4", 2)],  # in another order
+    [("place", "f4", 3), ("mass", "f4"), ("factors", "f4", 2), ("count", "u4")],
+    [("place", "f4", 3), ("mass", "f4"), ("count", "f4"), ("factors", "f4", 2)],  # another dtype
+    [("place", "f8"), ("mass", "f8"), ("count", "u4"), ("factors", "f4", 2)],
+    [("place", "f4", 3), ("mass", "f4"), ("factors", "u4"), ("count", "f4", 2)],  # names exchanged
+]
+
+
+@pytest.mark.parametrize("fields", FITTING, ids=str)
+def test_structured_push_constants_that_fit_go_in(mgr, needs, fields):
+    needs(mgr, "dispatch")
+    b = mgr.zeros(8)
+    values = np.frombuffer(struct.pack("<4fI2f", 1, 2, 3, 4, 5, 6, 7), np.dtype(fields))
+    algorithm = mgr.algorithm([b], kp.compile(PUSH_STRUCT), (1, 1, 1), [], values)
+    mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
+    np.testing.assert_array_equal(b.read()[:7], [1, 2, 3, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("fields", MISFITS, ids=str)
+def test_structured_push_constants_that_lie_elsewhere_are_refused(mgr, fields):
+    b, spirv = mgr.zeros(8), kp.compile(PUSH_STRUCT)
+    values = np.zeros(1, np.dtype(fields))
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"(?s)layout of the shader's block.*float32\[3\]|vec3 place"
+    ) as caught:
+        mgr.algorithm([b], spirv, (1, 1, 1), [], values)
+    for name in ("place", "mass", "count", "factors", *(name for name, *_ in fields)):
+        assert name in str(caught.value)
+    algorithm = mgr.algorithm([b], spirv, (1, 1, 1), [], np.zeros(7, np.uint32).tobytes())
+    for use in (
+        lambda: kp.OpAlgoDispatch(algorithm, values),
+        lambda: setattr(algorithm, "push_consts", values),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match="layout of the shader's block"):
+            use()
+
+
+def test_structured_specialization_constants_are_refused():
+    with pytest.raises(kp.ArgumentTypeError, match=r"spec_consts have dtype.*\{name: value\}"):
+        SpecConstants([{"id": 0, "type": "uint32", "name": "n", "default": 1}]).pack(
+            np.zeros(1, [("n", "u4")])
+        )
