@@ -6,6 +6,7 @@ what the user meant; or it runs, and the numbers that come out are those of NumP
 
 from __future__ import annotations
 
+import random
 import re
 
 import numpy as np
@@ -350,3 +351,60 @@ def test_other_values_are_looked_at_anew_and_equal_ones_are_not(mgr, needs, monk
     for s in range(5):
         plain(bind={"b": b}, push={"w": 1, "s": s, "n": 0, "h": 0})
     assert len(seen) == 2
+
+
+def index_of(rng, depth):
+    """A random expression of i."""
+    if depth == 0 or rng.random() < 0.15:
+        return "i"
+    inner, number = index_of(rng, depth - 1), rng.choice([1, 2, 3, 4, 5, 6, 8, 12, 16, 48])
+    value = rng.choice([str(number), f"w{number}"])
+    return rng.choice(
+        [
+            *(f"({inner} {sign} {rng.choice([index_of(rng, depth - 1), str(number)])})" for sign in "+-|"),
+            *(f"({inner} {sign} {value})" for sign in "*/%"),
+            f"({inner} & {rng.choice([1, 3, 7, 12, 15, 48, 5])}u)",
+            f"({inner} ^ {number}u)",
+            f"({inner} << {rng.choice([1, 2])})",
+            f"({inner} >> {rng.choice([1, 2, 3])})",
+            f"(({inner} / {number}) * {rng.choice([number, number + 1])} + {inner} % {number})",
+            f"part({inner}, {number})",
+            f"(i < {number} ? {inner} : {index_of(rng, depth - 1)})",
+        ]
+    )
+
+
+def test_random_indices_leave_nothing_out(mgr, needs):
+    needs(mgr, "dispatch")
+    source = """#version 450
+    layout(local_size_x = 4) in;
+    layout(binding = 0) buffer B { uint b[]; };
+    layout(push_constant) uniform P { uint w1, w2, w3, w4, w5, w6, w8, w12, w16, w48; };
+    uint part(uint v, uint k) { return v / k; }
+    void main() { uint i = gl_GlobalInvocationID.x; BODY }"""
+    bodies = (
+        "b[E] = 1;",
+        "if (i < 16) b[E] = 1;",
+        "if (i < 96) b[E] = 1;",
+        "if (i % 2 == 0) b[E] = 1;",
+        "uint j = E; if (j >= b.length()) return; b[j] = 1;",
+    )
+    rng = random.Random(3)
+    ran = 0
+    for _ in range(60):
+        body = rng.choice(bodies).replace("E", index_of(rng, rng.randrange(1, 4)))
+        kernel = mgr.kernel(source.replace("BODY", body))
+        push = {f"w{n}": n for n in (1, 2, 3, 4, 5, 6, 8, 12, 16, 48)} if kernel.signature.push else {}
+        b, all_of_it = np.zeros(48, np.uint32), np.zeros(48, np.uint32)
+        kernel(all_of_it, push=push, grid=4000)
+        try:
+            kernel(b, push=push)
+        except kp.InvalidArgumentError as error:
+            found = choices(error)
+            if len(found) == 1:
+                continue
+            kernel(b, push=push, grid=found[0])
+        else:
+            ran += 1
+        np.testing.assert_array_equal(b, all_of_it, body)
+    assert ran > 15

@@ -749,6 +749,21 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
     case spv::OpNot:
     case spv::OpSNegate:
         return pair(ReachTerm::subtract, number(made.op() == spv::OpNot ? -1 : 0), value(made[3], depth + 1));
+    case spv::OpPhi: {
+        // Of a choice; what a loop carries on is not followed.
+        const auto label = label_of_.find(id);
+        const auto block = label == label_of_.end() ? blocks_.end() : blocks_.find(label->second);
+        if (block == blocks_.end() || made.size() < 5) break;
+        const auto& body = block->second.body;
+        const auto loops = [](Instruction each) { return each.op() == spv::OpLoopMerge; };
+        if (std::any_of(body.begin(), body.end(), loops)) break;
+        uint32_t chosen = value(made[3], depth + 1);
+        for (uint32_t i = 5; i + 1 < made.size(); i += 2) {
+            const uint32_t other = value(made[i], depth + 1);
+            if (other != chosen) chosen = pair(ReachTerm::either, chosen, other);
+        }
+        return chosen;
+    }
     case spv::OpSelect: return pair(ReachTerm::either, value(made[4], depth + 1), value(made[5], depth + 1));
     case spv::OpBitFieldUExtract: {
         const auto from = constants_.integer(made[4]), bits = constants_.integer(made[5]);
