@@ -15,7 +15,7 @@ from skimage.data import astronaut
 
 import kompute_py as kp
 
-SHADERS = Path(__file__).resolve().parent.parent / "shaders"
+SHADERS = Path(__file__).resolve().parent.parent / "kompute_py_demo" / "shaders"
 
 
 def main(argv: list[str] | None = None) -> int:

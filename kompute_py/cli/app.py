@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from .._base.errors import KomputeError
+from .._base.errors import KomputeError, NotFoundError
 from . import bench, caches, running, shaders
 from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
 
@@ -66,8 +66,13 @@ def demo_command(
     require(
         "demo", ("scipy", "matplotlib", "PIL", "skimage") if image is None else ("scipy", "matplotlib", "PIL")
     )
-    from ..demo.report import print_report
-    from ..demo.run import STEP_COUNT, run_demo
+    try:
+        from kompute_py_demo.report import print_report
+        from kompute_py_demo.run import STEP_COUNT, run_demo
+    except ModuleNotFoundError as error:
+        raise NotFoundError(
+            f"the demo is not installed ({error.name} is missing): install kompute-py[demo] again, or run ./dev demo in the sources"
+        ) from None
     from .progress import LateProgress
 
     console = output_console()

@@ -152,7 +152,7 @@ def test_demo(runs_shaders, tmp_path, capsys):
 
 
 def test_demo_with_wrong_results_fails_and_names_them(runs_shaders, tmp_path, capsys, monkeypatch):
-    from kompute_py.demo import reference
+    from kompute_py_demo import reference
 
     right = reference.edges
     monkeypatch.setattr(reference, "edges", lambda pixels: right(pixels) + 0.5)
@@ -166,6 +166,14 @@ def one_line(capsys):
     text = capsys.readouterr().err
     assert text.startswith("kompute-py: error: ") and text.count("\n") == 1, text
     return text
+
+
+def test_an_installation_without_the_demo_says_so(tmp_path, capsys, monkeypatch):
+    for name in ("kompute_py_demo", "kompute_py_demo.report", "kompute_py_demo.run"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["demo", "--out", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "the demo is not installed" in error and "kompute-py[demo]" in error and "./dev demo" in error
 
 
 def test_demo_errors_are_one_line(tmp_path, capsys):

@@ -12,9 +12,9 @@ from rich.console import Console
 
 import kompute_py as kp
 from kompute_py._base.text import binary_size, duration
-from kompute_py.demo import Check, PhotoPipeline, Settings, checks, reference, run, run_demo
-from kompute_py.demo.photo import load_photo
-from kompute_py.demo.report import print_report
+from kompute_py_demo import Check, PhotoPipeline, Settings, checks, reference, run, run_demo
+from kompute_py_demo.photo import load_photo
+from kompute_py_demo.report import print_report
 
 RNG = np.random.default_rng(3)
 NEUTRAL = Settings(exposure=0.0, contrast=0.0, saturation=1.0, ink=0.0)

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from .._base.text import duration
+from kompute_py._base.text import duration
 
 if TYPE_CHECKING:
     from .pipeline import PhotoPipeline

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 import kompute_py as kp
-
-from .._shaders.library import library_shader
 
 BYTES_PER_PIXEL = 8
 """Of the largest buffers, whose size maxStorageBufferRange limits: RGBA with 16 bits a channel."""
@@ -18,6 +18,12 @@ BINS = 256
 _LARGEST_RADIUS = 31  # blur.comp's strip fits the 16 KiB of shared memory that every device has
 _STRIP_LENGTH, _STRIP_LINES = 64, 8  # what one group of blur.comp makes
 _HISTOGRAM_PIXELS = 4096  # what one group of histogram.comp counts
+
+
+@cache
+def _shader(name: str) -> bytes:
+    """The SPIR-V of ``shaders/<name>.comp`` in this package."""
+    return kp.compile(Path(__file__).parent / "shaders" / f"{name}.comp")
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class PhotoPipeline:
         self.histogram = mgr.empty(BINS, np.uint32)
 
         size = [width, height]
-        blur, sobel = library_shader("blur"), library_shader("sobel")
+        blur, sobel = _shader("blur"), _shader("sobel")
         kernel = [self.settings.radius, self.settings.sigma]
         across_rows = (math.ceil(width / _STRIP_LENGTH), math.ceil(height / _STRIP_LINES), 1)
         across_columns = (math.ceil(width / _STRIP_LINES), math.ceil(height / _STRIP_LENGTH), 1)
@@ -94,7 +100,7 @@ class PhotoPipeline:
         )
         tone = mgr.algorithm(
             [self.blurred, self.edges, self.toned],
-            library_shader("tone"),
+            _shader("tone"),
             _spread(math.ceil(width * height / 256), most_groups),
             push_consts=[
                 self.settings.exposure,
@@ -105,7 +111,7 @@ class PhotoPipeline:
         )
         count = mgr.algorithm(
             [self.toned, self.histogram],
-            library_shader("histogram"),
+            _shader("histogram"),
             _spread(math.ceil(width * height / _HISTOGRAM_PIXELS), most_groups),
         )
 

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .._base.text import binary_size, duration
+from kompute_py._base.text import binary_size, duration
+
 from .checks import Check
 from .pipeline import BYTES_PER_PIXEL
 from .run import DemoResult

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from .._base.errors import InvalidArgumentError, NotFoundError
-from .._files.pictures import opened_picture
+from kompute_py._base.errors import InvalidArgumentError, NotFoundError
+from kompute_py._files.pictures import opened_picture
 
 _WHITE = (255, 255, 255, 255)
 _FULL = 65535
