@@ -11,7 +11,7 @@
 //
 // Values are followed through local variables that are stored once, conversions, vectors, and functions: a parameter stands for
 // what the only call gives it, or for what the call gives that is being looked at. What is left is `unknown`. Equal expressions
-// are one number.
+// are one number. The path and the values are one class, and one long file: each asks the other.
 #include "spirv/reach.hpp"
 
 #include "base/error.hpp"
