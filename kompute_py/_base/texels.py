@@ -49,11 +49,6 @@ def _formats() -> tuple[dict[str, ImageFormat], dict[tuple[str, int], ImageForma
     return by_name, plain
 
 
-def all_formats() -> list[ImageFormat]:
-    """Every format that there is a name for."""
-    return list(_formats()[0].values())
-
-
 def parse_format(name: str) -> ImageFormat:
     """The format of a name, GLSL's or Vulkan's. Raises InvalidArgumentError for any other text."""
     if not isinstance(name, str):

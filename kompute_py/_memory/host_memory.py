@@ -30,12 +30,13 @@ _COPIES = ("auto", "never", "always")
 
 
 class HostBufferSemantics(IntEnum):
-    """Who may touch the caller's memory when, as PJRT_HostBufferSemantics has it (same names and values).
+    """How long the caller leaves the memory unchanged, as PJRT_HostBufferSemantics (same names and values).
 
-    `IMMUTABLE_ONLY_DURING_CALL`: the call copies it; free to change on return.
-    `IMMUTABLE_UNTIL_TRANSFER_COMPLETES`: it must not change before `on_done` is called.
-    `IMMUTABLE_ZERO_COPY`: the tensor uses the memory in place; nobody changes it, and the tensor is read-only.
-    `MUTABLE_ZERO_COPY`: the tensor uses the memory in place; both sides may write it.
+    `IMMUTABLE_ONLY_DURING_CALL`: the call copies the memory; it may change as soon as the call returns.
+    `IMMUTABLE_UNTIL_TRANSFER_COMPLETES`: the memory must not change before `on_done` is called. Here the call itself completes
+    the copy and calls `on_done` before it returns, so this is the same as `IMMUTABLE_ONLY_DURING_CALL`.
+    `IMMUTABLE_ZERO_COPY`: the tensor uses the memory in place; the memory must not change, and the tensor is read-only.
+    `MUTABLE_ZERO_COPY`: the tensor uses the memory in place; the host and the device may write it.
     """
 
     IMMUTABLE_ONLY_DURING_CALL = 0

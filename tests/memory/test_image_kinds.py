@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._base.texels import all_formats
+from kompute_py._base.texels import parse_format
 from tests.drivers import null_control
 from tests.support.child import run_child
 
@@ -95,11 +95,20 @@ def test_images_beyond_the_staging_ring(mgr, memory_type):
     np.testing.assert_array_equal(image.read(region=0), data[0])
 
 
+FORMATS = """
+    r8 r8_snorm r8ui r8i r16 r16_snorm r16ui r16i r16f r32ui r32i r32f rg8 rg8_snorm rg8ui rg8i rg16
+    rg16_snorm rg16ui rg16i rg16f rg32ui rg32i rg32f rgba8 rgba8_snorm rgba8ui rgba8i rgba16
+    rgba16_snorm rgba16ui rgba16i rgba16f rgba32ui rgba32i rgba32f r64ui r64i sr8 srg8 srgba8 bgra8
+    sbgra8 rgb10_a2 rgb10_a2ui r11f_g11f_b10f rgb9_e5
+""".split()
+
+
 def test_every_format_of_the_device(mgr):
     offered = mgr.image_formats()
     assert "store" in offered["rgba32f"] and "sample" in offered["rgba8"]
     made = 0
-    for form in all_formats():
+    assert set(offered) <= set(FORMATS)
+    for form in map(parse_format, FORMATS):
         shape = (3, 4) if form.channels == 1 else (3, 4, form.channels)
         data = np.random.default_rng(2).integers(0, 100, shape).astype(form.component)
         if not {"store", "sample"} & set(offered.get(form.name, ())):
