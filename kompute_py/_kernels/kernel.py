@@ -44,7 +44,6 @@ from .grid_check import GridCheck, grid_check
 from .operation import OpKernel, OpWatchedKernel, Version
 from .reload import Reloader, not_in_a_file, reloader_for
 from .sizes import Launch, SizeRules, launch_of
-from .text import describe
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -725,7 +724,28 @@ class Kernel:
         )
 
     def __str__(self) -> str:
-        return describe(self)
+        signature = self.signature
+        names = {c["id"]: c["name"] or f"constant {c['id']}" for c in signature.spec_constants}
+        sizes = [
+            f"{size} ({names[i]})" if i in names else str(size)
+            for size, i in zip(self.local_size, signature.local_size_ids, strict=True)
+        ]
+        lines = [signature.text(self.name), f"  local size  {' x '.join(sizes)}"]
+        for p in signature.parameters:
+            gaps = f" ({p.padded_stride} bytes apart)" if p.padded_stride else ""
+            lines.append(f"  binding     {p.set}.{p.binding} {p.name}: {p.kind}, {p.type}{gaps}, {p.access}")
+        if signature.push is not None:
+            lines.append(f"  push        {signature.push.name}: {signature.push.size} bytes")
+        lines += [f"  struct      {text}" for text in signature.structs()]
+        for name, value in self.spec_constants.items():
+            lines.append(f"  constant    {name} = {value}")
+        if len(self.entry_points) > 1:
+            others = [name for name in self.entry_points if name != signature.entry]
+            lines.append(f"  entry       {signature.entry}; the module has {', '.join(others)}, too")
+        needs = [c for c in signature.capabilities if c != "Shader"]
+        if needs:
+            lines.append(f"  needs       {', '.join(needs)}")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<kp.Kernel {self._signature.text(self.name)}>"
