@@ -13,6 +13,14 @@ from .errors import ArgumentTypeError, InvalidArgumentError, shown
 __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_type_of", "memory_type"]
 
 
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """What ``str(dtype)`` gives, also when the interpreter shuts down: NumPy imports a module for it, which fails then."""
+    try:
+        return str(dtype)
+    except ImportError:
+        return dtype.type.__name__
+
+
 class DeviceMemoryObject:
     """Marks tensors and images for code that must not know their classes, such as the packing of buffer references."""
 

@@ -43,6 +43,7 @@ from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
 from .._recording.sequence import Sequence, submit_together
 from .._sync.semaphore import Semaphore
+from .current import enter, forget, leave
 from .program_end import watch_over
 
 if TYPE_CHECKING:
@@ -484,8 +485,6 @@ class Manager(Device):
         if waiting is not None:
             waiting.end(self)
         _native.release_arrays()
-        from .current import forget
-
         forget(self)
         self._diagnostics.log_notes()
         warn_of_cancelled(told)
@@ -495,16 +494,12 @@ class Manager(Device):
     def __enter__(self) -> Manager:
         if not self._native.is_init():
             raise FailedPreconditionError(f"{self!r} cannot be entered: make a new one")
-        from .current import enter
-
         enter(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        from .current import leave
-
         leave(self)
         self.destroy()
 

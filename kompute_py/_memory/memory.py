@@ -22,7 +22,7 @@ from .._base.errors import (
 )
 from .._base.misplaced import KEPT_BY_TO
 from .._base.plain_arguments import as_list
-from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_of
+from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_of, dtype_text
 from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
 from .._sync.fence import Fence
@@ -114,7 +114,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     def _describe(self) -> str:
         name = self._native.name
-        return f"{type(self).__name__}{f' {name!r}' if name else ''} of shape {self._shape}, {self._dtype}"
+        return f"{type(self).__name__}{f' {name!r}' if name else ''} of shape {self._shape}, {dtype_text(self._dtype)}"
 
     def _require_init(self, action: str) -> None:
         if not self._is_init():
@@ -395,7 +395,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         kind = type(self).__name__
         name = f" {self._native.name!r}" if self._native.name else ""
         where = self._memory_type.name
-        text = f"<kp.{kind}{name} shape={self._shape} dtype={self._dtype} {where}"
+        text = f"<kp.{kind}{name} shape={self._shape} dtype={dtype_text(self._dtype)} {where}"
         if not self._is_init():
             return f"{text} destroyed>"
         # A host copy that nothing needed yet is not made only to be shown.

@@ -415,7 +415,8 @@ class Sequence:
         """Whether work was submitted that is not known to be done; does not wait, and does not ask the device.
 
         Every wait that tells of the work's end ends this: `eval_await`, its fence, an await, `mgr.synchronize()`, and waiting for later
-        work of the same queue. `is_complete` asks the device.
+        work of the same queue. `is_complete` asks the device. Work that was cancelled stays running until `eval_await`, its fence or an
+        await has raised the AbortedError: `mgr.synchronize()` does not, so that what did not run is not overlooked.
         """
         return self._native.is_running()
 

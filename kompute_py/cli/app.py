@@ -5,17 +5,18 @@ from __future__ import annotations
 import io
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from .._base.errors import KomputeError, NotFoundError
+from .._base.errors import KomputeError, KomputeWarning, NotFoundError
 from . import bench, caches, running, shaders
-from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
+from .common import Traceback, as_options, device_of, forget_options, output_console, require, wants_traceback
 
 _PROGRAM = "kompute-py"
 
@@ -118,6 +119,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         # A terminal or pipe with an old code page shows "?" for a "×" then, where it would end the program.
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
+    shown = warnings.showwarning
+    warnings.showwarning = _show_warning
     try:
         app(args=None if argv is None else list(argv), prog_name=_PROGRAM)
     except SystemExit as stop:
@@ -134,12 +137,27 @@ def run(argv: Sequence[str] | None = None) -> int:
                 f"[bold red]{_PROGRAM}: error:[/bold red] {escape(_one_line(error))}", highlight=False
             )
         return 1
+    finally:
+        warnings.showwarning = shown
     return 0
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, *rest: Any, **named: Any
+) -> None:
+    """Prints a warning as errors are printed: the line of the code that led to it is none of the user's."""
+    if not issubclass(category, KomputeWarning):
+        print(warnings.formatwarning(message, category, filename, *rest[:1]), end="", file=sys.stderr)
+        return
+    text = as_options(" ".join(str(message).split()))
+    Console(stderr=True, soft_wrap=True).print(
+        f"[bold yellow]{_PROGRAM}: warning:[/bold yellow] {escape(text)}", highlight=False
+    )
 
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, (KomputeError, OSError)) and text:
-        return text
+        return as_options(text)
     # Nothing that the user did wrong: the kind of the error helps whoever mends it.
     return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"

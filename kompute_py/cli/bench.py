@@ -41,7 +41,8 @@ kompute-py bench
 kompute-py bench blur.comp --in src=photo.png --set sigma=2 --grid 512,512
 
 Without a shader: an evaluation, a kernel call, dispatches in a recording, and transfers. With one, its time by the device's \
-timestamps; arguments are those of `kompute-py run`, and outputs are thrown away."""
+timestamps; arguments are those of `kompute-py run`, and outputs are thrown away. Arrays keep their values: integers and bools become \
+the binding's type if it holds them, and floats are rounded to it (float64 to float32)."""
 
 
 def bench_command(

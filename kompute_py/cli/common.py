@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -29,6 +30,16 @@ def forget_options() -> None:
     """At the begin of a run: several may follow each other in one process."""
     global _wants_traceback
     _wants_traceback = False
+
+
+def as_options(text: str) -> str:
+    """A message of the library with the command line's spelling of what it offers: ``grid=(64, 2)`` is ``--grid 64,2``."""
+    text = re.sub(
+        r"\b(grid|groups)=\(([\d, ]+)\)",
+        lambda found: f"--{found[1]} {','.join(re.findall(r'[0-9]+', found[2]))}",
+        text,
+    )
+    return re.sub(r"(?<![-\w])(grid|groups)=", r"--\1", text)
 
 
 Traceback = Annotated[

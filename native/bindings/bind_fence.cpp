@@ -130,14 +130,19 @@ std::string why_held(const std::vector<Point>& points) {
     return text;
 }
 
+// Held from the start: see errors.cpp.
+static PyObject* warn_of_wait = nullptr;
+
 bool warn_if_held(const std::vector<Point>& points, double seconds) {
     const std::string why = why_held(points);
     if (why.empty()) return false;
-    py::module_::import("kompute_py._base.warn").attr("warn_of_wait")(why, seconds);
+    py::handle{warn_of_wait}(why, seconds);
     return true;
 }
 
 void bind_fence(py::module_& m) {
+    warn_of_wait =
+        py::module_::import("kompute_py._base.warn").attr("warn_of_wait").cast<py::object>().release().ptr();
     py::class_<Fence, std::shared_ptr<Fence>>(m, "Fence")
         .def(
             "done", [](Fence& f) { return f.done(); }, py::call_guard<Unlocked>())

@@ -66,16 +66,14 @@ void bind_shader_check(py::module_& m) {
            const std::vector<ArrayLength>& array_lengths, std::vector<std::string> extensions,
            std::vector<std::string> float_controls, const std::string& denorm_independence,
            const std::string& rounding_independence) {
-            const std::vector<uint32_t> words = spirv_words(spirv);
-            const ShaderHost host = host_of(
-                std::move(name), vulkan, std::move(features), subgroup_operations, limits, work_group_size,
-                std::move(extensions), std::move(float_controls), denorm_independence, rounding_independence);
-            const std::vector<SpecValue> values = specialization_of(spec_constants, spec_map).values();
-            std::vector<Finding> found;
-            {
-                const Unlocked released;
-                found = check_shader(words, host, entry, values, array_lengths);
-            }
+            ShaderHost host = host_of(std::move(name), vulkan, std::move(features), subgroup_operations,
+                                      limits, work_group_size, std::move(extensions),
+                                      std::move(float_controls), denorm_independence, rounding_independence);
+            const auto found =
+                interruptibly([words = spirv_words(spirv), host = std::move(host), entry,
+                               values = specialization_of(spec_constants, spec_map).values(), array_lengths] {
+                    return check_shader(words, host, entry, values, array_lengths);
+                });
             py::list list;
             for (const Finding& finding : found)
                 list.append(py::make_tuple(to_string(finding.kind), finding.what, to_python(finding.needed),

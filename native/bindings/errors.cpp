@@ -28,15 +28,17 @@ const char* kind_name(ErrorKind kind) {
 // Called before an exception is raised: what the validation layer said belongs to the call that fails.
 PyObject* before_raising = nullptr;
 
+// Makes the exception. Held from the start: objects that go when the interpreter shuts down may raise, and nothing can be imported then.
+PyObject* from_native = nullptr;
+
 void set_error(const Error& error, const py::object& diagnostics, const py::object& probes) {
     if (before_raising) {
         const auto done = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(before_raising));
         // The error that is on its way says more.
         if (!done) PyErr_WriteUnraisable(before_raising);
     }
-    const py::object made = py::module_::import("kompute_py._base.errors")
-                                .attr("from_native")(kind_name(error.kind()), to_text(error.what()),
-                                                     error.vk_result(), diagnostics, probes);
+    const py::object made = py::handle(from_native)(kind_name(error.kind()), to_text(error.what()),
+                                                    error.vk_result(), diagnostics, probes);
     PyErr_SetObject(py::type::handle_of(made).ptr(), made.ptr());
 }
 
@@ -50,6 +52,8 @@ py::str to_text(const std::string& text) {
 }
 
 void bind_errors(py::module_& m) {
+    from_native =
+        py::module_::import("kompute_py._base.errors").attr("from_native").cast<py::object>().release().ptr();
     m.def("before_raising", [](const py::function& call) {
         Py_XDECREF(before_raising);
         before_raising = py::object(call).release().ptr();

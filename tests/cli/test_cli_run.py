@@ -593,3 +593,33 @@ def told(*arguments):
 running.timed_runs = told
 sys.exit(main())
 """
+
+
+def test_warnings_of_the_library_are_told_in_one_line(folder, capsys, monkeypatch):
+    import warnings
+
+    monkeypatch.delenv("KOMPUTE_PY_STRICT")
+
+    def warns(*args, **kwargs):
+        warnings.warn("the grid is grid=(64, 2), or groups=(3,)", kp.KomputeWarning, stacklevel=1)
+        warnings.warn("not ours", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr("kompute_py.cli.running.opened", warns)
+    before = warnings.showwarning
+    main(["run", "multiply.comp", "--in", "a=1", "--in", "b=4"])
+    text = capsys.readouterr().err
+    assert "kompute-py: warning: the grid is --grid 64,2, or --groups 3\n" in text
+    assert "UserWarning: not ours" in text
+    assert warnings.showwarning is before
+
+
+def test_sizes_that_differ_name_the_option(folder, capsys):
+    Path("add.comp").write_text("""#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 2) writeonly buffer C { float c[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] + b[i]; }""")
+    assert main(["run", "add.comp", "--in", "a=1,2,3,4", "--in", "b=4,5"]) == 1
+    text = one_line(capsys)
+    assert "--grid" in text and "grid=" not in text

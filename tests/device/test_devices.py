@@ -403,3 +403,11 @@ def check_late_library(path):
 
 def test_a_loader_library_that_is_named_too_late_is_said():
     run_child(check_late_library, "/nowhere/libvulkan.so.1", driver="lavapipe")
+
+
+def test_visible_devices_that_are_not_there_say_what_separates_them():
+    for attempt in (kp.list_devices, kp.Manager):
+        with pytest.raises(
+            kp.NotFoundError, match=r"'70;71'.*index 70\. Commas or semicolons separate devices\."
+        ):
+            attempt(visible_devices="70;71")

@@ -205,6 +205,28 @@ def test_largest_allocation(profile):
     run_child(check_allocation_size, driver="null", config=config)
 
 
+def check_small_allocations():
+    """1 MiB at most: transfers of whole tensors and images, whose memory the host does not address, go in pieces that fit."""
+    mgr = kp.Manager()
+    words = np.arange(3 << 16, dtype=np.uint32)
+    for kind in kp.MemoryTypes:
+        t = mgr.empty(words.shape, np.uint32, memory_type=kind)
+        t.write(words)
+        assert (t.read() == words).all()
+        image = mgr.image_t(np.zeros((384, 512), np.uint32), memory_type=kind)
+        image.write(words.reshape(384, 512))
+        assert (image.read() == words.reshape(384, 512)).all()
+    mgr.destroy()
+    assert null_control().violations() == []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_transfers_fit_the_largest_allocation(profile):
+    run_child(
+        check_small_allocations, driver="null", config=f"profile={profile},maxMemoryAllocationSize={1 << 20}"
+    )
+
+
 def check_allocation_count():
     mgr = kp.Manager()
     kept = []

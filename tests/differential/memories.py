@@ -12,6 +12,9 @@ import kompute_py as kp
 
 Span = tuple[int, int]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Before = tuple[
+    np.ndarray[Any, Any], Span, np.ndarray[Any, Any]
+]  # some bytes of the model, and what they were
 
 
 def meets(spans: Iterable[Span], begin: int, end: int) -> bool:
@@ -104,6 +107,7 @@ class Recorded:
         self.changes: set[Item] = set()  # those whose device's side it writes
         self.host_reads: list[tuple[Item, Span]] = []
         self.host_writes: list[tuple[Item, Span]] = []
+        self._device_writes: list[tuple[Item, Span]] = []
 
     def on_device(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
         """It touches the device's side of these bytes."""
@@ -115,17 +119,25 @@ class Recorded:
             (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
         if writes:
             self._newer.append((item, (begin, end), True))
+            self._device_writes.append((item, (begin, end)))
         return self
 
     def synced(self, item: Item, begin: int, end: int) -> None:
         """It leaves both sides of these bytes the same."""
         self._newer.append((item, (begin, end), False))
 
-    def effect(self) -> None:
-        """Does it to the model."""
+    def effect(self) -> list[Before]:
+        """Does it to the model; returns what was there before, in case that it is cancelled."""
+        places: list[tuple[np.ndarray[Any, Any], Span]] = [
+            (item.device, span) for item, span in self._device_writes
+        ]
+        places += [(item.host, span) for item, span in self.host_writes if item.host is not None]
+        places += [(item.newer, span) for item, span, _ in self._newer]
+        before = [(array, span, array[slice(*span)].copy()) for array, span in places]
         self._effect()
         for item, (begin, end), newer in self._newer:
             item.newer[begin:end] = newer
+        return before
 
     def on_host(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
         """It touches these bytes of the host copy."""
@@ -168,6 +180,8 @@ class Work:
         self.together = [self]  # those of one queue, one after another in one `submit`, are one submission
         self.fence: kp.Fence | None = None
         self.signal: Gate | None = None
+        self.whole = [self]  # those of one `submit`
+        self.before: list[Before] = []  # what its effects replaced
         for each in recorded:
             self.touches |= each.touches
             self.changes |= each.changes
@@ -228,3 +242,33 @@ def learned(works: Iterable[Work]) -> list[Work]:
         for item in work.uses:
             item.work.remove(work)
     return new
+
+
+def cancelled_with(first: list[Work], works: Iterable[Work]) -> list[Work] | None:
+    """What is cancelled when `first` is, in the order of submission: itself, and all that comes after it. None: the documentation leaves it open.
+
+    `works` are all unlearned ones, in the order of submission.
+    """
+    gone = list(first)
+    for work in works:
+        if work in gone:
+            continue
+        behind = [earlier for each in work.together for earlier in each.after if earlier not in work.whole]
+        if any(earlier in gone for earlier in behind):
+            gone += [each for each in work.together if each not in gone]
+        elif any(earlier in gone for each in work.together for earlier in each.perhaps_after):
+            return None
+    # The parts of one `submit` on different queues end in one fence.
+    if any(each not in gone for work in gone for each in work.whole):
+        return None
+    return sorted(gone, key=lambda work: work.number)
+
+
+def undo(works: list[Work]) -> None:
+    """Takes back what cancelled works did to the model: nothing else has touched these bytes since."""
+    for work in reversed(works):
+        for array, (begin, end), old in reversed(work.before):
+            array[begin:end] = old
+        work.learned = True
+        for item in work.uses:
+            item.work.remove(work)

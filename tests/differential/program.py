@@ -15,7 +15,7 @@ import numpy as np
 import kompute_py as kp
 
 from . import learning
-from .memories import Gate, Item, Recorded, Work, held_among, learned, submitted
+from .memories import Gate, Item, Recorded, Work, cancelled_with, held_among, learned, submitted, undo
 
 AFFINE = """
 #version 450
@@ -380,6 +380,8 @@ class Program:
         self._submitted(slots, gates, behind)
         if together:
             works = [slot.work for slot in slots if slot.work is not None]
+            for work in works:
+                work.whole = works
             # Queues of a device with one only are that one.
             for _, group in itertools.groupby(works, key=lambda work: self.mgr.vk_queue(work.queue)):
                 members = list(group)
@@ -394,9 +396,9 @@ class Program:
 
     def _submitted(self, slots: list[Slot], gates: list[Gate], behind: list[Work]) -> None:
         for slot in slots:
-            for each in slot.recorded:
-                each.effect()
+            before = [each for op in slot.recorded for each in op.effect()]
             slot.work = Work(slot.queue, slot.recorded)
+            slot.work.before = before
             slot.work.waits = list(gates)
             submitted(slot.work, self.unlearned)
             slot.work.after += behind
@@ -437,8 +439,9 @@ class Program:
         self.note(f"one shot: {made.what}")
         assert made.one_shot is not None
         fence = made.one_shot()
-        made.effect()
+        before = made.effect()
         work = Work(0, [made])
+        work.before = before
         work.fence = fence
         submitted(work, self.unlearned)
         self.unlearned.append(work)
@@ -469,6 +472,67 @@ class Program:
             slot.sequence.destroy()
             if slot.work is not None:
                 self._learned([slot.work], "destroy")
+
+    def cancel(self) -> None:
+        """Cancels held work, by destroying its sequence or by failing what it waits for; what comes after it goes with it."""
+        works = [work for work in self.held() if any(not gate.signalled for gate in work.waits)]
+        if not works:
+            return
+        work = self.random.choice(works)
+        slot = next((slot for slot in self.slots if slot.work is work), None)
+        destroys = slot is not None and self.random.random() < 0.5
+        first = work.together if destroys else work.whole
+        gone = cancelled_with(first, self.unlearned)
+        if gone is None:
+            return
+        self.note(f"cancel {gone} by {'destroy' if destroys else 'fail'}")
+        if destroys:
+            assert slot is not None
+            slot.sequence.destroy()
+            self.forget_sequence(work)
+        else:
+            for gate in work.waits:
+                gate.signalled = True
+                gate.semaphore.fail("cancelled")
+        undo(gone)
+        for each in gone:
+            self.unlearned.remove(each)
+        told = [slot for slot in self.slots if slot.work in gone]
+        self._not_readable(told)
+        for each in gone:
+            self._told_of(each, [slot for slot in told if slot.work is each])
+        for item in {item: None for each in gone for item in each.host_writes}:
+            self.compare_host(item, "it was not written")
+
+    def _not_readable(self, slots: list[Slot]) -> None:
+        """Until somebody is told, reading what cancelled work was to write says that it did not."""
+        held = self.held()
+        for slot in slots:
+            assert slot.work is not None
+            for item in slot.work.changes:
+                waits = any(work in held for work in item.work)  # for other work, which is still held
+                if isinstance(item.thing, _Gone) or not item.thing.is_init() or waits:
+                    continue
+                if self.random.random() < 0.3:
+                    self._aborted(item.thing.read, f"read of {item}")
+
+    def _told_of(self, work: Work, slots: list[Slot]) -> None:
+        """Its sequences and its fence say that it was cancelled; then all may be used again."""
+        if work.fence is not None:
+            self._aborted(functools.partial(work.fence.wait, learning.LIMIT), f"the fence of {work}")
+        for slot in slots:
+            if slot.sequence.is_running():
+                self._aborted(functools.partial(slot.sequence.eval_await, timeout=learning.LIMIT), f"{work}")
+            if slot.sequence.is_running():
+                raise MismatchError(f"the sequence of {work} runs after it has said that it was cancelled")
+            slot.work = None
+
+    def _aborted(self, call: Callable[[], object], what: str) -> None:
+        try:
+            call()
+        except kp.AbortedError:
+            return
+        raise MismatchError(f"{what} does not say that the work was cancelled")
 
     def clear_sequence(self) -> None:
         slot = self.idle()
@@ -712,6 +776,7 @@ _CHOICES: dict[Callable[[Program], None], int] = {
     Program.one_shot: 4,
     Program.release: 2,
     Program.drop_sequence: 2,
+    Program.cancel: 5,
     Program.clear_sequence: 1,
     Program.learn: 14,
     Program.look: 4,

@@ -419,6 +419,30 @@ seq.eval()
         "mgr = kp.Manager()\nt = mgr.from_host(kp.aligned_zeros(1000), on_done=lambda: print('let go of'))\nview = mgr.zeros(9).data()"
     ),
     "validation": State("mgr = kp.Manager(validation=True)\nmgr.zeros(9).read()"),
+    # The interpreter can import nothing any more when globals go; NumPy does so for what takes arrays.
+    "objects that call in __del__": State(
+        """
+mgr = kp.Manager()
+sem, t = mgr.semaphore(), mgr.tensor([1.0, 2.0])
+seq = mgr.sequence().record(kp.OpSyncDevice([t]))
+class Last:
+    def __init__(self, call, error=kp.KomputeError):
+        self.call, self.error = call, error
+    def __del__(self):
+        try:
+            self.call()
+        except self.error:
+            pass
+calls = [
+    lambda sem=sem: sem.signal(1), lambda sem=sem: sem.wait(0), lambda sem=sem: sem.fail("x"), lambda sem=sem: sem.at(1),
+    lambda t=t: t.read(), lambda t=t: t.destroy(), lambda t=t: repr(t), lambda t=t: t.data(), lambda seq=seq: seq.eval(), lambda seq=seq: seq.eval_async(),
+    lambda seq=seq: seq.eval_await(), lambda seq=seq: seq.clear(), lambda seq=seq: seq.destroy(), lambda seq=seq: repr(seq),
+    lambda mgr=mgr: mgr.tensor([1]), lambda mgr=mgr: mgr.sequence(), lambda mgr=mgr: mgr.synchronize(), lambda mgr=mgr: mgr.destroy(),
+]
+last = [Last(call) for call in calls]
+del sem, t, seq, mgr, calls
+""",
+    ),
     # -- processes ---------------------------------------------------------------------------------------------------------
     "forked child": State(
         """

@@ -148,8 +148,9 @@ def test_local_sizes(generous, greedy):
         "maxComputeWorkGroupSize": 1 << 20,
         "maxComputeWorkGroupInvocations": 1 << 20,
     }
-    (zero,) = kp.check(by_constant, generous, spec_consts={3: 0}, optimize=False)
+    empty, zero = kp.check(by_constant, generous, spec_consts={3: 0}, optimize=False)
     assert zero.what == "maxComputeWorkGroupSize" and zero.needed == 0
+    assert empty.kind == "validation" and "array 's' has the length 0" in str(empty)
     with pytest.raises(kp.InvalidArgumentError, match="9"):
         kp.check(by_constant, generous, spec_consts={9: 1})
 

@@ -125,3 +125,34 @@ def test_one_default_does_not_warn(mgr, needs, recwarn):
     agreed = TWO_DEFAULTS.replace("local_size_x_id", "local_size_x = 16, local_size_x_id")
     assert run(mgr.kernel(agreed)) == [16, 16]
     assert not recwarn.list
+
+
+ARRAYS = {
+    "shared": "shared float x[N];",
+    "shared, by an expression": "shared float x[N - 2];",
+    "local": "",
+}
+
+
+@pytest.mark.parametrize("where", ARRAYS)
+def test_an_array_of_no_element_is_refused(mgr, where):
+    local = "float x[N];" if where == "local" else ""
+    spirv = kp.compile(
+        f"""#version 450
+        layout(local_size_x = 1) in;
+        layout(constant_id = 0) const int N = 4;
+        {ARRAYS[where]}
+        layout(binding = 0) buffer A {{ float a[]; }};
+        void main() {{ {local} for (int i = 0; i < int(a.length()); ++i) x[i % 2] = a[i]; a[0] = x[0]; }}"""
+    )
+    t = mgr.zeros(8)
+    least = 3 if "expression" in where else 1
+    mgr.algorithm([t], spirv, spec_consts=[least])
+    for number in (least - 1, least - 2):
+        text = (
+            rf"The shader's array 'x' has the length {number - least + 1} with these specialization constants"
+        )
+        with pytest.raises(kp.InvalidArgumentError, match=text):
+            mgr.algorithm([t], spirv, spec_consts=[number])
+        found = [each.message for each in kp.check(spirv, mgr, spec_consts=[number])]
+        assert any("'x' has the length" in each for each in found), found

@@ -11,6 +11,8 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import _native
+from tests.drivers import null_control
+from tests.support.child import run_child
 
 
 @pytest.fixture
@@ -187,3 +189,39 @@ def test_a_copy_that_waits_says_what_for(two, soon, way):
             held.mgr.sequence().eval(kp.OpCopy([held.t, target]))
     timer.join()
     assert target.read()[0] == 7
+
+
+def check_other_queues_after_a_cancellation():
+    """What was cancelled did not run: work of other queues has nothing to come after, whether somebody was told or not."""
+    mgr = kp.Manager(0, [0, 0, 1])
+    for told in ("nobody", "fence", "await", "poll"):
+        for destroys in (False, True):
+            t = mgr.tensor_t(np.arange(64, dtype=np.uint32))
+            gate = mgr.semaphore()
+            held = mgr.sequence(0).record(kp.OpFill([t], 3), kp.OpSyncLocal([t]))
+            other = mgr.sequence(2).record(kp.OpFill([t[:32]], 7), kp.OpSyncLocal([t]))
+            held.eval_async(wait=[(gate, 1)])
+            fence = held.fence
+            if destroys:
+                with pytest.warns(kp.KomputeWarning, match="did not run"):
+                    held.destroy()
+            else:
+                gate.fail("cancelled")
+                tell = {
+                    "fence": lambda f=fence: f.wait(5),
+                    "await": held.eval_await,
+                    "poll": held.is_complete,
+                }
+                if told in tell:
+                    with pytest.raises(kp.AbortedError, match="cancelled"):
+                        tell[told]()
+            mgr.submit([other]).wait(5.0)
+            other.eval()
+            assert (t.data() == np.where(np.arange(64) < 32, 7, np.arange(64))).all()
+    mgr.destroy()
+    assert null_control().violations() == []
+
+
+@pytest.mark.own_driver
+def test_other_queues_after_a_cancellation():
+    run_child(check_other_queues_after_a_cancellation, driver="null", config="gpu_us=20")

@@ -163,6 +163,13 @@ std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHo
                  std::to_string(allowed) + " (maxPushConstantsSize): put them into a tensor"}};
 }
 
+std::vector<Finding> check_arrays(std::span<const uint32_t> words,
+                                  std::span<const SpecValue> specialization) {
+    std::string problem = specialization.empty() ? "" : empty_array(words, specialization);
+    if (problem.empty()) return {};
+    return {{FindingKind::validation, "SPIR-V", {}, {}, std::move(problem)}};
+}
+
 std::vector<Finding> check_private_memory(std::span<const uint32_t> words,
                                           std::span<const SpecValue> specialization) {
     constexpr uint64_t allowed = 512 << 10;
@@ -275,6 +282,7 @@ std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderH
         return found;
     }
     for (Finding& finding : check_module(words, info, host)) found.push_back(std::move(finding));
+    for (Finding& finding : check_arrays(words, specialization)) found.push_back(std::move(finding));
     for (Finding& finding : check_private_memory(words, specialization)) found.push_back(std::move(finding));
     for (Finding& finding : check_limits(info, host, counts_of(info, lengths)))
         found.push_back(std::move(finding));

@@ -107,6 +107,9 @@ struct Finding {
                                                 const ShaderHost& host);
 // The size of the push constants, which no specialization changes; part of check_limits.
 [[nodiscard]] std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHost& host);
+// Lengths of arrays that specialization constants make less than 1.
+[[nodiscard]] std::vector<Finding> check_arrays(std::span<const uint32_t> words,
+                                                std::span<const SpecValue> specialization);
 // What each invocation has by itself: no compiler is given more than the largest that any device takes.
 [[nodiscard]] std::vector<Finding> check_private_memory(std::span<const uint32_t> words,
                                                         std::span<const SpecValue> specialization);

@@ -343,7 +343,8 @@ std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& cand
         if (fits) continue;
         std::string text =
             "The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES: " + quoted(list) +
-            ") name one that is not there: " + wish.request() + ". Devices: ";
+            ") name one that is not there: " + wish.request() +
+            ". Commas or semicolons separate devices. Devices: ";
         for (size_t i = 0; i < candidates.size(); ++i)
             text += (i == 0 ? "[" : ", [") + std::to_string(candidates[i].index) + "] " + candidates[i].name +
                     " (UUID " + uuid_text(candidates[i].uuid) + ")";

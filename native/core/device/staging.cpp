@@ -46,6 +46,10 @@ Staging::Owned::Owned(Staging& staging) : staging_(staging), lock_(staging.mutex
 
 Staging::Owned::~Owned() { staging_.owner_.store({}, std::memory_order_relaxed); }
 
+uint64_t Staging::slot_bytes() const noexcept {
+    return std::min(uint64_t{4} << 20, device_.physical().max_allocation);
+}
+
 Queue& Staging::queue() { return *device_.queues().front().queue; }
 
 Staging::Slot& Staging::slot(size_t index, bool with_memory) {
@@ -68,7 +72,7 @@ Staging::Slot& Staging::slot(size_t index, bool with_memory) {
         slot.submission.prepare(queue(), {slot.commands});
     }
     if (with_memory && !slot.memory)
-        slot.memory = device_.memory().allocate_host_copy(slot_bytes, "the staging ring");
+        slot.memory = device_.memory().allocate_host_copy(slot_bytes(), "the staging ring");
     return slot;
 }
 
@@ -130,7 +134,7 @@ void Staging::run(const std::function<void(VkCommandBuffer)>& commands) {
 
 void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size) {
     upload(
-        data, size, slot_bytes,
+        data, size, slot_bytes(),
         [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
             const VkBufferCopy region{host_offset, offset + begin, bytes};
             device_.vk().vkCmdCopyBuffer(commands, host, destination, 1, &region);
@@ -139,7 +143,7 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
 
 void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t size) {
     download(
-        out, size, slot_bytes,
+        out, size, slot_bytes(),
         [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
             const VkBufferCopy region{offset + begin, host_offset, bytes};
             device_.vk().vkCmdCopyBuffer(commands, source, host, 1, &region);

@@ -24,13 +24,14 @@ public:
 
     void upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size);
     void download(VkBuffer source, uint64_t offset, void* out, uint64_t size);
-    // Any copy between the device and host memory, in pieces of `step` bytes (at most slot_bytes): `record` gets a command
+    // Any copy between the device and host memory, in pieces of `step` bytes (at most slot_bytes()): `record` gets a command
     // buffer, the host's VkBuffer and the offset in it, and which bytes of the whole lie there.
     using Record = std::function<void(VkCommandBuffer commands, VkBuffer host, uint64_t host_offset,
                                       uint64_t begin, uint64_t bytes)>;
     void upload(const void* data, uint64_t size, uint64_t step, const Record& record);
     void download(void* out, uint64_t size, uint64_t step, const Record& record);
-    static constexpr uint64_t slot_bytes = uint64_t{4} << 20;
+    // How much one slot takes: what fits one allocation of the device.
+    [[nodiscard]] uint64_t slot_bytes() const noexcept;
     // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and waits for it.
     void run(const std::function<void(VkCommandBuffer)>& commands);
     // Gives the ring's memory back; the next transfer takes it again. Every transfer waits for its own work, so none is in flight.

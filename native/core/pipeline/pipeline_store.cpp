@@ -269,6 +269,8 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     const std::vector<SpecValue> values = constants.values();
     const ShaderInfo specialized = values.empty() ? ShaderInfo{} : shader->specialized(values);
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
+    if (const auto found = check_arrays(shader->words(), values); !found.empty())
+        throw Error(ErrorKind::invalid_argument, found.front().message);
     if (const auto found = check_limits(info, device_.shader_host(), counts); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
     if (const auto found = check_private_memory(shader->words(), values); !found.empty())

@@ -242,7 +242,7 @@ void Image::set_name(const std::string& name) {
 void Image::stage(bool up, void* host, const ImageRegion& region) {
     auto& vk = device().vk();
     const uint64_t row = uint64_t{region.width} * shape_.format->texel_bytes;
-    const uint64_t step = std::max<uint64_t>(1, Staging::slot_bytes / row) * row;
+    const uint64_t step = std::max<uint64_t>(1, device().staging().slot_bytes() / row) * row;
     // Rows of all planes are numbered through; a piece may begin and end in the middle of a plane.
     const auto record = [&](VkCommandBuffer commands, VkBuffer buffer, uint64_t offset, uint64_t begin,
                             uint64_t bytes) {

@@ -358,7 +358,9 @@ std::vector<Point> Stream::ends_on_other_queues() {
     for (const Stream* rival : rivals_) {
         // It may be on its way without having seen us.
         while (rival->submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
-        if (const Point point = rival->last_point(); point.timeline) merge_point(points, point);
+        // What was cancelled did not run: there is nothing to come after.
+        if (const Point point = rival->last_point(); point.timeline && !point.timeline->failed(point.value))
+            merge_point(points, point);
     }
     return points;
 }

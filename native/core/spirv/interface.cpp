@@ -189,6 +189,40 @@ uint64_t private_bytes(std::span<const uint32_t> words, std::span<const SpecValu
     return total;
 }
 
+std::string empty_array(std::span<const uint32_t> words, std::span<const SpecValue> specialization) {
+    const Module module(words);
+    const spirv::Constants constants(module, specialization);
+    const auto name_of_array = [&](uint32_t type) -> std::string {
+        const auto named = [&](Instruction variable) -> std::string {
+            if (variable.op() != spv::OpVariable) return "";
+            const Instruction pointer = module.find(variable[1]);
+            if (pointer.op() != spv::OpTypePointer || pointer[3] != type) return "";
+            return module.name(variable[2]);
+        };
+        for (const Instruction global : module.globals)
+            if (std::string name = named(global); !name.empty()) return name;
+        for (const auto& function : module.functions())
+            for (const Instruction instruction : function.body)
+                if (std::string name = named(instruction); !name.empty()) return name;
+        return "";
+    };
+    for (const Instruction type : module.globals) {
+        if (type.op() != spv::OpTypeArray) continue;
+        const spirv::ConstantValue* length = constants.find(type[3]);
+        if (!length || length->type.width == 0 || length->type.width > 64) continue;
+        const uint32_t unused = 64 - length->type.width;
+        const auto value = static_cast<int64_t>(length->bits[0] << unused) >> unused;
+        const bool negative = length->type.kind == spirv::NumericType::Kind::signed_int && value < 0;
+        if (length->bits[0] != 0 && !negative) continue;
+        const std::string name = name_of_array(type.result());
+        return "The shader's array " + (name.empty() ? "" : "'" + name + "' ") + "has the length " +
+               std::to_string(value) +
+               " with these specialization constants, and an array has at least one element: give other "
+               "constants, or declare its length as max(..., 1)";
+    }
+    return "";
+}
+
 std::string interface_problem(std::span<const uint32_t> words, const std::string& entry) {
     const Module module(words);
     const spirv::EntryPoint* point = nullptr;

@@ -17,6 +17,11 @@ namespace kp {
 // if nothing is. Throws Error(invalid_argument) for a malformed module.
 [[nodiscard]] std::string interface_problem(std::span<const uint32_t> words, const std::string& entry);
 
+// The first array whose length these constants make less than 1, which SPIR-V does not have and drivers do not look for, as a
+// sentence that says what to do; "" if there is none.
+[[nodiscard]] std::string empty_array(std::span<const uint32_t> words,
+                                      std::span<const SpecValue> specialization);
+
 // Bytes of all variables that each invocation has by itself (Private, Function), of any function, without alignment.
 // Vulkan has no limit for them: compilers of drivers run for hours, or end the process, on arrays of megabytes.
 [[nodiscard]] uint64_t private_bytes(std::span<const uint32_t> words,
