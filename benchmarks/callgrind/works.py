@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,6 +11,14 @@ import numpy as np
 import kompute_py as kp
 
 from ..bench import Bench
+
+SCALE = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { float factor; float offset; uint count; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < count) y[i] = factor * x[i] + offset; }
+"""
 
 
 class Work(NamedTuple):
@@ -61,6 +70,26 @@ def _algorithm(bench: Bench) -> Callable[[], object]:
     return lambda: make(tensors, spirv, groups)
 
 
+def _algorithm_of_constants(bench: Bench) -> Callable[[], object]:
+    make, tensors, spirv = bench.manager.algorithm, bench.tensors[:2], kp.compile(SCALE)
+    return lambda: make(tensors, spirv, (1, 1, 1), [], [2.0, 1.0, 4])
+
+
+def _dispatch(bench: Bench) -> Callable[[], object]:
+    algorithm = bench.manager.algorithm(bench.tensors[:2], kp.compile(SCALE), (1, 1, 1), [], [2.0, 1.0, 4])
+    return lambda: kp.OpAlgoDispatch(algorithm, [0.5, 1.0, 4])
+
+
+def _kernel(bench: Bench) -> Callable[[], object]:
+    kernel, (x, y) = bench.manager.kernel(SCALE), bench.tensors[:2]
+    return lambda: kernel(x, y, factor=2.0, offset=1.0, count=4)
+
+
+def _kernel_of_new_values(bench: Bench) -> Callable[[], object]:
+    kernel, (x, y), numbers = bench.manager.kernel(SCALE), bench.tensors[:2], itertools.count(1)
+    return lambda: kernel(x, y, factor=2.0, offset=1.0, count=next(numbers))
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing),
     "floor": Work("submit and wait in C, called through ctypes", _floor),
@@ -69,4 +98,8 @@ WORKS: dict[str, Work] = {
     "clear-record-eval": Work("clear, record 3 operations, eval", _clear_record_eval),
     "tensor": Work("make and drop a 1 KiB tensor", _tensor),
     "algorithm": Work("make and drop an algorithm from SPIR-V seen before", _algorithm),
+    "algorithm-constants": Work("the same with push constants", _algorithm_of_constants),
+    "dispatch-constants": Work("make an OpAlgoDispatch with push constants", _dispatch),
+    "kernel": Work("call a kernel with the arguments of an earlier call", _kernel),
+    "kernel-new-values": Work("call a kernel with other push constants", _kernel_of_new_values),
 }

@@ -17,7 +17,7 @@ from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._recording.algorithm import made_by
 from .._shaders.layout import check as check_layout
 from .._shaders.layout import tail_of
-from .._shaders.push_members import pack_struct
+from .._shaders.push import pack_struct
 from .._shaders.signature import Parameter
 from .._shaders.type_text import type_text
 
@@ -202,8 +202,7 @@ def pack_block(parameter: Parameter, value: Mapping[str, Any], what: str) -> np.
         raise ArgumentTypeError(
             f"{what} {why}: give an array, np.zeros(..., kp.struct_dtype(kernel, {parameter.name!r})), not a dict"
         )
-    packed = bytearray(parameter.layout["size"])
-    pack_struct(packed, parameter.layout, 0, value, what)
+    packed = pack_struct(parameter.layout, value, what)
     # Of a sole member the caller may as well have given its numbers: so it has their dtype.
     return np.frombuffer(packed, np.uint8 if parameter.dtype is None else parameter.dtype)
 

@@ -351,7 +351,9 @@ class Kernel:
     def _references(self, members: Mapping[str, Any], uses: tuple[Memory, ...]) -> tuple[Memory, ...]:
         """The tensors that the shader reaches by their addresses."""
         push = self._signature.push
-        found = uses if push is None or not push.has_references else (*push.references(members), *uses)
+        found = (
+            uses if push is None or not push.has_references else (*push.references(members, self.name), *uses)
+        )
         if found:
             check_references(self.name, self._manager, found)
         return found
@@ -503,7 +505,7 @@ class Kernel:
 
     def _pack(self, members: Mapping[str, Any]) -> bytes:
         push = self._signature.push
-        return b"" if push is None else push.pack(members, self.name)
+        return b"" if push is None else push.pack_named(members, self.name)
 
     def _algorithm(
         self,

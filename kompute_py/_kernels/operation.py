@@ -151,7 +151,8 @@ class OpKernel(OpBase):
     ]:
         """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
         kernel, push = self._kernel, version.signature.push
-        packed = b"" if push is None else push.pack(self._members, f"what is recorded of {kernel.name}")
+        who = f"what is recorded of {kernel.name}"
+        packed = b"" if push is None else push.pack_named(self._members, who)
         extent, groups = self._extent, self._groups
         if extent is not None:
             if self._by_default:
@@ -164,7 +165,7 @@ class OpKernel(OpBase):
                 launch = launch_of(version.signature, extent, groups, packed, True)
                 check.judge(kernel.name, self._memories, rule, launch)
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
-        references = self._uses if push is None else (*push.references(self._members), *self._uses)
+        references = self._uses if push is None else (*push.references(self._members, who), *self._uses)
         return algorithm, extent, groups, packed, references
 
     def _take_version(

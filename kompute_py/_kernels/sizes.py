@@ -88,7 +88,7 @@ def launch_of(
     by_default: bool,
 ) -> Launch:
     """The launch of a shader with this signature; the rest is as in `Launch`."""
-    start = 0 if signature.push is None else signature.push._start
+    start = 0 if signature.push is None else signature.push.start
     return Launch(extent, groups, signature.local_size, push, start, by_default)
 
 

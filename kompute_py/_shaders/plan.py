@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from .constants import PushBlock, SpecConstants
+from .constants import SpecConstants
 from .layout import BUFFERS, element_dtype
+from .push import Block
 from .signature import Parameter, parameter_of
 
 
@@ -101,7 +102,7 @@ class ShaderPlan:
         # Bindings that are declared but unused still take a position, so that giving their tensors is no surplus.
         self.top = max((b.binding for b in bindings), default=-1) + 1
         block = reflected["push_constants"]
-        self.push = None if block is None or block["size"] == 0 else PushBlock(block)
+        self.push = None if block is None or block["size"] == 0 else Block(block)
         self.push_constants = (
             None
             if self.push is None

@@ -14,7 +14,7 @@ from .._base.dtype_rules import contradicts
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._base.text import nearest
 from .constants import SpecConstants
-from .push_members import PushMembers
+from .push import Block
 from .type_text import GLSL_SCALARS, type_text
 
 # What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
@@ -176,7 +176,7 @@ class Signature:
         """The first parameter that no object of kompute_py can be."""
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
-        self.push = PushMembers(block) if block is not None and block["size"] else None
+        self.push = Block(block) if block is not None and block["size"] else None
         self.spec = SpecConstants(reflected["spec_constants"])
         self.spec_constants: tuple[Mapping[str, Any], ...] = tuple(reflected["spec_constants"])
         self.local_size: tuple[int, int, int] = tuple(reflected["local_size"])

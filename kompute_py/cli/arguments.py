@@ -14,7 +14,7 @@ import numpy as np
 from .._base.errors import InvalidArgumentError
 from .._base.text import nearest
 from .._shaders.layout import tail_of
-from .._shaders.push_members import PushMembers
+from .._shaders.push import named_members, pack_struct
 from .._shaders.signature import MISSING, Parameter, Signature
 from .array_files import SOURCES, Array, literal, load, shape_of
 from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
@@ -337,16 +337,13 @@ class _Preparation:
         if parameter.name in self._bound:
             raise InvalidArgumentError(f"{parameter.name!r} is given by --in and by --set")
         layout = parameter.layout
-        packer = PushMembers(
-            {"block_name": parameter.name, "name": "", "size": layout["size"], "offset": 0, "layout": layout}
-        )
-        missing = [name for name in packer.names if name not in values]
+        missing = [m["name"] for m in named_members(layout) if m["name"] not in values]
         if missing:
             raise InvalidArgumentError(
                 f"{self._kernel.name}: the uniform block {parameter.name!r} misses {', '.join(missing)}: give "
                 f"{' '.join(f'--set {name}=VALUE' for name in missing)}"
             )
-        data = np.frombuffer(packer.pack(values, self._kernel.name), np.uint8)
+        data = np.frombuffer(pack_struct(layout, values, f"{self._kernel.name}: {parameter.name}"), np.uint8)
         dtype = parameter.dtype or np.dtype(np.uint8)
         array = np.concatenate([data, np.zeros(-len(data) % dtype.itemsize, np.uint8)]).view(dtype)
         element = Element(array.dtype)
