@@ -1,11 +1,11 @@
-// A base type that gives its subclasses the buffer protocol. Classes written in Python have it from Python 3.12 on
-// (PEP 688); before, only a type made in C can offer it. It has no data of its own, so a class may have it beside others.
+// A base type that gives its subclasses the buffer protocol. Python classes can implement it since Python 3.12 (PEP 688);
+// before, only C types can. It has no data of its own, so a class can derive from it and from others.
 #include "bindings.hpp"
 
 namespace kp {
 namespace {
 
-// Asks the object for a memoryview and passes that one's buffer on, which then also keeps what has to be kept.
+// Asks the object for a memoryview and passes on its buffer, which keeps the memory alive.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     PyObject* memory = PyObject_CallMethod(self, "_memoryview", nullptr);

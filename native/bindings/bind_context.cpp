@@ -133,7 +133,7 @@ std::vector<std::string> Context::abandon() noexcept {
     std::vector<std::string> told;
     if (!device_ || !device_->is_open()) return told;
     try {
-        // Whoever holds a semaphore holds the Manager: nobody is left who could signal.
+        // Every semaphore keeps its Manager alive, so no semaphore is left that could be signalled.
         told = device_->cancel_held("when its Manager was dropped");
         if (!device_->busy()) {
             device_->close();
@@ -142,7 +142,7 @@ std::vector<std::string> Context::abandon() noexcept {
         const std::lock_guard lock(orphans_mutex);
         orphans().push_back(device_);
     } catch (...) {
-        return told;  // it is closed when its last object goes
+        return told;  // closed with its last object
     }
     return told;
 }
@@ -152,7 +152,7 @@ void collect_orphans(bool wait) {
     {
         const std::lock_guard lock(orphans_mutex);
         std::erase_if(orphans(), [&](const auto& device) {
-            // A compilation is not waited for at the end: the process may go before that ends.
+            // The end of the process does not wait for compilations.
             if (wait ? !device->pipelines().await_users(0) : device->busy()) return false;
             finished.push_back(device);
             return true;
@@ -234,11 +234,11 @@ void bind_context(py::module_& m) {
                  std::vector<std::string> told;
                  Device& device = c.device();
                  if (!device.is_open()) return told;
-                 // Ctrl-C is heard here, where nothing has changed yet: a second destroy() goes on. close() cannot be interrupted.
+                 // Ctrl-C is heard here, before anything has changed; a second destroy() continues. close() cannot be interrupted.
                  try {
                      await_points(device.submitted());
                  } catch (const Error&) {
-                     // The wait failed, not the work; close() sees it through in other ways.
+                     // The wait failed, not the work; close() waits in other ways.
                  }
                  (void)wait_for(
                      -1, [&] { return device.pipelines().await_users(0); },

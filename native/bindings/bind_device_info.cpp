@@ -169,7 +169,7 @@ py::tuple enumerate_devices(const std::optional<std::string>& visible) {
     py::list result;
     for (const auto& device : devices)
         if (device.broken.empty()) result.append(device_info(device));
-    // An empty list would say that there are none.
+    // An empty list would mean that the device has none.
     if (result.empty() && !devices.empty())
         throw Error(ErrorKind::unavailable, std::string("No device says what it is. The first, '") +
                                                 devices.front().properties.deviceName +

@@ -1,4 +1,4 @@
-// What Python sees of physical devices: dictionaries, as _native.pyi lists their keys.
+// Physical devices as Python dictionaries; _native.pyi lists their keys.
 #pragma once
 
 #include "bindings.hpp"

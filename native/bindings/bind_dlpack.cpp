@@ -1,7 +1,7 @@
-// DLPack: a tensor's memory as a capsule for other libraries, and their capsules as arrays.
+// DLPack: exports a tensor's memory as a capsule, and imports capsules of other libraries as arrays.
 //
-// What is handed out holds the memory, its VkBuffer and the VkDevice, none of which needs Python to go: consumers drop it
-// on any thread, with or without the interpreter lock, before or after the tensor and its Manager are destroyed.
+// An exported capsule owns the memory, its VkBuffer and the VkDevice. Freeing them does not need Python, so consumers may drop the
+// capsule on any thread, with or without the interpreter lock, before or after the tensor and its Manager are destroyed.
 #include "bindings.hpp"
 #include "dlpack.hpp"
 
@@ -12,7 +12,7 @@
 namespace kp {
 namespace {
 
-constexpr std::align_val_t copy_alignment{64};  // what vectorised consumers ask for
+constexpr std::align_val_t copy_alignment{64};  // vectorised consumers require it
 
 struct FreeCopy {
     void operator()(void* data) const noexcept { ::operator delete(data, copy_alignment); }
@@ -26,7 +26,7 @@ struct Exported {
     dlpack::ManagedVersioned versioned;
 };
 
-// A capsule that nobody took is still called by the name that it was made with.
+// A capsule that was not consumed still has its original name.
 template <typename T>
 void drop_unused(PyObject* capsule, const char* name) {
     if (!PyCapsule_IsValid(capsule, name)) return;
@@ -58,11 +58,11 @@ py::object to_capsule(std::unique_ptr<Exported> exported, const dlpack::Tensor& 
                                 [](PyObject* made) { drop_unused<dlpack::Managed>(made, dlpack::name); });
     }
     if (!capsule) throw py::error_already_set();
-    (void)exported.release();  // the capsule's now
+    (void)exported.release();  // now owned by the capsule
     return py::reinterpret_steal<py::object>(capsule);
 }
 
-// None where the memory is not shareable and no copy was asked for.
+// None if the memory cannot be shared and no copy was requested.
 py::object export_tensor(const ResourceRange& range, std::vector<int64_t> shape, uint8_t code, uint8_t bits,
                          bool versioned, bool copy) {
     Resource& resource = *range.resource;
@@ -93,7 +93,7 @@ py::object export_tensor(const ResourceRange& range, std::vector<int64_t> shape,
         tensor.data = data;
         flags = dlpack::flag_is_copied;
     } else {
-        const Unlocked unlocked;  // another thread may be in a transfer, or destroying it
+        const Unlocked unlocked;  // another thread may transfer or destroy it
         Resource::Shared shared = resource.share();
         if (shared.data) tensor.data = shared.data + range.offset;
         exported->keep = std::move(shared.keep);
@@ -105,7 +105,7 @@ py::object export_tensor(const ResourceRange& range, std::vector<int64_t> shape,
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::exchange, why); }
 
-// An array over what a capsule holds; the capsule is used up. `to_dtype(code, bits)` gives the NumPy dtype, or raises.
+// An array over the capsule's memory; consumes the capsule. `to_dtype(code, bits)` returns the NumPy dtype, or raises.
 template <typename T>
 py::array take(const py::object& capsule, const char* name, const char* used_name, bool read_only,
                const py::function& to_dtype) {
@@ -127,7 +127,7 @@ py::array take(const py::object& capsule, const char* name, const char* used_nam
     for (size_t i = shape.size(); i-- > 0; step *= shape[i])
         strides[i] = tensor.strides ? static_cast<py::ssize_t>(tensor.strides[i]) * item : step;
 
-    // From here on the producer's memory goes with the array, not with the capsule.
+    // From here on, the array owns the producer's memory, not the capsule.
     if (PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
     const py::capsule owner(managed, [](void* taken) {
         auto* of_producer = static_cast<T*>(taken);
@@ -142,7 +142,7 @@ py::array import_capsule(const py::object& capsule, const py::function& to_dtype
     if (PyCapsule_IsValid(capsule.ptr(), dlpack::versioned_name)) {
         const auto* managed = static_cast<const dlpack::ManagedVersioned*>(
             PyCapsule_GetPointer(capsule.ptr(), dlpack::versioned_name));
-        // Another major version has another layout, but for what stands before the flags.
+        // Other major versions have another layout; only the fields before the flags are the same.
         if (managed->version.major != 1)
             refuse("The DLPack tensor has version " + std::to_string(managed->version.major) + "." +
                    std::to_string(managed->version.minor) + "; this is for versions 0 and 1");

@@ -68,7 +68,7 @@ SubmitOrder order_of(Device& device, const std::vector<std::shared_ptr<Fence>>& 
     return order;
 }
 
-// Several queues' streams go in as many submissions as the queue changes; the last one waits for the others and signals.
+// Each change of queue in the list starts another submission; the last one waits for the others and signals.
 std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::shared_ptr<Stream>>& streams,
                               const std::vector<std::shared_ptr<Fence>>& fences,
                               const std::vector<Signal>& waits, const std::vector<Signal>& signals) {
@@ -80,7 +80,7 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
     }
     const SubmitOrder whole = order_of(device, fences, waits, signals);
     if (streams.empty()) {
-        // Nothing but an order between others.
+        // Only orders other work.
         Stream::submit_together(device, *device.queues().front().queue, {}, whole);
         std::vector<Point> ends = whole.waits;
         for (const Point& signal : whole.signals) merge_point(ends, signal);

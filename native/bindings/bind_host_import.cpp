@@ -1,8 +1,8 @@
-// Arrays whose memory the device uses in place, and how they are let go of.
+// Arrays whose memory the device uses in place, and their release.
 //
-// A tensor over an array keeps the array. What ends it may be a thread without the interpreter lock, or code under a native
-// lock, where no Python may run. So the array and its `on_done` are put on a list, and the interpreter is asked to come by
-// (Py_AddPendingCall): its main thread then drops the array and calls `on_done`, between two of its own instructions.
+// A tensor over an array keeps the array alive. The tensor may end on a thread without the interpreter lock, or under a native
+// lock, where Python code must not run. So the array and its `on_done` go on a list, and Py_AddPendingCall asks the interpreter's
+// main thread to drop the array and to call `on_done` between two of its instructions.
 #include "bindings.hpp"
 
 #include <mutex>
@@ -14,7 +14,7 @@ namespace {
 
 struct Done {
     PyObject* array = nullptr;
-    PyObject* on_done = nullptr;  // null: nobody asked
+    PyObject* on_done = nullptr;  // null: not given
 };
 
 std::mutex done_mutex;
@@ -24,7 +24,7 @@ std::vector<Done>& done_list() {
 }
 bool asked = false;  // under done_mutex
 
-// With the interpreter lock, no native lock. Errors of `on_done` have no caller to go to.
+// Needs the interpreter lock and no native lock. Errors of `on_done` cannot be raised to a caller.
 void release_arrays() {
     std::vector<Done> done;
     {
@@ -45,7 +45,7 @@ void release_arrays() {
 }
 
 void release_later(Done done) noexcept {
-    if (!Py_IsInitialized()) return;  // the interpreter, and the array with it, is gone
+    if (!Py_IsInitialized()) return;  // the interpreter and the array are gone
     bool ask = false;
     try {
         const std::lock_guard lock(done_mutex);
@@ -61,7 +61,7 @@ void release_later(Done done) noexcept {
     };
     if (ask && Py_AddPendingCall(come_by, nullptr) != 0) {
         const std::lock_guard lock(done_mutex);
-        asked = false;  // the interpreter's list is full: the next one asks again
+        asked = false;  // the interpreter's list is full; the next release asks again
     }
 }
 
@@ -82,7 +82,7 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     range.padded = std::max(padded, bytes.size);
     range.read_only = read_only;
 
-    // `on_done` belongs to an import that succeeded: where this throws, the caller copies and calls it then.
+    // Only a successful import owns `on_done`. If this throws, the caller copies the data and calls it.
     struct Owner {
         Done done;
         bool imported = false;

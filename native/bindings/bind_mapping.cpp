@@ -8,12 +8,12 @@ namespace {
 std::unique_ptr<Mapping> map(const ResourceRange& range, bool read, bool write, bool in_place) {
     auto mapping = std::make_unique<Mapping>(range, write, in_place);
     await_points(mapping->pending());
-    const Unlocked unlocked;  // it may copy what the memory is to hold
+    const Unlocked unlocked;  // it may copy contents into the memory
     mapping->begin(read);
     return mapping;
 }
 
-// The mapped bytes as a flat array. Its base keeps the memory, not the mapping: whoever still looks at it later looks at memory.
+// The mapped bytes as a flat array. Its base keeps the memory alive, not the mapping, so later reads are still safe.
 py::object array(const Mapping& mapping, const ResourceRange& range, const py::dtype& dtype,
                  py::ssize_t count) {
     if (!mapping.data()) return py::none();

@@ -19,8 +19,8 @@ void await_points(const std::vector<Point>& points) {
             [&] { return std::vector<Point>{point}; });
 }
 
-// Before a transfer through the staging ring, which runs on the first queue behind all that was submitted there: the core
-// waits for it where Ctrl-C is not heard.
+// Called before a transfer through the staging ring, which runs on the first queue after all submitted work. The core's own wait
+// does not hear Ctrl-C; this one does.
 void await_staging(Device& device) {
     Queue* queue = device.queues().front().queue;
     if (const uint64_t last = queue->submitted()) await_points({{queue, last}});
@@ -28,7 +28,7 @@ void await_staging(Device& device) {
 
 namespace {
 
-// Below this a copy takes less time than giving the interpreter lock away and taking it back.
+// Smaller copies take less time than releasing and taking the interpreter lock.
 constexpr uint64_t release_lock_above = 64 * 1024;
 
 std::byte* host_side(Resource& resource) {
@@ -146,7 +146,7 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
         return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
                                    nbytes, memory_type);
     };
-    // What goes through the device (a `storage` buffer's data, a fill) waits for it where much is on its way already.
+    // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight already.
     if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
     const Unlocked unlocked;
     return make();
@@ -189,7 +189,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); });
     m.def("view", &view_of, py::arg("base"), py::arg("offset"), py::arg("size"));
 
-    // The same methods as a Buffer's, for a part of one.
+    // The methods of Buffer, for a part of a buffer.
     py::class_<BufferView>(m, "BufferView")
         .def_property_readonly("nbytes", &BufferView::size)
         .def_property_readonly("memory_type",

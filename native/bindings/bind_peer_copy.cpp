@@ -5,7 +5,7 @@
 namespace kp {
 namespace {
 
-// The interpreter lock is free while the core works, and taken to hear Ctrl-C between the slices of a wait.
+// The interpreter lock is free while the core works, and taken between the slices of a wait to hear Ctrl-C.
 void await_points_unlocked(const std::vector<Point>& points) {
     const Locked locked;
     await_points(points);

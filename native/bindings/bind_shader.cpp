@@ -59,7 +59,7 @@ py::object default_value(const SpecConstantInfo& constant) {
             std::memcpy(&value, &low, 4);
             return py::float_(value);
         }
-        // Half precision: NumPy knows how.
+        // NumPy converts to half precision.
         const auto low = static_cast<uint16_t>(bits);
         return py::module_::import("numpy")
             .attr("frombuffer")(py::bytes(reinterpret_cast<const char*>(&low), 2), "float16")
@@ -71,7 +71,7 @@ py::object default_value(const SpecConstantInfo& constant) {
 
 py::dict image_to_python(const BindingInfo& binding) {
     constexpr const char* dims[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
-    // GLSL's names of SpvImageFormat, in its order; "" says that the shader names none.
+    // GLSL's names of SpvImageFormat, in its order; "" if the shader declares no format.
     constexpr const char* formats[] = {
         "",          "rgba32f",      "rgba16f",
         "r32f",      "rgba8",        "rgba8_snorm",
@@ -103,7 +103,7 @@ bool is_image(DescriptorKind kind) {
            kind == DescriptorKind::storage_texel_buffer;
 }
 
-// A Python object kept by the core, which may drop it on any thread and under its locks: see release_later.
+// A Python object that the core keeps. It may be dropped on any thread and under native locks: see release_later.
 std::shared_ptr<void> keep(const py::object& object) {
     return {object.inc_ref().ptr(), [](void* pointer) { release_later(static_cast<PyObject*>(pointer)); }};
 }
@@ -123,7 +123,7 @@ Specialization specialization_of(const py::bytes& data, const SpecializationMap&
 
 namespace {
 
-// Place i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five says where it goes:
+// Item i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five gives the place:
 // (set, binding, element, memory or None, sampler or None).
 std::vector<Argument> arguments_of(const py::sequence& arguments) {
     std::vector<Argument> result;
@@ -175,7 +175,7 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
         return make_object<Algorithm>(std::move(device), std::move(shader), std::move(bound), groups,
                                       constants, std::move(push_constants));
     };
-    // Compiling a pipeline takes milliseconds at least, and some drivers take minutes for some shaders.
+    // Compiling a pipeline takes at least milliseconds; some drivers take minutes for some shaders.
     if (!context.device().pipelines().knows(shader, constants)) return interruptibly(std::move(make));
     const Unlocked unlocked;
     return make();

@@ -1,4 +1,4 @@
-// check_shader: what a device would refuse, told of a device that is described, not opened.
+// check_shader: reasons for which a described device, which is not opened, would refuse a shader.
 #include "adapter/check_shader.hpp"
 #include "bindings.hpp"
 

@@ -1,4 +1,4 @@
-// compile, validate, disassemble, assemble, decompile; the interpreter is free while they work, and hears Ctrl-C.
+// compile, validate, disassemble, assemble, decompile. They release the interpreter lock and hear Ctrl-C.
 #include "bind_shader_compile.hpp"
 
 #include "bindings.hpp"
@@ -21,7 +21,7 @@ py::str to_str(const std::string& text) {
     return py::reinterpret_steal<py::str>(made);
 }
 
-// A path comes back as os.fsdecode would have it, so that Python can open it.
+// Paths are decoded as by os.fsdecode, so that Python can open them.
 py::str to_path(const std::string& path) {
     PyObject* made = PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
     if (!made) throw py::error_already_set();
@@ -74,7 +74,7 @@ RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter
     return bases;
 }
 
-// As `interruptibly` does it, with a limit: after it, too, the compiler goes on alone and what it gives is dropped.
+// As `interruptibly`, with a time limit. After the limit, the compiler continues alone and its result is dropped.
 CompileOutput compile_within(CompileRequest request, double seconds) {
     struct Task {
         CompileRequest request;
@@ -101,8 +101,8 @@ CompileOutput compile_within(CompileRequest request, double seconds) {
     return std::move(task->output);
 }
 
-// (SPIR-V, SPIR-V before it was optimized or b"" where that is the same, warnings, files that took part,
-// [(path, content | None)] of all places where an include was looked up).
+// (SPIR-V, SPIR-V before optimization or b"" if it is the same, warnings, files used,
+// [(path, content | None)] for every path at which an include was looked up).
 py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
                             std::string entry, std::vector<std::pair<std::string, std::string>> defines,
                             std::vector<std::string> include_dirs,
@@ -135,7 +135,7 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
                           diagnostics_to_python(output.warnings), included, probes_to_python(output.probes));
 }
 
-// (SPIR-V, SPIR-V before it was optimized or b"", warnings).
+// (SPIR-V, SPIR-V before optimization or b"", warnings).
 py::tuple finish_in_python(const py::bytes& spirv, const std::string& name, const std::string& optimize,
                            const std::string& target, bool warn) {
     std::vector<uint32_t> words = words_of(spirv);

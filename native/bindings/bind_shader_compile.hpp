@@ -6,7 +6,7 @@
 
 namespace kp {
 
-// Text for a person: bytes that are no UTF-8 (of a path, say) become escapes.
+// Text for messages: bytes that are not valid UTF-8, as in paths, become escapes.
 [[nodiscard]] pybind11::str to_text(const std::string& text);
 // A list of tuples (file, line, column, severity, message, source_line).
 [[nodiscard]] pybind11::object diagnostics_to_python(const std::vector<Diagnostic>& diagnostics);

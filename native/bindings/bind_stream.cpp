@@ -5,7 +5,7 @@ namespace {
 
 // KeyboardInterrupt leaves the stream running, and a later wait collects it.
 bool wait(Stream& stream, double seconds) {
-    // What a lost device refused was never running, and its end never comes.
+    // Work that a lost device refused never ran, so its end never comes.
     if (stream.device().lost() && !stream.is_running())
         stream.device().throw_lost("waiting", "the " + stream.label());
     return wait_for(
@@ -16,7 +16,7 @@ bool wait(Stream& stream, double seconds) {
         });
 }
 
-// Cancelled, and only another wait was told of it.
+// Cancelled, and only another wait reported it.
 bool is_cancelled(const Stream& stream) {
     const Point last = stream.last_point();
     return last.timeline && last.timeline->failed(last.value);
@@ -62,7 +62,7 @@ void bind_stream(py::module_& m) {
                      try {
                          wait(s, -1);
                      } catch (const Error&) {
-                         // A lost device, or it was cancelled: destroying is what is left to do.
+                         // The device is lost or the work was cancelled; it can only be destroyed.
                      }
                  }
                  s.destroy();

@@ -14,7 +14,7 @@ void bind_waiter(py::module_& m) {
         .def(
             "wait",
             [](Waiter& w) {
-                // Drivers differ in how they read a time-out that never ends.
+                // Drivers interpret an infinite time-out differently.
                 return w.wait(UINT64_C(1'000'000'000));
             },
             py::call_guard<Unlocked>())

@@ -1,4 +1,4 @@
-// What the binding files share. Each concept of the core has a bind_<concept>.cpp; module.cpp only lists them.
+// Declarations shared by the binding files. Each concept of the core has a bind_<concept>.cpp; module.cpp lists them.
 #pragma once
 
 #include "base/deep_stack.hpp"
@@ -42,20 +42,20 @@ void bind_peer_copy(py::module_& m);
 void bind_waiter(py::module_& m);
 void bind_substitution(py::module_& m);
 
-// How long one wait in the driver may take before we look whether Ctrl-C was pressed.
+// The longest single wait in the driver before checking for Ctrl-C.
 inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;
-// For waits that end without the user's help.
+// For waits that end by themselves.
 struct NeverHeld {
     std::vector<Point> operator()() const { return {}; }
 };
-// Which semaphores must be signalled before these points can come (Gate::why_held); empty if none.
+// The semaphores that must be signalled before these points can be reached (Gate::why_held); empty if none.
 [[nodiscard]] std::string why_held(const std::vector<Point>& points);
-// Warns of a wait that has lasted for `seconds` if it is for held work. Whether it did.
+// Warns about a wait of `seconds` if it waits for held work. Returns whether it warned.
 bool warn_if_held(const std::vector<Point>& points, double seconds);
 [[nodiscard]] double seconds_before_warning() noexcept;
-// Until `done()`, or `wait(nanoseconds)`, called with the interpreter lock released, says so; false on time-out. Seconds; negative: no
-// limit. Hears Ctrl-C between slices. After some seconds a warning, once, says what the `points` that are waited for wait for
-// themselves, if that is a semaphore which nothing is going to signal yet.
+// Waits until `done()` or `wait(nanoseconds)`, called without the interpreter lock, returns true; false on time-out. The time-out is in
+// seconds; negative means none. Hears Ctrl-C between slices. After some seconds it warns once if the `points` depend on a semaphore
+// that no submitted work signals.
 template <typename Done, typename Wait, typename Points = NeverHeld>
 bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& points = {}) {
     using Clock = std::chrono::steady_clock;
@@ -81,9 +81,9 @@ bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& 
         if (lasted >= seconds_before_warning()) warned = warn_if_held(points(), lasted);
     }
 }
-// Calls `work` on a thread of its own, without the interpreter lock, and returns what it returns. This thread hears Ctrl-C meanwhile:
-// then KeyboardInterrupt is raised at once, the work goes on alone, and its result is dropped. So `work` owns all that it uses, and
-// uses nothing of Python's. For calls into compilers and drivers that may take seconds and cannot be told to stop.
+// Calls `work` on another thread, without the interpreter lock, and returns its result. This thread hears Ctrl-C meanwhile: it raises
+// KeyboardInterrupt at once, the work continues alone, and its result is dropped. So `work` must own everything that it uses, and use
+// no Python object. For calls into compilers and drivers that may take seconds and cannot be stopped.
 template <typename Work>
 auto interruptibly(Work work) {
     using Result = std::invoke_result_t<Work&>;
@@ -107,7 +107,7 @@ auto interruptibly(Work work) {
     deep->rethrow();
     return std::move(*task->result);
 }
-// So, for each of them.
+// The same for several objects.
 void await_points(const std::vector<Point>& points);
 // resource.bring(), which may copy and wait, with the interpreter lock released where it does.
 inline void bring(Resource& resource) {
@@ -118,23 +118,23 @@ inline void bring(Resource& resource) {
     const Unlocked unlocked;
     resource.bring();
 }
-// The same resource, its contents in the device's memory: whoever gets a handle or an address may look at any time. Code that
-// records into what brings them itself needs nothing more.
+// The same resource, with its contents in device memory, because users of a handle or an address may read it at any time. Recordings
+// upload the contents themselves.
 template <typename T>
 T& exported(T& resource) {
     if (resource.on_device() || !Stream::covered_by_caller(resource)) bring(resource);
     return resource;
 }
-// The same, for a handle with which others may write the memory at any time. Operations that are recording say what they write.
+// The same, for a handle through which others may write the memory at any time. Custom operations declare their writes.
 template <typename T>
 T& shared_out(T& resource) {
     if (!Stream::is_recording_here()) resource.note_exported();
     return exported(resource);
 }
-// Before a transfer through the staging ring: waits for what was submitted before it.
+// Called before a transfer through the staging ring: waits for the work submitted before it.
 void await_staging(Device& device);
 
-// The handle that Python holds on a Device. It closes what it opened when it goes, without waiting.
+// Python's handle on a Device. Its destructor closes the device without waiting.
 class Context {
 public:
     explicit Context(DeviceOptions options) : device_(Device::create(std::move(options))) {}
@@ -144,21 +144,21 @@ public:
 
     [[nodiscard]] Device& device() const { return *device_; }
     [[nodiscard]] const std::shared_ptr<Device>& shared() const { return device_; }
-    // Returns sentences about what was held and did not run.
+    // Returns sentences about held work that did not run.
     std::vector<std::string> abandon() noexcept;
 
 private:
     std::shared_ptr<Device> device_;
 };
 
-// Drops a reference to a Python object on the interpreter's own time: its main thread does, between two of its instructions. For
-// threads without the interpreter lock, and code under a native lock.
+// Lets the interpreter's main thread drop a reference to a Python object between two of its instructions. For threads without the
+// interpreter lock, and for code under a native lock.
 void release_later(PyObject* object) noexcept;
 
-// Devices whose Context went while they had work in flight; closed once they are idle.
+// Devices that lost their Context with work in flight; closed once they are idle.
 void collect_orphans(bool wait);
 
-// What Context's methods make; each is written beside the class that it makes.
+// Factories for Context's methods; each is defined beside the class that it creates.
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
                                                   uint64_t nbytes, int type,
                                                   const std::optional<std::string>& fill);
@@ -180,7 +180,7 @@ make_algorithm(const Context& context, std::shared_ptr<Shader> shader, const py:
 
 [[nodiscard]] Specialization specialization_of(const py::bytes& data, const SpecializationMap& map);
 
-// Throws for bytes that are no whole number of words.
+// Throws if the size is not a whole number of words.
 [[nodiscard]] std::vector<uint32_t> spirv_words(const py::bytes& spirv);
 
 // {"set": ..., ...} of a reflected module, as _native.pyi describes it.
@@ -195,7 +195,7 @@ struct Bytes {
 
 }  // namespace kp
 
-// A Memory is a range that is all of it; a BufferView is a part.
+// A Memory is a range that covers all its bytes; a BufferView covers a part.
 template <>
 struct pybind11::detail::type_caster<kp::ResourceRange> {
     PYBIND11_TYPE_CASTER(kp::ResourceRange, const_name("Memory | BufferView"));

@@ -1,5 +1,5 @@
-// The structs of the DLPack protocol, version 1.1, as its header dlpack.h (https://github.com/dmlc/dlpack) defines them. Our
-// own copy, since distributions still ship headers from before version 1.0, which lack the versioned struct.
+// The structs of the DLPack protocol, version 1.1, as its header dlpack.h (https://github.com/dmlc/dlpack) defines them. This
+// is our own copy, because distributions still ship headers from before version 1.0, which lack the versioned struct.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Device {
     int32_t id = 0;
 };
 constexpr int32_t cpu = 1;
-constexpr int32_t cuda_host = 3;  // pinned memory of the process: the CPU addresses it like any other
+constexpr int32_t cuda_host = 3;  // pinned memory of the process, addressable by the CPU
 constexpr int32_t rocm_host = 11;
 
 struct DataType {

@@ -1,4 +1,4 @@
-// The core's one error type -> the Python class that fits (kompute_py/errors.py makes it).
+// Turns the core's error type into the matching Python class (see kompute_py/_base/errors.py).
 #include "bind_shader_compile.hpp"
 #include "bindings.hpp"
 
@@ -25,7 +25,7 @@ const char* kind_name(ErrorKind kind) {
     return "internal";
 }
 
-// Called before an exception is raised: what the validation layer said belongs to the call that fails.
+// Called before an exception is raised, so that messages of the validation layer are logged with the failing call.
 PyObject* before_raising = nullptr;
 
 // Makes the exception. Held from the start: objects that go when the interpreter shuts down may raise, and nothing can be imported then.
@@ -34,7 +34,7 @@ PyObject* from_native = nullptr;
 void set_error(const Error& error, const py::object& diagnostics, const py::object& probes) {
     if (before_raising) {
         const auto done = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(before_raising));
-        // The error that is on its way says more.
+        // The original error is more informative.
         if (!done) PyErr_WriteUnraisable(before_raising);
     }
     const py::object made = py::handle(from_native)(kind_name(error.kind()), to_text(error.what()),

@@ -1,14 +1,13 @@
 // The interpreter lock, in a process that may be ending.
 //
-// When the interpreter ends, threads that are not its main one may be anywhere. CPython (3.10 to 3.13) ends such a thread with
-// pthread_exit as soon as it asks for the interpreter lock. glibc does that by unwinding the thread's stack, and the unwinding
-// runs destructors that need the lock, or meets a function that is noexcept and ends the process with SIGABRT. So every place
-// where our code asks for the lock, or runs Python code, goes through this header: it stops the unwinding where it begins, and
-// the thread sleeps until the process is gone. It holds no native lock there, since ours are never held while asking for that one.
-// (Python 3.14 lets such threads sleep by itself.)
+// When the interpreter ends, its other threads may be anywhere. CPython 3.10 to 3.13 ends such a thread with pthread_exit as soon as
+// it asks for the interpreter lock. glibc then unwinds the thread's stack; the unwinding runs destructors that need the lock, or
+// reaches a noexcept function and ends the process with SIGABRT. So all our code takes the lock and runs Python code through this
+// header. It stops the unwinding at its start and lets the thread sleep until the process is gone. The thread then holds no native
+// lock, because our code never asks for the interpreter lock under one. (Python 3.14 itself lets such threads sleep.)
 //
-// Native code that needs no interpreter may still be running when the process ends, in a driver or in a compiler, whose memory the C
-// library's exit handlers destroy. The counter of such calls lets the process skip those handlers: see leave_at_exit.
+// Native code may still run in a driver or a compiler when the process ends, and the C library's exit handlers destroy the memory that
+// it uses. The counter of such calls lets the process skip those handlers: see leave_at_exit.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -27,10 +26,10 @@ namespace py = pybind11;
 // Sleeps until the process is gone.
 [[noreturn]] void park_thread() noexcept;
 
-// How many native calls run without the interpreter lock, or never get it back.
+// The number of native calls that run without the interpreter lock, or never get it back.
 inline std::atomic<uint32_t> calls_under_way{0};
 
-// Counts a call by a thread that is not Python's.
+// Counts a call by a thread that Python did not create.
 class UnderWay {
 public:
     UnderWay() noexcept { calls_under_way.fetch_add(1, std::memory_order_relaxed); }
@@ -39,7 +38,7 @@ public:
     ~UnderWay() { calls_under_way.fetch_sub(1, std::memory_order_release); }
 };
 
-// Lets go of the interpreter lock, and takes it again at the end of the scope. The one way to do so.
+// Releases the interpreter lock and takes it again at the end of the scope. The only way to do so.
 class Unlocked {
 public:
     Unlocked() noexcept {
@@ -52,7 +51,7 @@ public:
         try {
             PyEval_RestoreThread(state_);
         } catch (...) {
-            park_thread();  // still counted: what it submitted may run on the driver's threads
+            park_thread();  // still counted: its submitted work may run on the driver's threads
         }
         calls_under_way.fetch_sub(1, std::memory_order_release);
     }
@@ -61,7 +60,7 @@ private:
     PyThreadState* state_ = nullptr;
 };
 
-// Runs `body`, without the interpreter lock where this thread has it.
+// Runs `body` without the interpreter lock, if this thread has it.
 template <typename Body>
 void run_unlocked(const Body& body) {
     if (!PyGILState_Check()) return body();
@@ -69,7 +68,7 @@ void run_unlocked(const Body& body) {
     body();
 }
 
-// Runs Python code that any thread may be in when the interpreter ends. With the interpreter lock; what it throws goes on.
+// Runs Python code that may be interrupted by the interpreter's end. Needs the interpreter lock; exceptions propagate.
 template <typename Code>
 decltype(auto) run_python(Code&& code) {
 #ifdef __GLIBCXX__
@@ -83,8 +82,7 @@ decltype(auto) run_python(Code&& code) {
 #endif
 }
 
-// Takes the interpreter lock, wherever the thread comes from, until the end of the scope. Only where the interpreter is
-// initialized.
+// Takes the interpreter lock on any thread, until the end of the scope. Requires an initialized interpreter.
 class Locked {
 public:
     Locked() noexcept {
@@ -104,12 +102,12 @@ private:
     PyGILState_STATE state_{};
 };
 
-// Lets Python's signal handlers run, where this is the thread for them; throws what they raise.
+// Runs Python's signal handlers if this is the main thread; throws their exceptions.
 void check_signals();
 
-// Called when the interpreter ends. When the process ends after that, and a native call is still under way, or the process is a
-// fork's child that has its parent's devices, it ends without the exit handlers of libraries: they would destroy what that call
-// uses, or wait for threads that the child does not have. The exit status stays; the C library's streams are flushed.
+// Called when the interpreter ends. If a native call is still running when the process ends, or the process is a fork's child with its
+// parent's devices, the process skips the exit handlers of libraries: they would destroy memory in use, or wait for threads that the
+// child does not have. The exit status stays; the C library's streams are flushed.
 void leave_at_exit() noexcept;
 
 }  // namespace kp
