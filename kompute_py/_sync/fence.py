@@ -22,20 +22,23 @@ _NO_LIMIT = -1.0
 
 @functools.cache
 def _wait_in_loop() -> Callable[[_native.Fence, tuple[Manager, ...]], Coroutine[object, object, None]]:
-    # asyncio is imported by who uses it only, and the import's own look-up is a good part of an await's cost.
+    # Imports asyncio only if it is used. Cached, because the import's look-up is a good part of an await's
+    # cost.
     from .waiting import wait_in_loop
 
     return wait_in_loop
 
 
 class Fence:
-    """The end of submitted work, of one or several queues. Immutable; it holds nothing that the work uses.
+    """The completion of submitted work on one or several queues. Immutable; keeps no other object alive.
 
-    Returned by what only submits: ``t.fill(0)``, ``t.copy_from(other)``, ``kernel.submit(...)``, ``mgr.submit([...])``; and by
-    ``seq.fence`` and ``semaphore.at(value)``. Later work on the same memory is ordered after it without being asked; wait only
-    if the host needs to know: `wait` for it, ``await`` it in asyncio, or take its `future`.
+    Calls that only submit return a fence: ``t.fill(0)``, ``t.copy_from(other)``, ``kernel.submit(...)`` and
+    ``mgr.submit([...])``. ``seq.fence`` and ``semaphore.at(value)`` return one too. Later work on the same
+    memory is ordered automatically. Wait only if the host needs to know: call `wait`, ``await`` the fence in
+    asyncio, or use its `future`.
 
-    Every way to learn that the work is done makes its results visible to the host, here and elsewhere: `data()` shows them.
+    As soon as the host learns by any call, here or elsewhere, that the work is done, `data()` shows its
+    results.
     """
 
     __slots__ = ("__weakref__", "_managers", "_native", "_sequences")
@@ -47,35 +50,35 @@ class Fence:
         sequences: tuple[weakref.ref[Sequence], ...] = (),
     ) -> None:
         self._native = native
-        # Those whose devices it waits for.
+        # The Managers of the devices that run the work.
         self._managers = managers
-        # Those with hooks that are due when the work is done.
+        # Sequences with hooks to call when the work is done.
         self._sequences = sequences
 
     def wait(self, timeout: float | None = None) -> Fence:
         """Waits until the work is done, at most `timeout` seconds. Returns the fence.
 
-        Other threads run meanwhile, and Ctrl-C raises KeyboardInterrupt; the work goes on. Raises EvalTimeoutError when the time is
-        over (the fence stays usable), DeviceLostError where the device failed, AbortedError where a semaphore that the work
-        waited for did.
+        Other threads run during the wait. Ctrl-C raises KeyboardInterrupt; the work continues. Raises
+        EvalTimeoutError if the time runs out (the fence stays usable), DeviceLostError if the device failed,
+        AbortedError if a semaphore that the work waited for failed.
         """
         seconds = to_seconds(timeout)
         if not self._native.wait(seconds):
-            raise EvalTimeoutError(f"The work is not done after {seconds:g} s; call wait again to wait on")
+            raise EvalTimeoutError(f"The work is not done after {seconds:g} s; call wait again later")
         self._settle()
         return self
 
     def done(self) -> bool:
-        """Whether the work is done; does not wait. Raises the error of the work, as `wait` does."""
+        """True if the work is done. Does not wait. Raises the error of the work, as `wait` does."""
         if not self._native.done():
             return False
         self._settle()
         return True
 
     def __await__(self) -> Generator[Any, None, Fence]:
-        """In asyncio: waits without blocking the event loop, then returns the fence. Raises what `wait` raises.
-
-        One thread a Manager waits for all. A cancelled await leaves the work as it is: tracked, and what it uses safe.
+        """In asyncio: waits without blocking the event loop, then returns the fence. Raises as `wait` does.
+        One thread per Manager waits for all fences. If an await is cancelled, the work continues and stays
+        tracked, so the memory that it uses remains valid.
         """
         if not self.done():
             yield from _wait_in_loop()(self._native, self._managers).__await__()
@@ -83,9 +86,10 @@ class Fence:
         return self
 
     def future(self) -> concurrent.futures.Future[Fence]:
-        """A concurrent.futures.Future of this fence, with the fence, or the work's error, as its result.
+        """A concurrent.futures.Future with this fence, or the work's error, as its result.
 
-        Its callbacks run on the Manager's waiting thread. Cancelling it stops the waiting, not the work.
+        Its callbacks run on the Manager's waiting thread. Cancelling the future stops the waiting, not the
+        work.
         """
         from .waiting import future
 
@@ -93,7 +97,7 @@ class Fence:
 
     @staticmethod
     def join(*fences: Fence) -> Fence:
-        """A fence that is done when all of `fences` are; of none, at once."""
+        """A fence that is done when all of `fences` are done; without arguments, it is done at once."""
         for fence in fences:
             if not isinstance(fence, Fence):
                 raise ArgumentTypeError(f"Fence.join takes fences, not {type(fence).__name__}")
@@ -114,8 +118,8 @@ class Fence:
                 manager._watch()
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
-        raise not_copyable(self, "wait for this one, from any thread, or take its future()")
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
+        raise not_copyable(self, "wait for this one, from any thread, or use its future()")
 
     def __repr__(self) -> str:
         try:
@@ -125,7 +129,7 @@ class Fence:
         return f"<kp.Fence {state}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: whether the work is done."""
+        """For notebooks: shows whether the work is done."""
         from .._display.cards import fence_card
 
         return fence_card(self)
@@ -134,14 +138,18 @@ class Fence:
 def to_seconds(
     time: Any, name: str = "timeout", unit: Literal["seconds", "milliseconds"] = "seconds"
 ) -> float:
-    """The argument `name`, in `unit`, as seconds for the core: negative for none. Raises what is wrong with it."""
+    """Converts the argument `name`, in `unit`, to seconds for the core; None becomes negative.
+
+    Raises ArgumentTypeError if `time` is not a number, InvalidArgumentError if it is negative or not a number
+    (NaN).
+    """
     if time is None:
         return _NO_LIMIT
     try:
         if isinstance(time, str | bytes):
             raise TypeError
         seconds = float(time) * (1e-3 if unit == "milliseconds" else 1.0)
-    except Exception:  # of the object's own __float__, or an int beyond floats
+    except Exception:  # the object's own __float__ failed, or an int is beyond the range of floats
         raise ArgumentTypeError(f"{name} is {shown(time)}; give {unit} as a number, or None") from None
     if seconds == math.inf:
         return _NO_LIMIT

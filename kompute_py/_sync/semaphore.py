@@ -28,64 +28,73 @@ _MOST = 2**64 - 2
 
 
 class Semaphore:
-    """A timeline semaphore: a 64-bit counter that only goes up. Made by ``mgr.semaphore(initial=0)``.
+    """A timeline semaphore: a 64-bit counter that only goes up. Created by ``mgr.semaphore(initial=0)``.
 
-    ``seq.eval_async(wait=[(sem, 1)], signal=[(sem, 2)])`` starts when the counter is at 1 or more, and raises it to 2 at its
-    end; `signal` and `wait` do the same on the host. Once the host has seen the value that work signals, by `wait`, `query` or
-    `at`, the work's results are visible: `data()` shows them. What waits may be submitted before what signals, on the same queue,
-    too. `fail` ends it instead: whoever waits for a value that did not come gets AbortedError, and work that was submitted
-    to wait for one is not done.
+    ``seq.eval_async(wait=[(sem, 1)], signal=[(sem, 2)])`` starts when the counter is at 1 or more, and raises
+    it to 2 at its end; `signal` and `wait` do the same on the host. As soon as the host sees a signalled
+    value through `wait`, `query` or `at`, `data()` shows the results of the work that signalled it. You may
+    submit waiting work before the signalling work, also on the same queue. `fail` ends the semaphore: every
+    wait for a value that was not reached raises AbortedError, and work submitted to wait for such a value
+    does not run.
     """
 
     __slots__ = ("__weakref__", "_manager", "_native")
 
     def __init__(self, manager: Manager, initial: int = 0) -> None:
-        """Raises OutOfRangeError for a negative or too large `initial`, FailedPreconditionError for a destroyed Manager."""
+        """Raises OutOfRangeError if `initial` is negative or above 2**64 - 2.
+
+        Raises FailedPreconditionError if the Manager is destroyed.
+        """
         require_manager(manager)
         self._manager = manager
         self._native = _native.Semaphore(manager._native, to_value(initial, "initial"))
 
     def query(self) -> int:
-        """The value now; does not wait. Raises AbortedError after `fail`, DeviceLostError where the device failed."""
+        """The current value. Does not wait.
+
+        Raises AbortedError after `fail`, DeviceLostError if the device failed.
+        """
         return self._native.query()
 
     def signal(self, value: int) -> None:
-        """Raises the counter to `value`, from the host; work that waited for that starts.
+        """Raises the counter to `value` from the host and starts the work that waited for it.
 
-        Raises InvalidArgumentError unless `value` is above the present one and those that submitted work is going to signal, and
-        for one so far above that the device cannot count it (its maxTimelineSemaphoreValueDifference). Raises AbortedError
-        after `fail`.
+        Raises InvalidArgumentError unless `value` is above the current value and every value that submitted
+        work is going to signal, or if it is further above than the device can count (its
+        maxTimelineSemaphoreValueDifference). Raises AbortedError after `fail`.
         """
         self._native.signal(to_value(value, "value"))
 
     def wait(self, value: int, timeout: float | None = None) -> Semaphore:
         """Waits until the counter is at `value` or more, at most `timeout` seconds. Returns the semaphore.
 
-        Other threads run meanwhile, and Ctrl-C raises KeyboardInterrupt. Raises EvalTimeoutError when the time is over,
-        AbortedError with its message after `fail`, DeviceLostError where the device failed.
+        Other threads run during the wait. Ctrl-C raises KeyboardInterrupt. Raises EvalTimeoutError if the
+        time runs out, AbortedError with the message of `fail` after that, DeviceLostError if the device
+        failed.
         """
         number, seconds = to_value(value, "value"), to_seconds(timeout)
         if not self._native.wait(number, seconds):
-            raise EvalTimeoutError(
-                f"{self!r} did not reach {number} in {seconds:g} s; call wait again to wait on"
-            )
+            raise EvalTimeoutError(f"{self!r} did not reach {number} in {seconds:g} s; call wait again later")
         return self
 
     def fail(self, message: str) -> None:
-        """Says that the values not reached or on their way will never come: all who wait for one get AbortedError(message).
+        """Declares that no further value will be signalled: every wait for one raises AbortedError(message).
 
-        Work that was submitted to wait for one is not done, and what it was to signal fails with the same message. Values that
-        submitted work is going to signal still come. The first message stays.
+        Submitted work that waits for such a value does not run, and everything that it was to signal fails
+        with the same message. Values that other submitted work is going to signal are still reached. The
+        first message is kept.
         """
         self._native.fail(as_text(message, "message"))
 
     def at(self, value: int) -> Fence:
-        """The moment when the counter reaches `value`, as a Fence: to wait for, to join with others, to await."""
+        """A Fence that is done when the counter reaches `value`, to wait for, to join with others or to
+        await.
+        """
         return Fence(self._native.at(to_value(value, "value")), (self._manager,))
 
     @property
     def manager(self) -> Manager:
-        """The Manager that it belongs to."""
+        """The Manager of this semaphore."""
         return self._manager
 
     @property
@@ -98,17 +107,17 @@ class Semaphore:
         self._native.name = as_name(value)
 
     def is_init(self) -> bool:
-        """False after its Manager's `destroy()`."""
+        """False after the Manager's `destroy()`."""
         return self._native.is_init()
 
     @property
     def vk_semaphore(self) -> int:
-        """The timeline VkSemaphore, as an integer; 0 when destroyed."""
+        """The timeline VkSemaphore, as an integer; 0 if destroyed."""
         return self._native.vk_semaphore
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError)."""
-        raise not_copyable(self, "make a new one with mgr.semaphore()")
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError)."""
+        raise not_copyable(self, "create another one with mgr.semaphore()")
 
     def __repr__(self) -> str:
         native = self._native
@@ -122,7 +131,7 @@ class Semaphore:
 
 
 def to_value(value: Any, name: str) -> int:
-    """A counter's value; raises what is wrong with it."""
+    """Checks a counter's value. Raises ArgumentTypeError or OutOfRangeError."""
     number = as_index(value, name)
     if not 0 <= number <= _MOST:
         raise OutOfRangeError(f"{name} is {number}; a semaphore counts from 0 to 2**64 - 2")
@@ -130,12 +139,12 @@ def to_value(value: Any, name: str) -> int:
 
 
 def to_signals(signal: Any) -> list[tuple[_native.Semaphore, int]]:
-    """(semaphore, value) pairs for the core."""
+    """Converts `signal` to (semaphore, value) pairs for the core."""
     return [_pair(each, "signal") for each in _listed(signal)]
 
 
 def to_waits(wait: Any) -> tuple[list[_native.Fence], list[tuple[_native.Semaphore, int]]]:
-    """Fences, sequences and (semaphore, value) pairs, sorted for the core."""
+    """Sorts `wait` for the core into the fences (those of sequences too) and the (semaphore, value) pairs."""
     fences: list[_native.Fence] = []
     pairs: list[tuple[_native.Semaphore, int]] = []
     for each in _listed(wait):
@@ -149,7 +158,7 @@ def to_waits(wait: Any) -> tuple[list[_native.Fence], list[tuple[_native.Semapho
 
 
 def _listed(given: Any) -> list[Any]:
-    # One thing need not stand in a list.
+    # A single object need not be in a list.
     if given is None:
         return []
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Semaphore):

@@ -1,8 +1,8 @@
-"""The thread that waits for fences on behalf of event loops and futures: one a Manager, started when first needed.
+"""The thread that waits for fences for event loops and futures: one per Manager, started on first use.
 
-The native waiter sleeps without the interpreter lock until some of the fences that it watches have passed. The thread then
-calls what stands for each. It holds the native waiter and nothing else of the Manager, which therefore goes when its
-last user does and ends the thread.
+The native waiter sleeps without the interpreter lock until some of its watched fences are done. The thread
+then calls the callback of each. The thread refers to the native waiter, not to the Manager. The Manager is
+therefore destroyed with its last reference, and this ends the thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _lock = threading.Lock()
 _services: weakref.WeakKeyDictionary[Manager, _Service] = weakref.WeakKeyDictionary()
 _running: set[_Service] = set()
-# How many awaits one turn of an event loop begins or ends, so that a thousand at once do not keep its other tasks waiting.
+# The most awaits that one turn of an event loop starts or ends: a thousand at once must not block other
+# tasks.
 _A_TURN = 64
 
 
@@ -37,25 +38,28 @@ class _Service:
         self._native = _native.Waiter(manager._native)
         self._lock = threading.Lock()
         self._calls: dict[int, Callable[[], object]] = {}
-        # By loop what it has yet to have watched; only that loop's thread touches its queue.
+        # For each loop, the futures that are not yet watched. Only the loop's own thread touches its queue.
         self._asked: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, collections.deque[_Wake]] = (
             weakref.WeakKeyDictionary()
         )
-        # A daemon, since the interpreter would else wait for it before it calls what ends it.
+        # A daemon thread: the interpreter would wait for any other thread before it calls _end.
         self._thread = threading.Thread(
             target=self._run, name=f"kompute_py waiting for {manager._device_name}", daemon=True
         )
         self._thread.start()
 
     def watch(self, fence: _native.Fence, call: Callable[[], object]) -> int:
-        """Has the thread call `call` when the fence has passed, as far as it is this device's. The number is for `forget`."""
+        """Makes the thread call `call` when the part of `fence` on this device is done.
+
+        Returns a number for `forget`.
+        """
         with self._lock:
             number = self._native.watch(fence)
             self._calls[number] = call
         return number
 
     def watch_soon(self, wake: _Wake) -> None:
-        """Watches for a future of the running event loop, in one of its next turns."""
+        """Watches for a future of the running event loop, in one of the loop's next turns."""
         loop = wake.loop
         queue = self._asked.get(loop)
         if queue is None:
@@ -71,8 +75,8 @@ class _Service:
             if not wake.future.done():
                 try:
                     wake.number = self.watch(wake.fence, wake)
-                    # The thread may have ended, since the Manager was destroyed, which waited for what is watched here; or since
-                    # the program ends: then what is not done yet is never told.
+                    # The thread may have ended. If the Manager was destroyed, the watched work was waited for
+                    # first. If the program ends, unfinished fences are never reported.
                     if self._native.closed() and wake.fence.done() and not wake.future.done():
                         wake.future.set_result(None)
                 except Exception as error:
@@ -82,7 +86,7 @@ class _Service:
             loop.call_soon(self._watch_some, loop, queue)
 
     def drop(self, wake: _Wake) -> None:
-        """Watches for it no longer: its await was cancelled."""
+        """Stops watching after the await was cancelled."""
         if wake.number is not None:
             self.forget(wake.number)
 
@@ -116,17 +120,17 @@ class _Service:
                     loops.setdefault(call.loop, []).append(call.future)
                 elif call is not None:
                     call()
-            # One call into each loop, however many of its tasks go on.
+            # One call into each loop, even if many of its tasks continue.
             for loop, futures in loops.items():
                 try:
                     loop.call_soon_threadsafe(_resolve, loop, futures)
                 except RuntimeError:
-                    continue  # closed meanwhile: nobody waits in it
+                    continue  # the loop was closed: none of its tasks waits
             del calls, loops
 
 
 class _Wake:
-    """Stands for a future of an event loop; the thread gathers them by loop instead of calling each."""
+    """A callback for a future of an event loop. The thread groups these by loop instead of calling each."""
 
     __slots__ = ("fence", "future", "loop", "number")
 
@@ -137,7 +141,7 @@ class _Wake:
         self.number: int | None = None
 
     def __call__(self) -> None:
-        raise AssertionError("gathered by the thread")
+        raise AssertionError("the thread resolves grouped futures itself")
 
 
 def _resolve(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]]) -> None:
@@ -162,7 +166,7 @@ def _service(manager: Manager) -> _Service:
 
 
 def end(manager: Manager) -> None:
-    """Ends the Manager's thread, if it has one, after it has told of what has passed."""
+    """Ends the Manager's thread, if any, after it has reported the fences that are done."""
     with _lock:
         service = _services.pop(manager, None)
     if service is not None:
@@ -171,7 +175,7 @@ def end(manager: Manager) -> None:
 
 
 async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> None:
-    """Returns when the fence has passed on the devices of all `managers`."""
+    """Returns when the fence is done on the devices of all `managers`."""
     loop = asyncio.get_running_loop()
     for manager in managers:
         service = _service(manager)
@@ -180,13 +184,13 @@ async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> N
         try:
             await wake.future
         finally:
-            # Where the await was cancelled; else it is forgotten already.
+            # The await was cancelled; otherwise the thread has already removed the entry.
             if not wake.future.done() or wake.future.cancelled():
                 service.drop(wake)
 
 
 def future(fence: Fence) -> concurrent.futures.Future[Fence]:
-    """A future that the waiting threads of the fence's Managers fulfil."""
+    """A future that the waiting threads of the fence's Managers resolve."""
     result: concurrent.futures.Future[Fence] = concurrent.futures.Future()
     managers = list(fence._managers)
 
@@ -211,7 +215,7 @@ def future(fence: Fence) -> concurrent.futures.Future[Fence]:
 
 
 def _forget() -> None:
-    # In a child process after fork(): the threads are the parent's.
+    # Runs in a child process after fork(): the threads exist only in the parent.
     global _lock
     _lock = threading.Lock()
     _services.clear()
@@ -224,7 +228,7 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _end() -> None:
-    # Before the interpreter ends: a daemon thread that wants its lock after that is stopped in the middle.
+    # Runs before the interpreter ends: a daemon thread that takes the interpreter lock later is killed.
     with _lock:
         services = list(_running)
     for service in services:
