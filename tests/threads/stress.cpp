@@ -417,13 +417,29 @@ void pipelines(Bench& bench) {
     });
 }
 
+// What the sanitizers must report; ./dev tsan and ./dev asan run them first, because a build without its sanitizer finds nothing.
+void seeded_race(Bench&) {
+    volatile int shared = 0;
+    on_threads(threads, [&](int) {
+        for (int turn = 0; turn < 1000; ++turn) shared = shared + 1;
+    });
+}
+
+void seeded_overrun(Bench&) {
+    const std::vector<int> four(4);
+    volatile size_t beyond = 4;
+    expect(four.data()[beyond] == four.data()[0], "what lies beyond");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
     setenv("VK_DRIVER_FILES", KP_NULL_MANIFEST, 1);
     setenv("VK_ICD_FILENAMES", KP_NULL_MANIFEST, 1);
     if (count > 1) turns = std::atoi(arguments[1]);
-    const std::vector<std::pair<const char*, std::function<void(Bench&)>>> scenarios = {
+    using Scenarios = std::vector<std::pair<const char*, std::function<void(Bench&)>>>;
+    const Scenarios seeded = {{"seeded race", seeded_race}, {"seeded overrun", seeded_overrun}};
+    const Scenarios scenarios = {
         {"own streams", own_streams},
         {"shared writers", shared_writers},
         {"destroy meets eval", destroy_meets_eval},
@@ -436,13 +452,22 @@ int main(int count, char** arguments) {
         {"closing", closing},
         {"pipelines", pipelines},
     };
+    const char* only = count > 2 ? arguments[2] : nullptr;
+    Scenarios chosen;
+    for (const auto* each : {&scenarios, &seeded})
+        for (const auto& [name, scenario] : *each)
+            if (only ? std::strcmp(name, only) == 0 : each == &scenarios) chosen.emplace_back(name, scenario);
+    if (turns <= 0 || chosen.empty()) {
+        std::fprintf(stderr, "usage: kp_thread_tests [TURNS [SCENARIO]]; scenarios:\n");
+        for (const auto& [name, scenario] : scenarios) std::fprintf(stderr, "  %s\n", name);
+        return 2;
+    }
     // Work that is done when vkQueueSubmit returns, and work that a thread of the driver does later.
     for (const char* driver :
          {"memory=discrete", "memory=unified,gpu_us=20", "memory=noncoherent,gpu_us=20"}) {
         setenv("KP_NULL_DRIVER", driver, 1);
         for (const auto& families : {std::vector<uint32_t>{0}, std::vector<uint32_t>{0, 0, 1, 1}})
-            for (const auto& [name, scenario] : scenarios) {
-                if (count > 2 && std::strcmp(name, arguments[2]) != 0) continue;
+            for (const auto& [name, scenario] : chosen) {
                 std::printf("%s, %zu queue(s): %s\n", driver, families.size(), name);
                 std::fflush(stdout);
                 Bench bench(families);
