@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable
 
 from .hlsl_text import matrices_misread, remainder_of_constants
+from .hlsl_values import remainder_misread, shift_misread
 from .spirv_words import (
     ARRAY_LENGTH,
     CONSTANT,
@@ -80,9 +81,48 @@ class Refused(Exception):
     """The source would compute something else than it says; says why."""
 
 
+def without_comments(texts: Iterable[bytes]) -> bytes:
+    """All the code."""
+    return b"\n".join(_COMMENT.sub(b" ", text) for text in texts)
+
+
+_COUNTERS = re.compile(
+    rb"\b(?:Append|Consume)StructuredBuffer\b|\.\s*(?:Increment|Decrement)Counter(?=\s*\()"
+)
+_CONSTANT_ID = re.compile(rb"\[\[\s*vk\s*::\s*constant_id\s*\([^\]]*\]\]\s*([^;=]*?)\b([A-Za-z_]\w*)\s*=")
+_NUMTHREADS = re.compile(rb"\[\s*numthreads\s*\(([^\]]*)\)\s*\]")
+
+
+def hidden_counter(code: bytes) -> str | None:
+    """What uses a buffer's hidden counter, which Vulkan does not have, and what to do instead; None if nothing does."""
+    found = _COUNTERS.search(code)
+    if found is None:
+        return None
+    name = found[0].lstrip(b". \t\r\n").decode()
+    return (
+        f"{name} uses a buffer's hidden counter, which Vulkan does not have; declare a RWStructuredBuffer<uint> of one "
+        "element for the count and call InterlockedAdd(count[0], 1, index)"
+    )
+
+
+def check_before(texts: Iterable[bytes]) -> None:
+    """Raises Refused for what the front end crashes on, or leaves out; `texts` may lack files on disk."""
+    code = without_comments(texts)
+    counter = hidden_counter(code)
+    if counter is not None:
+        raise Refused(counter)
+    constants = {name for _, name in _CONSTANT_ID.findall(code)}
+    for arguments in _NUMTHREADS.findall(code):
+        for name in re.findall(rb"[A-Za-z_]\w*", arguments):
+            if name in constants:
+                raise Refused(
+                    f"[numthreads] with the specialization constant {name.decode()!r} is not understood; write a number or a macro"
+                )
+
+
 def macros(texts: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     """What to define for a source that these texts belong to."""
-    code = b"\n".join(_COMMENT.sub(b" ", text) for text in texts)
+    code = without_comments(texts)
     return [each for each in MACROS if not _has_own(code, each[0].split(b"(")[0])]
 
 
@@ -99,7 +139,7 @@ def _has_own(code: bytes, name: bytes) -> bool:
 def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The module as its source means it. `texts` are the source and all that it includes. Raises Refused."""
     words = words_of(spirv)
-    code = b"\n".join(_COMMENT.sub(b" ", text) for text in texts)
+    code = without_comments(texts)
     out = Rewriter(words)
     names: dict[int, str] = {}
     pointers: dict[int, int] = {}
@@ -151,6 +191,14 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
     found = remainder_of_constants(code.decode(errors="replace"), macros)
     if found is not None:
         raise Refused(f"{found}, of constants, is folded to a wrong number")
+    found = remainder_misread(code.decode(errors="replace"), macros)
+    if found is not None:
+        raise Refused(
+            f"{found}, if of constants, is folded to a number with the divisor's sign; make an operand a uint"
+        )
+    found = shift_misread(code.decode(errors="replace"), macros, True)
+    if found is not None:
+        raise Refused(f"{found}: a shift by as many bits as there are, or more, is folded to 0; write & 31")
     found = matrices_misread(code.decode(errors="replace"), products)
     if found is not None:
         raise Refused(f"{found}, of matrices, is not done component by component")
@@ -160,6 +208,9 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
     if _PUSH.search(code) and not pushes:
         raise Refused("[[vk::push_constant]] on a variable is ignored, so that it would be a uniform buffer")
 
+    counter = hidden_counter(code)
+    if counter is not None:
+        raise Refused(counter)
     if lengths and b"ByteAddressBuffer" in code:
         code = _PLACES.sub(b"", code)
         named = {name for each in _BYTES.findall(code) for name in _NAMES.findall(each)}

@@ -93,9 +93,6 @@ def remainder_of_constants(code: str, defines: Iterable[tuple[str, str]]) -> str
             if left and right and _is_constant(both, constants) and _is_float(both, constants):
                 return f"{' '.join(left)} % {' '.join(right)}"
     tokens = _TOKEN.findall(text)
-    found = _remainder_of_folded(tokens, constants)
-    if found is not None:
-        return found
     for i, token in enumerate(tokens[:-1]):
         if token == "dot" and tokens[i + 1] == "(":
             both = tokens[i + 2 : _end(tokens, i) - 1]
@@ -107,53 +104,6 @@ def remainder_of_constants(code: str, defines: Iterable[tuple[str, str]]) -> str
             if _is_constant(given, constants) and _is_float([*given, *_TOKEN.findall(body)], constants):
                 return f"{token}({' '.join(given)})"
     return None
-
-
-_INTS = {"int", *(f"int{n}" for n in range(1, 5))}
-_NEGATIVE = ("-", "~")
-
-
-def _remainder_of_folded(tokens: list[str], constants: dict[str, bool]) -> str | None:
-    """A remainder of variables of type int that hold constants, one of which may be negative: the legalization of HLSL puts the
-    constants in the variables' places and folds it, by the divisor's sign. (Of constants themselves the result is right.)"""
-    folded = _ints_of_constants(tokens, constants)
-    known = {**constants, **dict.fromkeys(folded, False)}
-    for i, token in enumerate(tokens):
-        if token != "%":
-            continue
-        begin = _begin(tokens, i)
-        if begin > 0 and tokens[begin - 1] in _NEGATIVE and not re.match(r"[\w)\]]", tokens[begin - 2]):
-            begin -= 1
-        end = i + 2 if tokens[i + 1 : i + 2] == ["="] else i + 1
-        left, right = tokens[begin:i], tokens[end : _end(tokens, end)]
-        both = [*left, *right]
-        if (
-            any(each in folded and each not in constants for each in both)
-            and any(each in _NEGATIVE or folded.get(each) for each in both)
-            and _is_constant(both, known)
-            and not _is_float(both, known)
-        ):
-            return f"{' '.join(left)} % {' '.join(right)}"
-    return None
-
-
-def _ints_of_constants(tokens: list[str], constants: dict[str, bool]) -> dict[str, bool]:
-    """The names of type int that are given a constant somewhere, and whether that may be negative."""
-    folded: dict[str, bool] = {}
-    names = _declared(tokens, _INTS)
-    values = []
-    for i in range(len(tokens) - 2):
-        if tokens[i] in names and tokens[i + 1] == "=" != tokens[i + 2]:
-            end = i + 2
-            while end < len(tokens) and tokens[end] not in (",", ";"):
-                end = _closed(tokens, end) if tokens[end] in _OPENING else end + 1
-            values.append((tokens[i], tokens[i + 2 : end]))
-    for _ in range(8):  # variables that are given variables
-        for name, value in values:
-            if _is_constant(value, {**constants, **folded}):
-                negative = any(token in _NEGATIVE or folded.get(token) for token in value)
-                folded[name] = folded.get(name, False) or negative
-    return folded
 
 
 _MATRIX = re.compile(r"(?:float|half|double|min16float|min10float)[1-4]x[1-4]|matrix")

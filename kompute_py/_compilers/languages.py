@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._base.digest import marks
@@ -28,6 +28,9 @@ from .._base.errors import (
 from .cache import CachedShader
 from .limits import too_long
 from .slang_library import INSTALL, LIBRARY_VARIABLE, find_slang
+
+if TYPE_CHECKING:
+    from .process import Ended
 
 LANGUAGES = ("glsl", "hlsl", "slang")
 COMPILERS = ("slang", "glslang")
@@ -152,8 +155,10 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
             return _by_fallback(request, chosen, error, seconds)
         how = f" ({error})" if str(error) else ""
         causes = "" if chosen.kind == "slang" else _USUAL_CAUSES
+        if error.step:
+            causes = '; compile with optimize="none"'
         raise _failure(
-            request, f"{_who(chosen)} crashed on this source{how}, in a process of its own{causes}"
+            request, f"{_crash(_who(chosen), error)}{how}, in a process of its own{causes}"
         ) from None
     except OSError as error:
         raise InternalError(
@@ -202,7 +207,7 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
 
 
 def _by_fallback(
-    request: Mapping[str, Any], crashed: Compiler, how: Exception, seconds: float
+    request: Mapping[str, Any], crashed: Compiler, how: Ended, seconds: float
 ) -> tuple[CachedShader, Probes]:
     """What the fallback makes of a source that Slang crashed on, with a warning that says so."""
     name = os.fsdecode(request["name"]).encode(errors="replace").decode()
@@ -212,10 +217,17 @@ def _by_fallback(
         crash = crashed._replace(replaceable=False)
         raise _failure(
             {**request, "compiler": crash},
-            f"{crashed.name} crashed on this source ({how}), in a process of its own, and {_FALLBACK} does not compile it",
+            f"{_crash(crashed.name, how)} ({how}), in a process of its own, and {_FALLBACK} does not compile it",
         ) from None
-    message = f"{crashed.name} crashed on this source; it is compiled by {_FALLBACK}"
+    message = f"{_crash(crashed.name, how)}; it is compiled by {_FALLBACK}"
     return shader._replace(warnings=[*shader.warnings, (name, 0, 0, "warning", message, "")]), probes
+
+
+def _crash(who: str, how: Ended) -> str:
+    """What crashed on what."""
+    if how.step:
+        return f"the SPIR-V {how.step} crashed on what {who} made of this source"
+    return f"{who} crashed on this source"
 
 
 def _packed(request: Mapping[str, Any]) -> dict[str, Any]:

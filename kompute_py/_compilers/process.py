@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 _STARTING = 60.0  # seconds for starting a process and loading the compiler
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # characters of what a process printed that are shown
+_OPTIMIZES = "\0optimizer\0"  # the process says it when it begins
 _SLICE = 0.25  # seconds between two looks for Ctrl-C, where a wait cannot be interrupted
 
 
 class Ended(Exception):
-    """The process ended while it compiled; says how."""
+    """The process ended while it compiled; says how. `step` is "optimizer" if the compiler itself had finished."""
+
+    step = ""
 
 
 class TimedOut(Exception):
@@ -87,24 +90,31 @@ class _Process:
             except queue.Empty:
                 continue
             if answer is None:
-                raise Ended(self._end())
+                how, step = self._end()
+                ended = Ended(how)
+                ended.step = step
+                raise ended
             if not answer:  # it compiles from now on
                 deadline = time.monotonic() + seconds
                 continue
             self.served += 1
             return answer
 
-    def _end(self) -> str:
-        """How the process ended."""
+    def _end(self) -> tuple[str, str]:
+        """How the process ended, and in which step."""
         try:
             code = self.process.wait(5)
         except Exception:  # closed its output, and lives: it is killed
-            return "it stopped answering"
+            return "it stopped answering", ""
         if code == 0:
-            return ""
+            return "", ""
+        step = ""
         try:
             self._printed.seek(0)
-            printed = " ".join(self._printed.read().decode(errors="replace").split())[-_TAIL:]
+            text = self._printed.read().decode(errors="replace")
+            if _OPTIMIZES in text:
+                step = "optimizer"
+            printed = " ".join(text.replace(_OPTIMIZES, " ").split())[-_TAIL:]
         except (OSError, ValueError):
             printed = ""
         if code < 0:
@@ -116,7 +126,7 @@ class _Process:
                 how = f"signal {-code}"
         else:
             how = f"exit status {code}"
-        return f"{how}: {printed}" if printed else how
+        return (f"{how}: {printed}" if printed else how), step
 
     def stop(self) -> None:
         """End the process, and with it the thread."""

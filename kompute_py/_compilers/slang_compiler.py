@@ -72,6 +72,8 @@ class Result(NamedTuple):
     messages: list[Message]
     included: list[str]
     probes: list[tuple[str, bytes | None]]
+    texts: list[bytes]
+    """The source and all that it includes."""
 
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -129,19 +131,19 @@ class Slang:
         """Compile to SPIR-V, without optimization."""
         version = source.spirv_version or _SPIRV_VERSION
         options = _options(source)
-        result, log, texts = self._attempt(source, version, options)
+        result, log = self._attempt(source, version, options)
         if _UNUSED_BYTES in log:
             options.remove(_KEEP)
-            result, log, texts = self._attempt(source, version, options)
-        if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in texts):
+            result, log = self._attempt(source, version, options)
+        if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.texts):
             if source.spirv_version:
                 message = "an atomic exchange needs SPIR-V 1.4: choose it as spirv_version, or leave that out"
                 return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
-            result, log, texts = self._attempt(source, "1.4", options)
+            result, log = self._attempt(source, "1.4", options)
         return result
 
-    def _attempt(self, source: Source, version: str, options: list[str]) -> tuple[Result, bytes, list[bytes]]:
-        """What Slang makes of a source, what it said, and the texts that it read."""
+    def _attempt(self, source: Source, version: str, options: list[str]) -> tuple[Result, bytes]:
+        """What Slang makes of a source, and what it said."""
         library = self._library
         files = _Files(library, source)
         request = library.spCreateCompileRequest(self._session)
@@ -179,7 +181,7 @@ class Slang:
                 code = library.spGetEntryPointCode(request, 0, ctypes.byref(size))
                 spirv = ctypes.string_at(code, size.value) if code else b""
             messages = files.placed(_messages(log, source))
-            return Result(spirv, messages, files.included(), files.probes()), log, files.texts()
+            return Result(spirv, messages, files.included(), files.probes(), files.texts()), log
         finally:
             library.spDestroyCompileRequest(request)
 

@@ -27,7 +27,17 @@ _MOST_PRINTED = 16 << 20
 _IDLE = 300.0  # seconds without work after which it ends
 
 
+# Slang's warning of a shift whose amount is masked here.
+_MASKED = re.compile(r"shift amount exceeds the number of bits")
 _SAME = re.compile(r"'(.*)' and '\1' are both binding")
+
+
+def _begin(step: str) -> None:
+    """Says on standard error what begins, so that the parent knows where a crash was."""
+    try:
+        os.write(2, f"\0{step}\0".encode())
+    except OSError:
+        pass
 
 
 def _import_siblings(native: str) -> Any:
@@ -127,12 +137,14 @@ class Compilers:
 
     def _glslang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._compilers import hlsl_faults
+        from kompute_py._compilers.spirv_shifts import masked
 
         fields = asked["request"]
         source, name = _bytes(fields["source"]), _bytes(fields["name"])
         includes = {each: _bytes(text) for each, text in fields["includes"].items()}
         texts = [source, *includes.values()]
         own = [(_bytes(key), _bytes(value)) for key, value in fields["defines"]]
+        hlsl_faults.check_before(texts)
         defines = [*own, *(each for each in hlsl_faults.macros(texts) if each[0] not in dict(own))]
         spirv, _, warnings, included, probes = self._native.compile(
             source,
@@ -153,15 +165,19 @@ class Compilers:
             fields["register_bases"],
         )
         texts += [content for _, content in probes if content is not None]
-        spirv = hlsl_faults.mended(spirv, texts, own)
+        spirv = masked(hlsl_faults.mended(spirv, texts, own))
+        _begin("optimizer")
         spirv, declared, _ = self._native.finish_spirv(
             spirv, name, fields["optimize"], fields["target"], False
         )
         return self._done(spirv, declared, warnings, included, probes, "glslang")
 
     def _slang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from kompute_py._compilers import hlsl_faults
+        from kompute_py._compilers.hlsl_values import shift_misread
         from kompute_py._compilers.slang_compiler import Slang, Source
         from kompute_py._compilers.slang_spirv import tidied
+        from kompute_py._compilers.spirv_shifts import masked
 
         if self._slang_path != asked["library"]:
             self._slang, self._slang_path = Slang(asked["library"]), asked["library"]
@@ -182,24 +198,35 @@ class Compilers:
             fields["register_bases"],
         )
         made = self._slang.compile(source)
+        counters = hlsl_faults.hidden_counter(hlsl_faults.without_comments(made.texts))
+        if counters is not None:
+            return self._failed([(source.name, 0, 0, "error", counters, "")], made.probes)
         if not made.spirv:
             if not any(each[3] == "error" for each in made.messages):
                 made.messages.append((source.name, 0, 0, "error", "it failed without saying why", ""))
-            return {
-                "error": "compile",
-                "diagnostics": [list(each) for each in made.messages],
-                "probes": self._probes(made.probes),
-                "name": self._slang.name,
-            }
-        spirv = tidied(made.spirv, source.language)
+            return self._failed(made.messages, made.probes)
+        code = hlsl_faults.without_comments(made.texts).decode(errors="replace")
+        found = shift_misread(code, source.defines, False)
+        if found is not None:
+            message = f"{found}: of constants, a shift by as many bits as there are, or more, is folded to 0; write & 31"
+            return self._failed([(source.name, 0, 0, "error", message, "")], made.probes)
+        messages = [each for each in made.messages if not _MASKED.search(each[4])]
+        spirv = masked(tidied(made.spirv, source.language))
+        _begin("optimizer")
         spirv, declared, shared = self._native.finish_spirv(
             spirv, name, fields["optimize"], fields["target"], True
         )
         # A byte-address buffer is several variables of one binding, if it is read as several types.
         shared = [each for each in shared if not _SAME.match(each[4])]
-        return self._done(
-            spirv, declared, [*made.messages, *shared], made.included, made.probes, self._slang.name
-        )
+        return self._done(spirv, declared, [*messages, *shared], made.included, made.probes, self._slang.name)
+
+    def _failed(self, messages: list[Any], probes: list[tuple[str, bytes | None]]) -> dict[str, Any]:
+        return {
+            "error": "compile",
+            "diagnostics": [list(each) for each in messages],
+            "probes": self._probes(probes),
+            "name": self._slang.name,
+        }
 
     def _done(
         self,

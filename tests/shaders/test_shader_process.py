@@ -72,6 +72,37 @@ def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
         kp.compile(GOOD, language="hlsl", compiler="slang")
 
 
+@needs_slang
+def test_a_crash_of_the_optimizer_is_not_the_compilers(monkeypatch):
+    """The process says when the compiler has finished. The crash is played: an optimizer without faults has none."""
+    real = shader_process._Process._end
+    ended = []
+
+    def end(self):
+        ended.append(real(self))
+        return ended[-1]
+
+    monkeypatch.setattr(shader_process._Process, "_end", end)
+    answers = shader_process._Process.ask
+
+    def ask(self, request, seconds):
+        answers(self, request, seconds)
+        self.process.kill()
+        self.process.wait()
+        raise_of = answers(self, request, seconds)
+        raise AssertionError(raise_of)
+
+    monkeypatch.setattr(shader_process._Process, "ask", ask)
+    for compiler, who in (("slang", "Slang"), ("glslang", "glslang's front end")):
+        with pytest.raises(
+            kp.ShaderCompileError,
+            match=rf"the SPIR-V optimizer crashed on what {who}.*made of this source .SIGKILL",
+        ) as caught:
+            kp.compile(GOOD, language="hlsl", compiler=compiler)
+        assert 'optimize="none"' in str(caught.value)
+    assert {step for _, step in ended} == {"optimizer"}
+
+
 def test_a_process_is_kept():
     kp.compile(GOOD, language="hlsl")
     before = {process.process.pid for process in shader_process._pool.everyone()}

@@ -1,0 +1,223 @@
+"""Integers of HLSL and Slang: shifts count their amount modulo the bits, remainders have the dividend's sign. Never a wrong number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from tests.support.languages import COMPILERS, needs_slang
+
+HEAD = "RWStructuredBuffer<int> a : register(u0); cbuffer C : register(b1) { int n; uint u; };\n"
+MAIN = "[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) { uint i = id.x; "
+
+
+def source(body, before=""):
+    return f"{HEAD}{before}\n{MAIN}{body} a[63] = n + u; }}"
+
+
+def run(mgr, code, n=0, u=0, **options):
+    return called(mgr.kernel(code, **options), n, u)
+
+
+def called(kernel, n=0, u=0):
+    constants = np.array([(n, u)], [("n", np.int32), ("u", np.uint32)])
+    return kernel(a=np.zeros(64, np.int32), C=constants, groups=1)
+
+
+def signed(number):
+    return int(np.uint32(number & 0xFFFFFFFF).view(np.int32))
+
+
+@pytest.mark.parametrize("optimize", ["none", "performance"])
+@pytest.mark.parametrize("language", ["hlsl", "slang"])
+@needs_slang
+def test_slang_masks_the_amounts_of_shifts(mgr, needs, language, optimize):
+    needs(mgr, "dispatch")
+    body = (
+        "a[0] = n << 33; a[1] = u >> 33; a[2] = n >> 40; uint s = 35; a[3] = n << s; int x = n; x <<= 34; a[4] = x; "
+        "a[5] = (int2(n, n) << int2(32, 33)).y; for (uint k = 0; k < 40; k += 13) a[6 + k / 13] = n << k;"
+        "a[10] = n << -1; a[11] = 1u << u; a[12] = (uint2(1, 3) << u).y; a[13] = sh(n, 36);"
+    )
+    n, u = -5, 4000000037  # & 31 is 5
+    got = run(
+        mgr,
+        source(body, "int sh(int x, int k) { return x << k; }"),
+        n,
+        u,
+        language=language,
+        optimize=optimize,
+    )
+    want = [
+        n << 1,
+        u >> 1,
+        n >> 8,
+        n << 3,
+        n << 2,
+        n << 1,
+        n,
+        n << 13,
+        n << 26,
+        n << 7,
+        n << 31,
+        1 << 5,
+        3 << 5,
+        n << 4,
+    ]
+    assert got[: len(want)].tolist() == [signed(each) for each in want]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("amount", [31, 32, 37, 64])
+def test_amounts_that_are_known_at_run_time_alone(mgr, needs, compiler, amount):
+    needs(mgr, "dispatch")
+    code = source("a[0] = n << u; a[1] = n >> u; a[2] = u >> (u + 1); a[3] = (int2(7, n) << int2(u, 2)).x;")
+    got = run(mgr, code, -1234567, amount, language="hlsl", compiler=compiler)
+    k = amount & 31
+    want = [-1234567 << k, -1234567 >> k, amount >> ((amount + 1) & 31), 7 << k]
+    assert got[:4].tolist() == [signed(each) for each in want]
+
+
+@needs_slang
+def test_shifts_by_specialization_constants(mgr, needs):
+    needs(mgr, "dispatch")
+    code = "[[vk::constant_id(0)]] const uint K = 33;\n" + source("a[0] = n << K;")
+    kernel = mgr.kernel(code, language="hlsl", compiler="slang")
+    assert called(kernel, 3)[0] == 6
+    assert called(kernel.specialize(K=36), 3)[0] == 48
+
+
+FOLDED = {
+    "a[0] = 3u << 33;": "",
+    "a[0] = 3 << K;": "static const uint K = 40;",
+    "uint f = 5; a[0] = f >> 35;": "",
+    "a[0] = 9u >> W;": "#define W 32",
+    "a[0] = (uint2(3, 4) << uint2(32, 33)).y;": "",
+    "a[0] = 1 << -1;": "",
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("body", FOLDED)
+def test_shifts_that_are_folded_before_they_can_be_masked_are_refused(compiler, body):
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"as many bits as there are, or more, is folded to 0; write & 31"
+    ):
+        kp.compile(source(body, FOLDED[body]), language="hlsl", compiler=compiler)
+
+
+@pytest.mark.parametrize(
+    ("body", "before"),
+    [
+        ("a[0] = n << 33;", ""),
+        ("uint s = 35; a[0] = n << s;", ""),
+        ("a[0] = sh(u, 35);", "uint sh(uint x, uint by) { return x << by; }"),
+        ("a[0] = rotated(u, 0);", "uint rotated(uint x, uint by) { return (x << by) | (x >> (32 - by)); }"),
+    ],
+)
+def test_the_fallback_refuses_shifts_that_it_folds(body, before):
+    with pytest.raises(kp.ShaderCompileError, match="is folded to 0; write & 31"):
+        kp.compile(source(body, before), language="hlsl", compiler="glslang")
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a[0] = n << 31;",
+        "for (uint s = 0; s < 32; s += 4) a[s] = n >> s;",
+        "a[0] = (u << i) | (u >> (32 - i));",
+        "uint s = 64; a[0] = n << (s & 31);",
+        "a[0] = n >> a[1];",
+    ],
+)
+def test_shifts_that_are_right_are_taken(compiler, body):
+    assert kp.compile(source(body), language="hlsl", compiler=compiler)
+
+
+NEGATIVE = {  # remainders of what may be folded, and what they are
+    "a[0] = wrap(-7, 3);": ("int wrap(int a, int n) { return a % n; }", -1),
+    "a[0] = wrap(7, -3);": ("int wrap(int a, int n) { return a % n; }", 1),
+    "int z = -7; a[0] = z % 3;": ("", -1),
+    "int z = 5; z -= 9; a[0] = z % 3;": ("", -1),
+    "int z = 5; a[0] = (3 - z) % 3;": ("", -2),
+    "int z = n == 0 ? -1 : -2; a[0] = z % 3;": ("", -1),
+    "a[0] = f(3) % 4;": ("int f(int x) { return x - 5; }", -2),
+    "S s; s.m = -7; a[0] = s.m % 3;": ("struct S { int m; };", -1),
+    "int t[2] = { -7, 3 }; a[0] = t[0] % t[1];": ("", -1),
+    "int k = -7; a[0] = M(k, 3);": ("#define M(a, b) ((a) % (b))", -1),
+    "int z; g(z); a[0] = z % 3;": ("void g(out int r) { r = -7; }", -1),
+    "[unroll] for (int k = -3; k < 2; k++) a[0] += k % 3;": ("", -2),
+    "int x = n; x = x * 0 - 7; a[0] = x % 3;": ("", -1),
+    "int z = asint(0xfffffff9u); a[0] = z % 3;": ("", -1),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("body", NEGATIVE)
+def test_remainders_of_negative_constants(mgr, needs, compiler, body):
+    before, want = NEGATIVE[body]
+    code = source(body, before)
+    if compiler == "glslang":
+        with pytest.raises(
+            kp.ShaderCompileError, match=r"if of constants, is folded[^$]*kompute_py\[slang\]"
+        ):
+            kp.compile(code, language="hlsl", compiler=compiler)
+        return
+    needs(mgr, "dispatch")
+    assert run(mgr, code, language="hlsl", compiler=compiler)[0] == want
+
+
+POSITIVE = {
+    "a[0] = n % 3;": -2,
+    "a[0] = (n - 4) % 5;": -2,
+    "int z = n; z -= 5; a[0] = z % 3;": -1,
+    "a[0] = 7 % int(u);": 1,
+    "for (int k = 0; k < 5; k++) a[0] += k % 3;": 4,
+    "int o; InterlockedAdd(a[1], 1, o); a[0] = (o - 5) % 3;": -2,
+    "const int c = -7; a[0] = c % 3;": -1,
+    "int k = n + 100; while (k > 0) { a[0] += k % 10; k /= 10; }": 11,
+    "uint s = i + 7; s ^= s << 13; a[0] = int(s % 100);": (7 ^ 7 << 13) % 100,
+    "a[0] = wrap(n, 3);": -2,
+    "a[0] = odd(9u, 4);": 1,
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("body", POSITIVE)
+def test_remainders_that_cannot_be_folded_wrongly_are_taken(mgr, needs, compiler, body):
+    needs(mgr, "dispatch")
+    before = "".join(
+        text
+        for name, text in (
+            ("wrap", "int wrap(int a, int m) { return a % m; }"),
+            ("odd", "uint odd(uint a, uint m) { return a % m; }"),
+        )
+        if name in body
+    )
+    assert run(mgr, source(body, before), -8, 3, language="hlsl", compiler=compiler)[0] == POSITIVE[body]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    ("name", "body", "before"),
+    [
+        ("AppendStructuredBuffer", "o.Append(i);", "AppendStructuredBuffer<uint> o;"),
+        ("ConsumeStructuredBuffer", "a[0] = o.Consume();", "ConsumeStructuredBuffer<uint> o;"),
+        ("IncrementCounter", "a[0] = a.IncrementCounter();", ""),
+        ("DecrementCounter", "a[0] = a.DecrementCounter();", ""),
+    ],
+)
+def test_hidden_counters_are_refused(compiler, name, body, before):
+    with pytest.raises(
+        kp.ShaderCompileError, match=rf"{name} uses a buffer's hidden counter.*InterlockedAdd"
+    ):
+        kp.compile(source(body, before), language="hlsl", compiler=compiler)
+
+
+def test_the_fallback_refuses_a_constant_in_numthreads():
+    code = (
+        f"[[vk::constant_id(0)]] const uint X = 4;\n{HEAD}[numthreads(X, 1, 1)] void main() {{ a[0] = X; }}"
+    )
+    with pytest.raises(kp.ShaderCompileError, match="specialization constant 'X' is not understood"):
+        kp.compile(code, language="hlsl", compiler="glslang")
