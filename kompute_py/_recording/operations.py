@@ -1,7 +1,8 @@
-"""Operations: what a Sequence records.
+"""Operations that a Sequence records.
 
-The built-in ones hold an immutable native operation, so that recording is one native call. A subclass of OpBase with a
-`record` method of its own writes Vulkan commands itself, through the raw handles that every object exposes.
+The built-in operations hold an immutable native operation, so that recording is one native call. A subclass
+of OpBase with its own `record` method writes Vulkan commands itself, through the raw handles that every
+object exposes.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _NOTHING: Any = ()
 
 
 class CommandRecorder:
-    """What a custom operation records into: the raw handles, as integers that the PyPI package `vulkan` takes.
+    """The raw handles for a custom operation, as integers that the PyPI package `vulkan` accepts.
 
-    Valid only during the `record` call that it is given to.
+    Valid only during the `record` call that receives it.
     """
 
     __slots__ = ("_manager", "_vk_command_buffer")
@@ -45,7 +46,7 @@ class CommandRecorder:
 
     @property
     def manager(self) -> Manager:
-        """The Manager of the sequence that records."""
+        """The Manager of the recording sequence."""
         return self._manager
 
     @property
@@ -60,7 +61,8 @@ class CommandRecorder:
 
 
 class OpBase:
-    """Base of all operations, and the extension point: a subclass with a `record` method records any Vulkan commands.
+    """Base of all operations, and the extension point: a `record` method of a subclass records any Vulkan
+    commands.
 
     ::
 
@@ -72,22 +74,23 @@ class OpBase:
             def record(self, cmd):
                 ...  # commands on cmd.vk_command_buffer, self.tensor.vk_buffer, self.tensor.vk_offset
 
-    `reads` and `writes` (attributes or properties: lists of Tensor and Image) say what the commands use, and the needed
-    barriers are put in place; with both None, a full barrier stands before and after, the work counts as a user of every object of
-    the Manager, and `host` tensors are not to be written from other threads while it runs. `pre_eval` runs on the host
-    before each submission, `post_eval` after the work is done. An exception inside any of them leaves the sequence usable.
+    `reads` and `writes` (attributes or properties: lists of Tensor and Image) declare the memory that the
+    commands use, and the needed barriers are inserted. If both are None, a full barrier is inserted before
+    and after the commands, the work counts as a user of every object of the Manager, and other threads must
+    not write `host` tensors while it runs. `pre_eval` runs on the host before each submission, `post_eval`
+    after the work is done. If one of the methods raises an exception, the sequence stays usable.
     """
 
     __slots__ = ()
 
     reads: Seq[Memory] | None = None
-    """What the commands read; None, with `writes` None too: undeclared."""
+    """The memory that the commands read. If `writes` is None too, None means undeclared, else nothing."""
     writes: Seq[Memory] | None = None
-    """What the commands write; None, with `reads` None too: undeclared."""
+    """The memory that the commands write. If `reads` is None too, None means undeclared, else nothing."""
 
     _native: Any = None
-    # Whether the sequence must do more than hand `_native` on. Decided once for each class; for OpBase itself True, which
-    # sends a bare one to its error.
+    # True if the sequence must do more than pass `_native` on. Computed once for each class. True for OpBase
+    # itself, so that a plain OpBase() reaches its error.
     _hooked: ClassVar[bool] = True
     _custom: ClassVar[bool] = False
 
@@ -99,7 +102,10 @@ class OpBase:
         )
 
     def record(self, cmd: CommandRecorder) -> None:
-        """Records the commands into ``cmd.vk_command_buffer``. Called when the sequence builds its command buffer."""
+        """Records the commands into ``cmd.vk_command_buffer``.
+
+        Called when the sequence builds its command buffer.
+        """
         raise FailedPreconditionError(f"{type(self).__name__} records nothing: define record(self, cmd)")
 
     def pre_eval(self) -> None:
@@ -111,11 +117,11 @@ class OpBase:
     def _bind(self, manager: Manager) -> tuple[_native.Operation, Any]:
         """The native operation for a sequence of `manager`, and the callable that it borrows."""
         if not self._custom:
-            native = getattr(self, "_native", None)  # a slot may never have been set
+            native = getattr(self, "_native", None)  # the slot may be unset
             if native is None:
                 raise FailedPreconditionError(
                     f"{type(self).__name__} records nothing: define record(self, cmd), or call super().__init__(...) "
-                    "in the __init__ of an operation that derives from a built-in one"
+                    "in the __init__ of an operation that derives from a built-in operation"
                 )
             return native, None
 
@@ -135,10 +141,10 @@ class OpBase:
         return operation, record
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Copying and pickling of the built-in ones are refused: ArgumentTypeError (a TypeError)."""
+        """Refuses copying and pickling of built-in operations with an ArgumentTypeError (a TypeError)."""
         if self._custom:
             return super().__reduce_ex__(protocol)
-        raise not_copyable(self, "record the same one as often as you like, or make a new one")
+        raise not_copyable(self, "record the same one as often as you like, or create another one")
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"
@@ -151,8 +157,9 @@ def _declared(memories: Seq[Memory] | None, what: str) -> list[Any]:
 class OpSyncDevice(OpBase):
     """Uploads the host copies of tensors and images to the device, in GPU order.
 
-    Every evaluation uploads what the host copies hold then. `host`, `deviceAndHost` and `storage` memory needs no copy.
-    Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
+    Each evaluation uploads the current contents of the host copies. `host`, `deviceAndHost` and `storage`
+    memory needs no copy. Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
+    InvalidArgumentError if it is empty.
     """
 
     __slots__ = ("_native",)
@@ -164,10 +171,10 @@ class OpSyncDevice(OpBase):
 class OpSyncLocal(OpBase):
     """Downloads tensors and images from the device to their host copies, in GPU order.
 
-    `data()` shows the result once the host has learned, in any way, that the work is done. Of a view, only its bytes move: the host
-    may write others meanwhile.
-    `host`, `deviceAndHost` and `storage` memory needs no copy.
-    Raises ArgumentTypeError for what is no list of Tensor or Image, InvalidArgumentError for an empty list.
+    `data()` shows the result as soon as the host has learned, by any call, that the work is done. For a view,
+    only its bytes move: the host may write the other bytes meanwhile. `host`, `deviceAndHost` and `storage`
+    memory needs no copy. Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
+    InvalidArgumentError if it is empty.
     """
 
     __slots__ = ("_native",)
@@ -177,12 +184,14 @@ class OpSyncLocal(OpBase):
 
 
 class OpCopy(OpBase):
-    """Copies the device's contents of the first tensor or image to all others; host copies stay as they are.
+    """Copies the device's contents of the first tensor or image to all others; host copies do not change.
 
-    All need the same number of elements and the same dtype, in any mix of memory types. They may belong to different Managers, on
-    one device or several; the sequence then belongs to one of these, and its evaluation stops at the copy: what comes before
-    is waited for as far as the copy needs, the contents go through host memory, and what comes after is submitted behind it.
-    Raises InvalidArgumentError for fewer than two, or sizes that differ; ArgumentTypeError for dtypes that differ.
+    All must have the same number of elements and the same dtype; their memory types may differ. They may
+    belong to different Managers, on one device or several; the sequence must then belong to one of these
+    Managers. The evaluation of such a sequence stops at the copy: it waits for earlier work as far as the
+    copy needs it, moves the contents through host memory, and then submits the later work. Raises
+    InvalidArgumentError for fewer than two objects or sizes that differ; ArgumentTypeError for dtypes that
+    differ.
     """
 
     __slots__ = ("_native",)
@@ -192,12 +201,14 @@ class OpCopy(OpBase):
 
 
 class OpFill(OpBase):
-    """Fills tensors, or parts of them, with one value, on the device; host copies stay as they are.
+    """Fills tensors, or parts of them, with one value on the device; host copies do not change.
 
-    `value` is a scalar, which is converted to each tensor's dtype (a tuple for a structured one), or bytes of 1, 2, 4 or 8, a
-    pattern that is repeated whatever the dtype. Floats are rounded to the dtype; a tensor of integers takes those that are whole (2.0). Raises ArgumentTypeError for images, for arrays and
-    lists, and for a value that does not convert; InvalidArgumentError for a value beyond the dtype's range (1e300 in float32), a pattern of another length or one that does not fit a
-    tensor a whole number of times, and for parts that overlap.
+    `value` is a scalar, which is converted to each tensor's dtype (a tuple for a structured dtype), or a
+    pattern of 1, 2, 4 or 8 bytes, which is repeated for any dtype. Floats are rounded to the dtype; integer
+    tensors accept whole floats (2.0). Raises ArgumentTypeError for images, for arrays and lists, and for a
+    value that does not convert; InvalidArgumentError for a value beyond the dtype's range (1e300 in float32),
+    for a pattern of another length, for a pattern that does not fit a tensor a whole number of times, and for
+    parts that overlap.
     """
 
     __slots__ = ("_native",)
@@ -207,12 +218,14 @@ class OpFill(OpBase):
 
 
 class OpCopyRange(OpBase):
-    """Copies `count` elements from one place of a tensor's device memory to a place of another's, or of its own.
+    """Copies `count` elements from one place of a tensor's device memory to another tensor, or within one
+    tensor.
 
-    ``OpCopyRange(a, b, source_offset=4, target_offset=0, count=8)`` is ``OpCopy([a[4:12], b[0:8]])`` for flat tensors: offsets
-    and `count` are in elements over all dimensions; `count` left out is what `source` has from its offset on.
-    Raises OutOfRangeError beyond either tensor, InvalidArgumentError where the two places overlap, ArgumentTypeError for
-    dtypes that differ or what is no tensor.
+    ``OpCopyRange(a, b, source_offset=4, target_offset=0, count=8)`` is ``OpCopy([a[4:12], b[0:8]])`` for flat
+    tensors: offsets and `count` are in elements over all dimensions. Without `count`, everything from the
+    offset to the end of `source` is copied. Raises OutOfRangeError if the range exceeds either tensor,
+    InvalidArgumentError if the two places overlap, ArgumentTypeError if the dtypes differ or an argument is
+    not a tensor.
     """
 
     __slots__ = ("_native",)
@@ -240,23 +253,26 @@ class OpCopyRange(OpBase):
 
 def _elements(tensor: Tensor, first: int, count: int, what: str) -> Tensor:
     if count < 0:
-        raise InvalidArgumentError(f"OpCopyRange copies 0 elements or more, not {count}")
+        raise InvalidArgumentError(f"OpCopyRange: count is {count}; copy 0 elements or more")
     if first < 0 or first + count > tensor._count:
         raise OutOfRangeError(
-            f"OpCopyRange: the {what}, {tensor._describe()}, has elements 0 to {tensor._count}; {first} to {first + count} "
-            "were asked for"
+            f"OpCopyRange: the {what}, {tensor._describe()}, has elements 0 to {tensor._count}; "
+            f"the requested range is {first} to {first + count}"
         )
     return tensor._part(first * tensor._dtype.itemsize, (count,), tensor._dtype)
 
 
 class OpCopyRegion(OpBase):
-    """Copies a box of texels from an image to an image, or between an image and a tensor that holds its texels in dense rows.
+    """Copies a box of texels between two images, or between an image and a tensor with its texels in dense
+    rows.
 
-    ``OpCopyRegion(image, tensor, source_region=np.s_[10:20, 5:9])``. Regions are indices of ints and slices over all axes
-    but the channels; without one, the whole image. Of a tensor give a view: ``tensor[a:b]``. Texels are copied bit by bit.
+    ``OpCopyRegion(image, tensor, source_region=np.s_[10:20, 5:9])``. Regions are indices of ints and slices
+    over all axes except the channels; without a region, the whole image is copied. For a part of a tensor,
+    give a view: ``tensor[a:b]``. Texels are copied bit by bit.
 
-    Raises OutOfRangeError for a region beyond its image, InvalidArgumentError where the sizes differ, a region would be
-    copied onto itself or a tensor begins at an offset that texels cannot, ArgumentTypeError for what is no image or tensor.
+    Raises OutOfRangeError for a region beyond its image, InvalidArgumentError if the sizes differ, a region
+    would be copied onto itself or a tensor begins at an offset that texels cannot have, ArgumentTypeError if
+    an argument is not an image or a tensor.
     """
 
     __slots__ = ("_native",)
@@ -289,10 +305,12 @@ class OpCopyRegion(OpBase):
 class OpAlgoDispatch(OpBase):
     """Runs an algorithm once.
 
-    `push_consts` (a list of numbers, an array, or bytes; see Algorithm) replace the algorithm's own for this dispatch only.
-    `grid` counts invocations in x, y, z: ceil(grid / local_size) groups run on each axis, instead of the algorithm's
-    `workgroup`; the shader must check its bounds. More groups on one axis than the device takes run in layers, as one dispatch. Raises InvalidArgumentError for constants that do not fit the
-    shader's block or a grid beyond the device's limits, FailedPreconditionError for an algorithm with no shader.
+    `push_consts` (a list of numbers, an array, or bytes; see Algorithm) replace the algorithm's own push
+    constants for this dispatch only. `grid` is the number of invocations in x, y, z: ceil(grid / local_size)
+    groups run on each axis, instead of the algorithm's `workgroup`; the shader must check its bounds. If one
+    axis has more groups than the device allows, they run in layers, as one dispatch. Raises
+    InvalidArgumentError for constants that do not fit the shader's block or a grid beyond the device's
+    limits, FailedPreconditionError for an algorithm without a shader.
     """
 
     __slots__ = ("_native",)
@@ -322,7 +340,7 @@ class OpAlgoDispatch(OpBase):
 
 
 class OpAlgoBase(OpBase):
-    """Base of operations that bring their own shader: makes an algorithm of it, and runs that.
+    """Base of operations with their own shader: creates an algorithm from it and runs that.
 
     ::
 
@@ -330,8 +348,8 @@ class OpAlgoBase(OpBase):
             def __init__(self, tensor, factor):
                 super().__init__([tensor], SCALE, push_consts=[factor])
 
-    The arguments are those of `kp.Algorithm`; `algorithm` is what was made, on the Manager of the first tensor. Raises what
-    `kp.Algorithm` raises, InvalidArgumentError for an empty list.
+    The arguments are those of `kp.Algorithm`; `algorithm` is the created Algorithm, on the Manager of the
+    first tensor. Raises the errors of `kp.Algorithm`, and InvalidArgumentError for an empty list.
     """
 
     __slots__ = ("_native", "algorithm")
@@ -355,9 +373,9 @@ class OpAlgoBase(OpBase):
 class OpMult(OpBase):
     """Multiplies two float32 tensors element by element into a third: ``OpMult([a, b, product], algorithm)``.
 
-    As in Kompute, `algorithm` takes on the multiplication shader and these tensors; with None, one is made. The shader is
-    built in, so no compiler is needed. Raises InvalidArgumentError unless there are three tensors of one size,
-    ArgumentTypeError unless they are float32.
+    As in Kompute, `algorithm` is rebuilt with the multiplication shader and these tensors; if it is None, a
+    new Algorithm is created. The shader is built in, so no compiler is needed. Raises InvalidArgumentError
+    unless there are three tensors of one size, ArgumentTypeError unless they are float32.
     """
 
     __slots__ = ("_native", "algorithm")
@@ -371,10 +389,10 @@ class OpMult(OpBase):
         first = tensors[0]
         for tensor in tensors:
             if not isinstance(tensor, Tensor) or tensor._dtype != FLOAT32:
-                raise ArgumentTypeError(f"OpMult multiplies float32 tensors; {tensor._describe()} is none")
+                raise ArgumentTypeError(f"OpMult multiplies float32 tensors; {tensor._describe()} is not one")
             if tensor._count != first._count:
                 raise InvalidArgumentError(
-                    f"OpMult needs tensors of one size; they have {', '.join(str(t._count) for t in tensors)} elements"
+                    f"OpMult needs tensors of one size; these have {', '.join(str(t._count) for t in tensors)} elements"
                 )
         if algorithm is None:
             algorithm = Algorithm(first._manager)

@@ -1,8 +1,9 @@
 """Sequence: operations that are recorded once and evaluated many times.
 
-Nearly all of it is the native stream's work. Python adds two things, and both are off the path of a plain evaluation:
-operations with code in Python (kept alive here, since the stream only borrows their callables, and with hooks to call),
-and validation messages. `_slow` says that one of them is in play.
+The native stream does nearly all the work. Python adds two things: operations with Python code, and
+validation messages. The sequence keeps such operations alive, because the stream only borrows their
+callables, and calls their hooks. A plain evaluation does not touch this code. `_slow` is True if one of the
+two is in use.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from .._sync.semaphore import Semaphore, Waitable
     from .streaming import FrameStream
 
-_MOST_TIMESTAMPS = (1 << 63) - 1  # what the core counts; queries are made as operations need them
-# The one empty tuple that there is: arrays among the arguments cannot be compared with it.
+_MOST_TIMESTAMPS = (1 << 63) - 1  # the core's limit; it creates queries as operations need them
+# Arguments are compared with this empty tuple by identity, because arrays cannot be compared with ==.
 _NOTHING: tuple[()] = ()
 _AS_MANY_AS_NEEDED = -1
 
@@ -46,18 +47,22 @@ _AS_MANY_AS_NEEDED = -1
 class Sequence:
     """Operations recorded for one queue.
 
-    Made by ``mgr.sequence(queue_index, total_timestamps)``, or as ``kp.Sequence(mgr, ...)``. `queue_index` counts the
-    Manager's queues. `total_timestamps` is how many operations can be timed; ``timestamps=True`` times all, whatever their
-    number. Raises OutOfRangeError for a queue that the Manager has not opened; UnimplementedError for timestamps if the queue
-    has none, or only moves memory and the device lacks the feature ``hostQueryReset``.
+    Create one with ``mgr.sequence(queue_index, total_timestamps)`` or ``kp.Sequence(mgr, ...)``.
+    `queue_index` is an index into the Manager's queues. `total_timestamps` is the number of operations that
+    can be timed; ``timestamps=True`` times any number. Raises OutOfRangeError if the Manager has not opened
+    that queue; UnimplementedError for timestamps if the queue has none, or if it only moves memory and the
+    device lacks the feature ``hostQueryReset``.
 
-    Sequences of several queues that share memory are ordered where one of them writes it. `disjoint` lists tensors and images of which
-    this one touches other parts than they do: it then neither waits for them nor they for it, and what is right is the caller's to see to.
+    If sequences of several queues share memory and one of them writes it, they are ordered. `disjoint` lists
+    tensors and images that this sequence shares with others but uses different parts of. No ordering is
+    inserted for them; you must ensure that the parts do not overlap.
 
-    A `record` after an evaluation starts a fresh recording; `eval()` with nothing recorded since runs the same again.
+    A `record` after an evaluation starts a new recording; `eval()` without new operations runs the same one
+    again.
 
-    One thread at a time records and evaluates it: a call that meets another thread's raises FailedPreconditionError and changes
-    nothing. Give each thread sequences of its own; they are ordered by the memory that they share. Any thread may wait, ask and destroy.
+    One thread at a time may record and evaluate a sequence. A call that meets another thread's call raises
+    FailedPreconditionError and changes nothing. Give each thread its own sequences; shared memory orders
+    them. Any thread may wait, query the state and destroy.
     """
 
     __slots__ = (
@@ -73,7 +78,7 @@ class Sequence:
         "_watch",
     )
 
-    # The process ends: what ran was waited for, and what was held is told of.
+    # Set at the end of the process, after running work was waited for and held work was reported.
     _ended = False
 
     def __init__(
@@ -93,13 +98,13 @@ class Sequence:
             raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
         if not timestamps and count > _MOST_TIMESTAMPS:
             raise InvalidArgumentError(
-                f"total_timestamps is {count}; at most {_MOST_TIMESTAMPS} are counted: timestamps=True takes as many as are needed"
+                f"total_timestamps is {count}; at most {_MOST_TIMESTAMPS}. timestamps=True times any number"
             )
         queues = manager._native.queue_count
         if not 0 <= index < queues:
             raise OutOfRangeError(
                 f"queue_index is {index}; {manager!r} opened {queues} queue{'s' if queues != 1 else ''} "
-                f"(0 to {queues - 1}): give more family_queue_indices to kp.Manager for more"
+                f"(0 to {queues - 1}): give kp.Manager more family_queue_indices to open more"
             )
         self._manager = manager
         self._native: _native.Stream | SplitStream
@@ -112,20 +117,21 @@ class Sequence:
         )
         self._timed = count != 0
         self._watch = manager._watch
-        # (operation, the callable that its native part borrows) of each operation with Python code in it.
+        # (operation, the callable that its native part borrows) for each operation with Python code.
         self._hooked: list[tuple[OpBase, Any]] = []
-        # Operations whose post_eval is due when the running submission ends.
+        # Operations with a post_eval to call when the running submission ends.
         self._pending: tuple[OpBase, ...] = ()
         self._slow = self._watch is not None
 
-    # -- recording -----------------------------------------------------------------------------------------------------
+    # -- recording -------------------------------------------------------------------------------------------
 
     def record(self, op: OpBase, *more: OpBase) -> Sequence:
-        """Appends operations, in order; after an evaluation it starts a fresh recording. Returns the sequence.
+        """Appends operations in order; after an evaluation, starts a new recording. Returns the sequence.
 
-        Raises ArgumentTypeError for what is no operation, FailedPreconditionError while running or when an operation uses
-        something destroyed, InvalidArgumentError for another Manager's objects, OutOfMemoryError when more operations are
-        recorded than `total_timestamps`. The recording stays as it was then.
+        Raises ArgumentTypeError if an argument is not an operation, FailedPreconditionError if the sequence
+        is running or an operation uses a destroyed object, InvalidArgumentError for objects of another
+        Manager, OutOfMemoryError if the recording would have more operations than `total_timestamps`. The
+        operation that raises is not recorded.
         """
         try:
             if self._slow or op._hooked:
@@ -133,16 +139,16 @@ class Sequence:
             else:
                 self._record(op._native)
         except AttributeError:
-            # Not _require_operation first: the check would cost as much as the rest.
+            # Checked only after a failure: calling _require_operation first would cost as much as the rest.
             _require_operation(op)
             if getattr(op, "_native", None) is None:
-                op._bind(self._manager)  # raises, saying what is missing
+                op._bind(self._manager)  # raises an error that names the missing part
             raise
         except TypeError:
-            # A class of operations has the attributes, too, but no native operation in them.
+            # A class of operations also has the attributes, but no native operation.
             if isinstance(op, type):
                 _require_operation(op)
-            # A copy between Managers is none that one stream can hold.
+            # A single stream cannot hold a copy between Managers.
             if type(getattr(op, "_native", None)) is not PeerCopies or isinstance(self._native, SplitStream):
                 raise
             self._split()
@@ -152,7 +158,7 @@ class Sequence:
         return self
 
     def _split(self) -> None:
-        """From here on the recording may stop for copies between Managers."""
+        """Prepares the recording for copies between Managers, which divide it into parts."""
         if not isinstance(self._native, SplitStream):
             self._use(SplitStream(self._manager, self._native, self._timed))
 
@@ -179,7 +185,7 @@ class Sequence:
         self._slow = self._watch is not None or bool(self._hooked)
 
     def clear(self) -> None:
-        """Drops all operations. Raises FailedPreconditionError while running."""
+        """Drops all operations. Raises FailedPreconditionError if the sequence is running."""
         self._clear()
 
     def _clear(self) -> None:
@@ -190,19 +196,19 @@ class Sequence:
         self._update_slow()
 
     def rerecord(self) -> None:
-        """Records the current operations anew. Raises FailedPreconditionError while running."""
+        """Records the current operations anew. Raises FailedPreconditionError if the sequence is running."""
         self._native.rerecord()
         self._report()
 
-    # -- evaluating ----------------------------------------------------------------------------------------------------
+    # -- evaluating ------------------------------------------------------------------------------------------
 
     def eval(self, op: OpBase | None = None) -> Sequence:
         """Submits the recording and waits until the device is done. Returns the sequence.
 
-        With `op`: drops what was recorded, records `op` and evaluates that. Other threads run while it waits, and Ctrl-C
-        raises KeyboardInterrupt; the work then goes on, and `eval_await` collects it.
-        Raises FailedPreconditionError while running or when the recording uses something destroyed, DeviceLostError
-        where the device fails, and what hooks of custom operations raise.
+        With `op`: drops the recording, records `op` and evaluates that. Other threads run during the wait.
+        Ctrl-C raises KeyboardInterrupt; the work continues, and `eval_await` collects it. Raises
+        FailedPreconditionError if the sequence is running or the recording uses a destroyed object,
+        DeviceLostError if the device fails, and the exceptions of custom operations' hooks.
         """
         if op is None and not self._slow:
             self._eval()
@@ -230,16 +236,19 @@ class Sequence:
         wait: Waitable | Iterable[Waitable] = (),
         signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
     ) -> Sequence:
-        """Submits the recording and returns at once. Returns the sequence; `eval_await`, or `fence.wait()`, must follow.
+        """Submits the recording and returns the sequence at once. Call `eval_await` or `fence.wait()` later.
 
-        With `op`: drops what was recorded, records `op` and submits that. The work starts when all of `wait` are reached: fences,
-        sequences (their last submission) and (semaphore, value) pairs. At its end it raises `signal`'s semaphores to their
-        values. Nothing goes through the host, and what signals may be submitted after what waits; work on the same memory is
-        ordered without being asked. Where a semaphore fails, the work is not done, and waiting for it raises AbortedError.
+        With `op`: drops the recording, records `op` and submits that. The work starts when everything in
+        `wait` is reached: fences, sequences (their last submission) and (semaphore, value) pairs. At its end,
+        the work raises the semaphores of `signal` to their values. The device does the waiting, not the host.
+        You may submit waiting work before the signalling work. Work on the same memory is ordered
+        automatically. If a semaphore in `wait` fails, the work does not run, and waiting for it raises
+        AbortedError.
 
-        Raises what `eval` raises; FailedPreconditionError if the sequence is still running, or holds a copy between Managers that
-        would come after held work (the host does a part of such a copy); InvalidArgumentError for a value
-        that its semaphore cannot take any more, for work that waits for itself, and for another Manager's fences.
+        Raises the errors of `eval`; FailedPreconditionError if the sequence is still running, or holds a copy
+        between Managers that would follow held work (the host does a part of such a copy);
+        InvalidArgumentError for a value that its semaphore can no longer take, for work that waits for
+        itself, and for fences of another Manager.
         """
         if op is not None:
             self._replace(op)
@@ -265,17 +274,18 @@ class Sequence:
     def eval_await(self, wait_for: int | float | None = None, *, timeout: float | None = None) -> Sequence:
         """Waits until the submitted work is done. Returns the sequence.
 
-        `wait_for` is milliseconds (Kompute's argument), `timeout` seconds; neither: no limit. With nothing running it warns.
-        Raises EvalTimeoutError when the time is over: the sequence stays running, and a later `eval_await` collects the
-        work. Raises DeviceLostError where the device fails, and what hooks of custom operations raise.
+        `wait_for` is in milliseconds (Kompute's argument), `timeout` in seconds; without both, there is no
+        limit. Warns if nothing is running. Raises EvalTimeoutError if the time runs out: the sequence stays
+        running, and a later `eval_await` collects the work. Raises DeviceLostError if the device fails, and
+        the exceptions of custom operations' hooks.
         """
         seconds = _seconds(wait_for, timeout)
         native = self._native
         if not self._is_due():
             if not native.is_init():
                 raise FailedPreconditionError("The sequence is destroyed: there is nothing to wait for")
-            native.wait(0.0)  # on a lost device, what was refused is never done
-            warn("eval_await with nothing running: call eval_async before it")
+            native.wait(0.0)  # raises on a lost device, because refused work is never done
+            warn("eval_await with nothing running: call eval_async first")
             return self
         if not native.wait(seconds):
             raise EvalTimeoutError(
@@ -287,14 +297,14 @@ class Sequence:
         return self
 
     def __await__(self) -> Generator[Any, None, Sequence]:
-        """In asyncio: waits for the last submission without blocking the event loop; never submits. Returns the sequence.
+        """In asyncio: waits for the last submission without blocking the event loop. Returns the sequence.
 
-        Raises FailedPreconditionError where nothing is running, and what `eval_await` raises. A cancelled await leaves the
-        sequence running.
+        Never submits work. Raises FailedPreconditionError if nothing is running, and the errors of
+        `eval_await`. If the await is cancelled, the sequence stays running.
         """
         if not self._is_due():
             raise FailedPreconditionError(
-                f"{self!r} is not running: await waits for what eval_async submitted, as in `await seq.eval_async()`"
+                f"{self!r} is not running: await waits for eval_async's work, as in `await seq.eval_async()`"
             )
         yield from self.fence.__await__()
         return self
@@ -312,30 +322,38 @@ class Sequence:
         shared: Any = (),
         transfer_queue: int | None = None,
     ) -> FrameStream:
-        """Runs the recording once for each of `items`, several frames at a time; iterate over the results, with for or async for.
+        """Runs the recording once for each of `items`, with several frames in flight.
 
         ::
 
             for out in seq.stream(frames, inputs=[src], outputs=[dst], depth=3):
                 ...
 
-        `inputs` and `outputs` are Tensors, views of them, and Images. Each item is an array of the input's shape and dtype; for several inputs a tuple, list or dict (by tensor or its name) of
-        them. A result is an array, or a tuple of them for several outputs; results come in order, and each stays as it is
-        for the next `depth` yields. A last item that is shorter along its first axis is padded with zeros; results of the inputs' length are
-        cut to its length. Up to `depth` items are taken before the first result.
+        Iterate over the results with ``for`` or ``async for``. `inputs` and `outputs` are Tensors, views of
+        them, and Images. Each item is an array of the input's shape and dtype; for several inputs, it is a
+        tuple, a list or a dict (by tensor or its name) of arrays. A result is an array; for several outputs,
+        it is a tuple of arrays. Results come in order, and each stays unchanged for the next `depth` results.
+        If the last item is shorter along its first axis, it is padded with zeros, and results of the inputs'
+        length are cut to its length. Up to `depth` items are taken before the first result.
 
-        The recording is taken as it is when `stream` is called. Sync operations of `inputs` and `outputs` in it are left out. Tensors
-        that a frame writes before it reads them are copied for each frame in flight, so those the sequence was recorded with,
-        `inputs` and `outputs` among them, are not written. Tensors that a frame reads before it writes them carry state: there
-        is one, and frames use it in order. So it is with images and with tensors of which a view is streamed (frames are copied from and to
-        them on the device), `host` and `deviceAndHost` memory, what sync operations name, and what `shared` lists. Uploads and downloads run on `transfer_queue`, by default another queue that the Manager opened, best one of
-        another family; else on the sequence's.
+        `stream` takes the recording as it is at the call. Sync operations of `inputs` and `outputs` in it are
+        left out. Tensors that a frame writes before it reads them are copied for each frame in flight. The
+        original tensors, those among `inputs` and `outputs` included, are then not written. Tensors that a
+        frame reads before it writes them carry state: there is one copy, and frames use it in order. The same
+        holds for images and tensors with a streamed view (frames are copied from and to them on the device),
+        `host` and `deviceAndHost` memory, memory in sync operations, and `shared`, a list of tensors and
+        images. Uploads and downloads run on `transfer_queue`. By default, this is another queue of the
+        Manager, preferably of another family; if there is none, it is the sequence's queue.
 
-        Where an item is wrong or `items` raises, the results before it come first, then the error. Leaving the loop ends the
-        stream and does not wait for the frames in flight, whose memory goes when the device is done with them; so does Ctrl-C, which
-        raises KeyboardInterrupt at once. Raises InvalidArgumentError for memory that the recording does not use so, inputs that overlap or an item that does not fit,
-        ArgumentTypeError for what is no memory or an item of another dtype, UnimplementedError for operations that record their
-        own commands, FailedPreconditionError while running or with nothing recorded, OutOfRangeError for a queue that is not open.
+        If an item is wrong or `items` raises, the earlier results come first, then the error. Leaving the
+        loop ends the stream without waiting for the frames in flight; their memory is freed when the device
+        is done with it. Ctrl-C does the same and raises KeyboardInterrupt at once.
+
+        Raises InvalidArgumentError if the recording does not read an input or write an output, inputs
+        overlap, or an item does not fit; ArgumentTypeError if an argument is not memory or an item has
+        another dtype; UnimplementedError for operations that record their own commands;
+        FailedPreconditionError if the sequence is running or nothing is recorded; OutOfRangeError if
+        `transfer_queue` is not open.
         """
         from .streaming import stream_frames
 
@@ -347,7 +365,7 @@ class Sequence:
         self.record(op)
 
     def _start(self) -> tuple[OpBase, ...]:
-        """Runs pre_eval of all operations that have Python code; returns them."""
+        """Runs pre_eval of all operations with Python code. Returns these operations."""
         if not self._hooked:
             return ()
         if self._native.is_running():
@@ -364,7 +382,7 @@ class Sequence:
             op.post_eval()
 
     def _collect(self) -> None:
-        """What is due when somebody else has waited for the last submission."""
+        """Calls the due hooks after someone else has waited for the last submission."""
         if self._pending and not self._native.is_running():
             self._native.wait(0.0)
             hooks, self._pending = self._pending, ()
@@ -375,29 +393,29 @@ class Sequence:
         if watch is not None:
             watch(can_raise)
 
-    # -- timing --------------------------------------------------------------------------------------------------------
+    # -- timing ----------------------------------------------------------------------------------------------
 
     def get_timestamps(self) -> list[int]:
-        """The last evaluation's raw device ticks: one before the first operation and one after each.
+        """The raw device ticks of the last evaluation: one before the first operation and one after each.
 
-        Raises FailedPreconditionError where the sequence was made without timestamps.
+        Raises FailedPreconditionError if the sequence was created without timestamps.
         """
         if not self._timed:
             raise FailedPreconditionError(
-                "The sequence takes no timestamps: make it with mgr.sequence(timestamps=True), "
+                "The sequence takes no timestamps: create it with mgr.sequence(timestamps=True), "
                 "or mgr.sequence(total_timestamps=n) for up to n operations"
             )
         return self._native.timestamps()
 
     def timings(self) -> list[tuple[str, float]]:
-        """(operation's name, seconds on the device) of the last evaluation, in order.
+        """(operation name, seconds on the device) for each operation of the last evaluation, in order.
 
-        The first operation's time begins when the work that was submitted to the queue before is done.
+        The first operation's time starts when the work that was submitted to the queue before is done.
 
-        Raises FailedPreconditionError where the sequence was made without timestamps.
+        Raises FailedPreconditionError if the sequence was created without timestamps.
         """
         ticks = self.get_timestamps()
-        # Ticks wrap at the queue's count of valid bits.
+        # Ticks have `timestamp_bits` valid bits and wrap around.
         mask = (1 << self._native.timestamp_bits) - 1
         scale = self._manager._info["timestamp_period"] * 1e-9
         return [
@@ -405,25 +423,26 @@ class Sequence:
             for name, start, end in zip(self._native.timed_names(), ticks, ticks[1:], strict=False)
         ]
 
-    # -- state ---------------------------------------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------------------
 
     def is_recording(self) -> bool:
-        """Whether operations were recorded since the last evaluation or clear."""
+        """True if operations were recorded since the last evaluation or clear."""
         return self._native.is_recording()
 
     def is_running(self) -> bool:
-        """Whether work was submitted that is not known to be done; does not wait, and does not ask the device.
+        """True if submitted work is not known to be done. Does not wait and does not query the device.
 
-        Every wait that tells of the work's end ends this: `eval_await`, its fence, an await, `mgr.synchronize()`, and waiting for later
-        work of the same queue. `is_complete` asks the device. Work that was cancelled stays running until `eval_await`, its fence or an
-        await has raised the AbortedError: `mgr.synchronize()` does not, so that what did not run is not overlooked.
+        It becomes False after any wait that covers the work: `eval_await`, its fence, an await,
+        `mgr.synchronize()`, or a wait for later work of the same queue. `is_complete` queries the device. If
+        the work was cancelled, it stays True until `eval_await`, its fence or an await has raised the
+        AbortedError. `mgr.synchronize()` does not raise it, so that cancelled work is not overlooked.
         """
         return self._native.is_running()
 
     def is_complete(self) -> bool:
-        """Whether the device is done with the last submission; does not wait. True if there was none.
+        """True if the device is done with the last submission, or there was none. Does not wait.
 
-        Once it is True, the results are visible to the host: `data()` shows them.
+        After it returns True, `data()` shows the results.
         """
         return self._native.is_complete()
 
@@ -432,10 +451,10 @@ class Sequence:
         return self._native.is_init()
 
     def destroy(self) -> None:
-        """Gives the device's resources back, at any time and any number of times; running work is waited for.
+        """Frees the device's resources. Can be called at any time and repeatedly; waits for running work.
 
-        Work that is held, since nobody has signalled what it waits for, is cancelled: a KomputeWarning says what did not run, and
-        waiting for its fence raises AbortedError.
+        Held work, which waits for a value that nothing has signalled, is cancelled: a KomputeWarning names
+        the operations that did not run, and waiting for its fence raises AbortedError.
         """
         told = self._native.destroy()
         self._hooked = []
@@ -446,20 +465,21 @@ class Sequence:
 
     @property
     def fence(self) -> Fence:
-        """The end of the last submission, as a Fence: to wait for, to join with others, to give as `wait=`, to await.
+        """A Fence for the end of the last submission, to wait for, join, pass as `wait=` or await.
 
-        When it is waited for, the sequence is collected, as by `eval_await`. Done at once where nothing was submitted.
+        Waiting for it collects the sequence, as `eval_await` does. If nothing was submitted, it is done at
+        once.
         """
         return fence_of([self], self._manager)
 
     @property
     def manager(self) -> Manager:
-        """The Manager that it belongs to."""
+        """The Manager of this sequence."""
         return self._manager
 
     @property
     def queue_index(self) -> int:
-        """Which of the Manager's queues it submits to."""
+        """The index of the Manager's queue that the sequence submits to."""
         return self._native.queue_index
 
     @property
@@ -472,22 +492,22 @@ class Sequence:
         self._native.name = as_name(value)
 
     def mermaid(self) -> str:
-        """The operations and the barriers that order them, as a flowchart in Mermaid's language.
+        """The operations and the barriers that order them, as a flowchart in the Mermaid language.
 
-        Barriers are known once the recording was evaluated. Builds and submits nothing.
+        Barriers are known after an evaluation. Builds and submits nothing.
         """
         from .._display.graph import graph_of, mermaid
 
         return mermaid(graph_of(self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """For notebooks: the operations and what orders them."""
+        """For notebooks: shows the operations and their order."""
         from .._display.cards import sequence_bundle
 
         return sequence_bundle(self)
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
         raise not_copyable(self, "record the operations into a new mgr.sequence()")
 
     def __repr__(self) -> str:
@@ -503,23 +523,24 @@ class Sequence:
         return f"<kp.Sequence{name} queue {native.queue_index} {state} {operations}>"
 
     def __del__(self, warn: Any = warnings.warn) -> None:
-        # No wait here: the native side keeps what the device uses until it is done. (`warn` is a default argument since
-        # module globals may be gone at interpreter exit; a sequence whose __init__ failed has no _native.)
+        # Does not wait: the native side keeps the memory that the device uses until the work is done. `warn`
+        # is a default argument because module globals may be gone at interpreter exit. If __init__ failed,
+        # there is no _native.
         native = getattr(self, "_native", None)
         if native is None or type(self)._ended:
             return
         if native.is_init() and native.is_running():
             warn(
-                "A kp.Sequence was dropped while running: call eval_await() before",
+                "A kp.Sequence was dropped while running: call eval_await() first",
                 ResourceWarning,
                 source=self,
             )
 
-    # -- raw Vulkan: of a destroyed sequence they raise FailedPreconditionError ----------------------------------------
+    # -- raw Vulkan: these raise FailedPreconditionError if the sequence is destroyed ------------------------
 
     def _alive(self) -> _native.Stream | SplitStream:
         if not self._native.is_init():
-            raise FailedPreconditionError("The sequence is destroyed: it has no Vulkan handles to give")
+            raise FailedPreconditionError("The sequence is destroyed: it has no Vulkan handles")
         return self._native
 
     @property
@@ -539,7 +560,7 @@ class Sequence:
 
 
 def fence_of(sequences: list[Sequence], manager: Manager) -> Fence:
-    """The end of the last submissions of a Manager's sequences."""
+    """A fence that is done when the last submissions of `sequences` are."""
     streams = [each._native for each in sequences]
     return Fence(
         fence_of_streams(streams),

@@ -1,12 +1,13 @@
-"""Recordings that hold copies between Managers.
+"""Recordings that contain copies between Managers.
 
-No queue of one device waits for a queue of another, so such a copy cannot be part of one submission: the host stands between its
-halves. A sequence that records one is split there into a list of parts, streams and copies, which are submitted in order.
-Each part is ordered with all other work on what it uses by the machinery of its own device, so nothing is waited for that need
-not be: a copy waits for what writes its source, and what comes after it on the destination's device is ordered on that device.
+A queue of one device cannot wait for a queue of another. A copy between Managers therefore cannot be part of
+one submission: the host works between its two halves. A sequence that records such a copy is split into a
+list of parts, streams and copies, which are submitted in order. The machinery of each part's own device
+orders the part with all other work on the same memory, so there are no needless waits: a copy waits for the
+work that writes its source, and later work on the destination's device is ordered on that device.
 
-`SplitStream` stands in for the sequence's native stream and has its methods, so that a sequence without such copies does not
-know of any of this.
+`SplitStream` replaces the sequence's native stream and has the same methods, so that sequences without such
+copies do not need this module.
 """
 
 from __future__ import annotations
@@ -35,23 +36,25 @@ class SplitStream:
 
     def __init__(self, manager: Manager, whole: _native.Stream, timed: bool) -> None:
         self._manager = manager
-        # The first part, and what the sequence goes back to when it is cleared.
+        # The first part; `clear` on the sequence returns to it.
         self.whole = whole
         self._timed = timed
         self._recording = whole.is_recording()
         self._parts: list[_native.Stream | _native.PeerCopy] = [whole]
         self._peers: list[Manager] = []
-        # Whether an evaluation was not waited for yet. Nothing of it may run any more: the host does much of the work itself.
+        # True if an evaluation was not yet waited for. All of its work may already be done, since the host
+        # does much of it.
         self._due = False
-        # One thread at a time, as the parts themselves ask for: copies let other threads run.
+        # Only one thread at a time, as the parts require. A lock is needed because copies let other threads
+        # run.
         self._driving = threading.Lock()
 
     @contextlib.contextmanager
     def _drive(self, action: str) -> Generator[None, None, None]:
         if not self._driving.acquire(blocking=False):
             raise FailedPreconditionError(
-                f"The sequence{self._quoted_name()} cannot be {action}: it is being changed or evaluated by another thread. "
-                "Use a sequence in one thread at a time, or one for each"
+                f"The sequence{self._quoted_name()} cannot be {action}: another thread is changing or evaluating it. "
+                "Use a sequence in one thread at a time, or one for each thread"
             )
         try:
             self._require_idle(action)
@@ -59,10 +62,13 @@ class SplitStream:
         finally:
             self._driving.release()
 
-    # -- recording -----------------------------------------------------------------------------------------------------
+    # -- recording -------------------------------------------------------------------------------------------
 
     def record(self, operation: Any) -> None:
-        """Appends; after an evaluation it starts a fresh list. The recording stays as it was where it raises."""
+        """Appends an operation; after an evaluation, starts a new list.
+
+        If it raises, the recording is unchanged.
+        """
         with self._drive("recorded into"):
             self._append(operation)
 
@@ -79,11 +85,13 @@ class SplitStream:
             return
         if self._timed:
             raise FailedPreconditionError(
-                "A sequence with timestamps cannot hold a copy between Managers: their clocks differ. Make it without"
+                "A sequence with timestamps cannot hold a copy between Managers, because their clocks differ. "
+                "Create it without timestamps"
             )
         if self._manager not in operation.managers:
             raise InvalidArgumentError(
-                "OpCopy uses objects of other Managers than the sequence's: record it into a sequence of one of these"
+                "OpCopy uses only objects of other Managers than the sequence's: "
+                "record it into a sequence of one of their Managers"
             )
         copies = operation.make()
         self._restart()
@@ -107,24 +115,24 @@ class SplitStream:
             self._peers = []
 
     def rerecord(self) -> None:
-        """Builds the streams anew at the next evaluation."""
+        """Rebuilds the streams at the next evaluation."""
         with self._drive("re-recorded"):
             for part in self._streams():
                 part.rerecord()
             self._recording = True
 
-    # -- evaluating ----------------------------------------------------------------------------------------------------
+    # -- evaluating ------------------------------------------------------------------------------------------
 
     def eval(self) -> None:
-        """Submits and waits, for held work too."""
+        """Submits and waits, also for held work."""
         with self._drive("evaluated"):
             self._submit(may_wait=True)
         self.wait(-1.0)
 
     def submit(self) -> None:
-        """Returns when the last copy has left its source's device; what comes after that is submitted then.
+        """Returns when the last copy has left its source's device; then submits the parts after that copy.
 
-        Raises FailedPreconditionError, and submits nothing, if a copy would come after held work.
+        Raises FailedPreconditionError, and submits nothing, if a copy would follow held work.
         """
         with self._drive("evaluated"):
             self._submit()
@@ -134,7 +142,7 @@ class SplitStream:
             self.whole.submit()  # raises
         for part in self._parts:
             if isinstance(part, _native.PeerCopy):
-                part.check()  # before anything was submitted
+                part.check()  # before anything is submitted
         if not may_wait:
             self.refuse_held([], [])
         self._recording = False
@@ -143,7 +151,7 @@ class SplitStream:
                 part.submit()
                 if may_wait or isinstance(part, _native.PeerCopy) or number + 1 == len(self._parts):
                     continue
-                # It is held by memory that no copy uses; the copies after it would wait.
+                # It is held because of memory that no copy uses; the copies after it would wait.
                 if why := _native.Fence.of([part]).why_held():
                     part.cancel_held()
                     refuse_held(f"The sequence{self._quoted_name()}", why)
@@ -155,15 +163,15 @@ class SplitStream:
             raise
 
     def _give_up(self) -> None:
-        # A sequence whose evaluation failed is not running: what was submitted ends first.
+        # A sequence with a failed evaluation must not be running, so the submitted work ends first.
         for part in self._parts:
             try:
                 self._wait_part(part, math.inf)
             except Exception:
-                continue  # of a lost device: the first error tells
+                continue  # the device is lost; the first error reports it
 
     def wait(self, timeout: float) -> bool:
-        """Waits up to `timeout` seconds, negative for no limit; whether all has finished."""
+        """Waits up to `timeout` seconds, without a limit if negative. True if everything has finished."""
         end = math.inf if timeout < 0 else time.monotonic() + timeout
         if not all(self._wait_part(part, end) for part in self._parts):
             return False
@@ -182,7 +190,9 @@ class SplitStream:
         return part.poll() if isinstance(part, _native.PeerCopy) else True
 
     def refuse_held(self, fences: list[_native.Fence], waits: list[Any]) -> None:
-        """Raises FailedPreconditionError if these, or what a copy comes after, wait for a signal that nobody has given."""
+        """Raises FailedPreconditionError if these, or the work before a copy, wait for a signal that was not
+        given.
+        """
         reasons = [fence.why_held() for fence in fences]
         reasons += [semaphore.why_held(value) for semaphore, value in waits]
         reasons += [part.why_held() for part in self._parts if isinstance(part, _native.PeerCopy)]
@@ -190,7 +200,10 @@ class SplitStream:
             refuse_held(f"The sequence{self._quoted_name()}", why)
 
     def submit_ordered(self, fences: list[_native.Fence], waits: list[Any], signals: list[Any]) -> None:
-        """After `waits`, and before `signals`: the host sees to both, since no submission spans the copies."""
+        """Submits after `waits` and before `signals`.
+
+        The host does both, because no submission spans the copies.
+        """
         context = self._manager._native
         self.refuse_held(fences, waits)
         _native.submit(context, [], fences, waits, []).wait(-1.0)
@@ -201,14 +214,14 @@ class SplitStream:
             _native.submit(context, [], [], [], signals)
 
     def fence(self) -> _native.Fence:
-        """The end of the last evaluation, on all devices."""
+        """The completion of the last evaluation, on all devices."""
         parts = [
             part.fence() if isinstance(part, _native.PeerCopy) else _native.Fence.of([part])
             for part in self._parts
         ]
         return _native.Fence.join(parts)
 
-    # -- state ---------------------------------------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------------------
 
     def _streams(self) -> list[_native.Stream]:
         return [part for part in self._parts if isinstance(part, _native.Stream)]
@@ -223,36 +236,39 @@ class SplitStream:
         return f" {self.name!r}" if self.name else ""
 
     def is_recording(self) -> bool:
-        """Whether something was recorded since the last evaluation."""
+        """True if operations were recorded since the last evaluation."""
         return self._recording
 
     def is_running(self) -> bool:
-        """Whether a part was submitted that is not known to be done."""
+        """True if a submitted part is not known to be done."""
         return any(part.is_running() for part in self._parts)
 
     def is_due(self) -> bool:
-        """Whether an evaluation was submitted and not waited for, though all of it may be done."""
+        """True if an evaluation was submitted and not waited for, even if all of it is done."""
         return self._due or any(part.is_due() for part in self._streams()) or self.is_running()
 
     def is_complete(self) -> bool:
-        """Whether all parts have finished; does not wait."""
+        """True if all parts have finished. Does not wait."""
         return all(
             part.is_complete() if isinstance(part, _native.Stream) else part.poll() for part in self._parts
         )
 
     def is_init(self) -> bool:
-        """False once destroyed."""
+        """False after `destroy`."""
         return self.whole.is_init()
 
     def destroy(self) -> list[str]:
-        """Gives the streams back; what runs is waited for, what is held is cancelled and told."""
+        """Destroys the streams: waits for running work and cancels held work.
+
+        Returns a message for each cancellation.
+        """
         told = [line for part in self._streams() for line in part.destroy()]
         self._parts = [self.whole]
         self._recording = False
         return told
 
     def operation_names(self) -> list[str]:
-        """Of all parts, in order."""
+        """The names of the operations of all parts, in order."""
         names: list[str] = []
         for part in self._parts:
             names += part.operation_names() if isinstance(part, _native.Stream) else ["OpCopy"]
@@ -269,12 +285,12 @@ class SplitStream:
             stream.name = value
 
     def __getattr__(self, name: str) -> Any:
-        """Timestamps, raw handles and the like are the first part's."""
+        """Forwards timestamps, raw handles and other attributes to the first part."""
         return getattr(self.whole, name)
 
 
 def fence_of_streams(streams: Seq[_native.Stream | SplitStream]) -> _native.Fence:
-    """The end of the last submissions of streams, split or not."""
+    """The completion of the last submissions of `streams`, split or not."""
     if not any(isinstance(stream, SplitStream) for stream in streams):
         return _native.Fence.of(list(streams))  # type: ignore[arg-type]
     return _native.Fence.join(
@@ -292,13 +308,16 @@ def submit_streams(
     waits: list[Any],
     signals: list[Any],
 ) -> _native.Fence:
-    """Submits streams in order, after `fences` and `waits` and before `signals`. Split ones go one by one."""
+    """Submits streams in order, after `fences` and `waits` and before `signals`.
+
+    Split streams are submitted one by one.
+    """
     context = manager._native
     if not any(isinstance(stream, SplitStream) for stream in streams):
         return _native.submit(context, list(streams), fences, waits, signals)  # type: ignore[arg-type]
     for number, stream in enumerate(streams):
         if stream in streams[:number]:
-            raise InvalidArgumentError("A sequence is given twice: one submission runs it once")
+            raise InvalidArgumentError("A sequence is given twice: one submission can run it only once")
         if isinstance(stream, SplitStream) and stream._manager is not manager:
             raise InvalidArgumentError("A sequence belongs to another Manager than the one that submits it")
     for stream in streams:
@@ -311,7 +330,9 @@ def submit_streams(
             stream.submit_ordered(first, waits, last)
             first = []
             if number + 1 < len(streams):
-                stream.wait(-1.0)  # its end may lie on another device, for which no queue of this one waits
+                stream.wait(
+                    -1.0
+                )  # it may end on another device, and queues of this device cannot wait for that
         else:
             first = [_native.submit(context, [stream], first, waits, last)]
         waits = []
@@ -319,6 +340,6 @@ def submit_streams(
 
 
 def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Manager) -> tuple[Manager, ...]:
-    """The Managers on whose devices the streams' work ends."""
+    """The Managers of the devices on which the streams' work ends."""
     peers = [peer for stream in streams if isinstance(stream, SplitStream) for peer in stream._peers]
     return tuple({id(each): each for each in (manager, *peers)}.values())

@@ -1,26 +1,32 @@
-"""Streaming: one recording, run over many frames of data, several of them in flight.
+"""Streaming: one recording, run over many frames of data, with several frames in flight.
 
-The model. A stream takes the recording as it stands and makes `depth` copies of it, its *slots*: frame n runs in slot
-n % depth. A slot has its own memory for what each frame writes afresh, so that frame n + 1 can be uploaded while n computes and
-n - 1 is downloaded. What a tensor is to a frame is read off the recorded operations (the shaders' code, for dispatches):
+The model. A stream takes the recording as it is and makes `depth` copies of it, its *slots*: frame n runs in
+slot n % depth. Each slot has its own memory for everything that a frame writes afresh. Frame n + 1 can
+therefore be uploaded while n computes and n - 1 is downloaded. The recorded operations determine the role of
+each tensor (for dispatches, the shaders' code does):
 
-- *inputs* are uploaded before the frame, *outputs* downloaded after it. Sync operations of them in the recording are left out.
-- a tensor that a frame writes before it reads it is *owned*: each slot has a copy, which begins with what the tensor held.
-- a tensor that a frame reads before it writes it, and then writes, *carries state* from frame to frame. There is one, the user's,
-  and frames use it in order. So it is with what a sync operation names, `host` and `deviceAndHost` memory (the host looks at it
-  in place), images, tensors of which a view is streamed, what shaders hold the address of, and what `shared=` lists.
-- what is only read is the user's.
+- *inputs* are uploaded before the frame, *outputs* downloaded after it. Sync operations of them are left out.
+- a tensor that a frame writes before it reads it is *owned*: each slot has a copy, with the tensor's contents
+at first.
+- a tensor that a frame reads before it writes it, and then writes, *carries state* from frame to frame. There
+  is only the user's tensor, and frames use it in order. The same holds for memory in sync operations, `host`
+  and `deviceAndHost` memory (the host uses it in place), images, tensors with a streamed view, memory whose
+  address shaders hold, and memory in `shared=`.
+- a tensor that is only read is the user's tensor.
 
-Ordering takes nothing here: streams that share memory order each other (native/core/run/stream.hpp). An input or output that is shared is
-copied from or to the slot's own within the frame, so that transfers touch the slots' memory alone.
+No work is needed here for ordering: streams that share memory order each other (native/core/run/stream.hpp).
+A shared input or output is copied from or to the slot's own memory within the frame, so that transfers use
+only that memory.
 
-Where the host sees the device's memory as its own (CPUs, integrated GPUs), nothing is moved: the host writes inputs where shaders read
-them, and outputs lie where the host reads them.
-With a queue for transfers, a frame is three submissions: upload and download there, compute on the sequence's queue. The download of
-frame n is submitted after the upload of n + 1, which would wait behind it otherwise. Without one, a frame is one submission, and
-what overlaps is the host's part: reading items, copying them in, looking at results.
+If the host sees the device's memory as its own (CPUs, integrated GPUs), nothing is moved: the host writes
+inputs in the memory that shaders read, and reads outputs from the memory that shaders write. With a transfer
+queue, a frame has three submissions: upload and download on that queue, compute on the sequence's queue. The
+download of frame n is submitted after the upload of n + 1, because the upload would otherwise wait behind it.
+Without a transfer queue, a frame is one submission, and it overlaps with the host's part: reading items,
+copying them in, and using results.
 
-Results lie in a ring of 2 x depth: `depth` frames in flight, and as many that were handed out and stay as they are.
+Results are in a ring of 2 x depth: `depth` frames in flight, and as many results that were returned and stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -62,7 +68,10 @@ _NO_LIMIT = -1.0
 
 
 class FrameStream:
-    """The results of a sequence that is run over many frames; made by `Sequence.stream`. Iterated once, by for or async for."""
+    """The results of a sequence that runs over many frames. Created by `Sequence.stream`.
+
+    Can be iterated once, with ``for`` or ``async for``.
+    """
 
     __slots__ = ("_items", "_pipeline")
 
@@ -73,11 +82,15 @@ class FrameStream:
     def _take(self) -> _Pipeline:
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is None:
-            raise FailedPreconditionError("A stream is iterated once: call seq.stream(...) again")
+            raise FailedPreconditionError("A stream can be iterated only once: call seq.stream(...) again")
         return pipeline
 
     def __iter__(self) -> Iterator[Any]:
-        """The results in order."""
+        """Iterates over the results in order.
+
+        Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be
+        iterated.
+        """
         try:
             source = iter(self._items)
         except TypeError:
@@ -88,7 +101,11 @@ class FrameStream:
         return _run(self._take(), source)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        """The results in order, without blocking the event loop while the device works."""
+        """Iterates over the results in order, without blocking the event loop while the device works.
+
+        Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be
+        iterated.
+        """
         if not isinstance(self._items, (AsyncIterable, Iterable)):
             raise ArgumentTypeError(f"items is a {type(self._items).__name__}, which cannot be iterated")
         source = self._items.__aiter__() if isinstance(self._items, AsyncIterable) else _later(self._items)
@@ -109,7 +126,7 @@ def _run(pipeline: _Pipeline, source: Iterator[Any]) -> Generator[Any, None, Non
                 except StopIteration:
                     ended = True
                 except Exception as raised:
-                    # What is in flight comes first, as if frames were evaluated one by one.
+                    # The frames in flight come first, as if frames were evaluated one by one.
                     error, ended = raised, True
             if not pipeline.in_flight():
                 break
@@ -149,7 +166,7 @@ async def _later(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
 
 
 class _Pipeline:
-    """The slots, and which frames are in them."""
+    """The slots and the frames in them."""
 
     def __init__(
         self,
@@ -164,7 +181,7 @@ class _Pipeline:
         self._manager = manager
         self._depth = as_index(depth, "depth")
         if not 1 <= self._depth <= 64:
-            raise InvalidArgumentError(f"depth is {depth}; 1 to 64 frames may be in flight")
+            raise InvalidArgumentError(f"depth is {depth}; give 1 to 64 frames")
         self._inputs = _streamed(inputs, "inputs", sequence)
         self._outputs = _streamed(outputs, "outputs", sequence)
         _require_apart(self._inputs)
@@ -174,20 +191,20 @@ class _Pipeline:
         for op in self._hooks:
             if op._custom:
                 raise UnimplementedError(
-                    f"{type(op).__name__} records its own Vulkan commands, on the memory that it knows: it cannot be streamed. "
+                    f"{type(op).__name__} records its own Vulkan commands for fixed memory, so it cannot be streamed. "
                     "Evaluate the sequence for each frame instead"
                 )
-            op.pre_eval()  # a watched kernel's new version is what is copied
+            op.pre_eval()  # so that the new version of a watched kernel is copied
         queue = sequence.queue_index
         transfers = self._transfer_queue(queue, transfer_queue)
         native = sequence._native
         if not isinstance(native, _native.Stream):
             raise UnimplementedError(
-                f"{sequence!r} copies between devices, which cannot be streamed: stream a sequence of one Manager"
+                f"{sequence!r} copies between devices, so it cannot be streamed: stream a sequence of one Manager"
             )
         roots = dict.fromkeys(map(_root, (*self._inputs, *self._outputs)))
         streamed: list[Any] = [each._native for each in roots]
-        # A queue that was asked for is used, whatever the memory.
+        # A transfer queue that was asked for is used with any memory.
         self._in_place = transfer_queue is None and _host_is_near(
             manager, (each._native for each in roots if not each._is_image)
         )
@@ -198,14 +215,15 @@ class _Pipeline:
         self._check_use(by_memory)
         self._make_slots(uses, kept)
         self._make_streams(native, streamed, queue, transfers)
-        # Frames submitted and handed out, whole and short ones, and the last download that is held for the next upload.
+        # The numbers of submitted and returned frames; the last download, which is held for the next upload;
+        # the lengths of short frames.
         self._submitted = 0
         self._taken = 0
         self._held: Any = None
         self._lengths: dict[int, int] = {}
         self._short: int | None = None
 
-    # -- making ----------------------------------------------------------------------------------------------------------
+    # -- making ----------------------------------------------------------------------------------------------
 
     def _transfer_queue(self, queue: int, asked: int | None) -> int:
         queues = self._manager.queues
@@ -214,19 +232,19 @@ class _Pipeline:
             if not 0 <= index < len(queues):
                 raise OutOfRangeError(
                     f"transfer_queue is {index}; {self._manager!r} opened {len(queues)} queue{'s' if len(queues) != 1 else ''}: "
-                    "give more family_queue_indices to kp.Manager for more"
+                    "give kp.Manager more family_queue_indices to open more"
                 )
             return index
         own = queues[queue]
         others = [
             i for i, q in enumerate(queues) if (q["family"], q["index"]) != (own["family"], own["index"])
         ]
-        # Another family first: that is where a device's copy engines are.
+        # Another family first, because a device's copy engines are there.
         others.sort(key=lambda i: queues[i]["family"] == own["family"])
         return others[0] if others else queue
 
     def _check_use(self, by_memory: dict[int, dict[str, Any]]) -> None:
-        # Of a tensor with no element nothing is read or written.
+        # A tensor without elements is not read or written.
         opaque = any(use["fixed"] for use in by_memory.values())
         for tensor in self._inputs:
             use = by_memory.get(id(_root(tensor)._native))
@@ -240,13 +258,14 @@ class _Pipeline:
 
     def _make_slots(self, uses: list[dict[str, Any]], kept: set[int]) -> None:
         manager, depth = self._manager, self._depth
-        # Inputs in place are as good as uploaded; `host` memory is the same memory for shaders.
+        # Inputs in place need no upload; `host` memory is the same memory for shaders.
         near = "host" if self._in_place else "device"
         names = {id(each._native): each for each in (*self._inputs, *self._outputs)}
         self._in_slots = [[_like(each, near) for each in self._inputs] for _ in range(depth)]
         self._out_slots: list[list[Any]] = [[] for _ in range(depth)]
         self._results = [[_like(each, "host") for each in self._outputs] for _ in range(2 * depth)]
-        # By number of the frame in the ring of results, of which outputs in place are a part.
+        # Indexed by the frame's number in the ring of results, because outputs in place are part of that
+        # ring.
         self._pairs: list[list[tuple[Any, Any]]] = [[] for _ in range(2 * depth)]
         owned: dict[int, list[Any]] = {}
         by_memory = {id(use["memory"]): use for use in uses}
@@ -281,7 +300,7 @@ class _Pipeline:
         for memory in dict.fromkeys((*parts, *map(_root, self._outputs))):
             touched = by_memory.get(id(memory._native))
             if id(memory._native) not in owned and touched is not None and touched["uploaded"]:
-                # Its upload is left out of the frames: what it would have brought comes once.
+                # Its upload is left out of the frames, so upload its contents once here.
                 memory._native.write(memory.data())
         self._owned = owned
 
@@ -342,14 +361,14 @@ class _Pipeline:
                 stream.record(_native.op_copy([source, result]))
         stream.record(_native.op_sync_local(results))
 
-    # -- running ---------------------------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------------------
 
     def has_room(self) -> bool:
-        """Whether another frame may be submitted."""
+        """True if another frame may be submitted."""
         return self._submitted - self._taken < self._depth
 
     def in_flight(self) -> int:
-        """Frames that were submitted and not taken."""
+        """The number of frames that were submitted and not taken."""
         return self._submitted - self._taken
 
     def submit(self, item: Any) -> None:
@@ -357,7 +376,7 @@ class _Pipeline:
         number = self._submitted
         if self._short is not None:
             raise InvalidArgumentError(
-                f"items[{self._short}] is shorter than the inputs, and items[{number}] comes after it: only the last may be"
+                f"items[{self._short}] is shorter than the inputs; only the last may be, and items[{number}] follows it"
             )
         slot = number % self._depth
         length = self._fill(item, number, slot)
@@ -382,7 +401,7 @@ class _Pipeline:
             held.submit()
 
     def _last(self) -> Any:
-        """What ends the frame that is taken next."""
+        """The stream that completes the frame to be taken next."""
         ring = self._downloads or self._frames
         last = ring[self._taken % (2 * self._depth)]
         if last is self._held:
@@ -390,15 +409,15 @@ class _Pipeline:
         return last
 
     def wait(self) -> None:
-        """Waits for the frame that is taken next."""
+        """Waits for the frame to be taken next."""
         self._last().wait(_NO_LIMIT)
 
     def fence(self) -> Fence:
-        """The end of the frame that is taken next."""
+        """The completion of the frame to be taken next."""
         return Fence(_native.Fence.of([self._last()]), (self._manager,))
 
     def take(self) -> Any:
-        """The results of the frame that was waited for."""
+        """The results of the next frame. Call `wait` first."""
         number = self._taken
         self._last().wait(_NO_LIMIT)
         if self._downloads:
@@ -419,7 +438,10 @@ class _Pipeline:
         return results[0] if len(results) == 1 else tuple(results)
 
     def close(self) -> None:
-        """Lets go of all slots; results that were handed out stay. Never waits: the device keeps what runs until it is done."""
+        """Releases all slots; returned results stay valid.
+
+        Never waits: the device keeps running work until it is done.
+        """
         self._held = None
         for each in (self._uploads, self._frames, self._downloads, self._in_slots, self._out_slots):
             each.clear()
@@ -433,10 +455,13 @@ class _Pipeline:
         if watch is not None:
             watch(can_raise)
 
-    # -- items -----------------------------------------------------------------------------------------------------------
+    # -- items -----------------------------------------------------------------------------------------------
 
     def _fill(self, item: Any, number: int, slot: int) -> int | None:
-        """Copies the item into the slot. The length along the first axis, where it is short."""
+        """Copies the item into the slot.
+
+        Returns its length along the first axis if it is short, else None.
+        """
         parts = self._parts(item, number)
         arrays = [
             _array(part, tensor, f"items[{number}]" + (f", input {i}" if len(parts) > 1 else ""))
@@ -476,7 +501,7 @@ class _Pipeline:
                     parts.append(item[name])
                 else:
                     raise InvalidArgumentError(
-                        f"items[{number}] has nothing for {tensor._describe()}: its keys are the input tensors or their names"
+                        f"items[{number}]: missing {tensor._describe()}; the keys are the input tensors or their names"
                     )
             if len(item) != len(inputs):
                 raise InvalidArgumentError(
@@ -487,7 +512,8 @@ class _Pipeline:
             return item if isinstance(item, tuple) and len(item) == 1 else (item,)
         if not isinstance(item, (tuple, list)):
             raise ArgumentTypeError(
-                f"items[{number}] is a {type(item).__name__}; with {len(inputs)} inputs each item is a tuple, list or dict of arrays"
+                f"items[{number}] is a {type(item).__name__}; for {len(inputs)} inputs, "
+                "each item must be a tuple, list or dict of arrays"
             )
         if len(item) != len(inputs):
             raise InvalidArgumentError(f"items[{number}] has {len(item)} arrays for {len(inputs)} inputs")
@@ -495,7 +521,7 @@ class _Pipeline:
 
 
 def _host_is_near(manager: Manager, memories: Iterable[Any]) -> bool:
-    """Whether memory that the host sees is no farther from shaders than other memory, and cached for the host."""
+    """True if host-visible memory is as near to shaders as other memory, and is cached for the host."""
     near = manager.get_device_properties()["type"] in ("cpu", "integrated")
     return near and all(memory.host_visible for memory in memories)
 
@@ -524,19 +550,20 @@ def _array(part: Any, tensor: Memory, what: str) -> np.ndarray[Any, Any]:
     if shape and array.ndim == len(shape) and array.shape[1:] == shape[1:] and 0 < array.shape[0] < shape[0]:
         return array
     raise InvalidArgumentError(
-        f"{what} has shape {array.shape}; {tensor._describe()} needs {shape}, or fewer along its first axis in the last item"
+        f"{what} has shape {array.shape}; {tensor._describe()} needs {shape} "
+        "(the last item may be shorter along its first axis)"
     )
 
 
 def _root(memory: Memory) -> Memory:
-    """Whose memory it is: a view's is its tensor's."""
+    """The tensor that a view belongs to; other memory itself."""
     while (base := getattr(memory, "base", None)) is not None:
         memory = base
     return memory
 
 
 def _is_part(memory: Memory) -> bool:
-    """Whether slots cannot own it as it is: frames are copied from and to the user's, in order."""
+    """True if slots cannot own the memory: frames are then copied from and to the user's memory, in order."""
     return memory._is_image or _root(memory) is not memory
 
 
@@ -549,8 +576,8 @@ def _require_apart(inputs: list[Memory]) -> None:
             begins = [part.vk_offset for part in parts]
             if begins[0] < begins[1] + other._native.nbytes and begins[1] < begins[0] + one._native.nbytes:
                 raise InvalidArgumentError(
-                    f"inputs: {other._describe()} and {one._describe()} overlap, so that one would overwrite the other: "
-                    "stream views that lie apart, or the whole tensor"
+                    f"inputs: {other._describe()} and {one._describe()} overlap, so one would overwrite the other: "
+                    "stream views that do not overlap, or the whole tensor"
                 )
 
 
@@ -559,7 +586,7 @@ def _streamed(given: Any, what: str, sequence: Sequence) -> list[Memory]:
         given = (given,)
     memories = as_list(given, what, "a list of Tensors and Images")
     if not memories:
-        raise InvalidArgumentError(f"{what} is empty: a stream has at least one")
+        raise InvalidArgumentError(f"{what} is empty; give at least one Tensor or Image")
     for memory in memories:
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(f"{what} takes Tensors and Images, not {type(memory).__name__}")
