@@ -1,7 +1,7 @@
-"""Which elements of its arrays and images a shader's invocations use, as sums of the digits of their numbers.
+"""The elements of arrays and images that a shader's invocations use, as sums of the digits of their numbers.
 
-`sizes` compares arrays by the elements that every invocation certainly uses. Here all accesses count, also those under
-conditions, and indices that divide, mask or shift the number: `grid_check` compares them with the default grid.
+`sizes` compares arrays by the elements that every invocation certainly uses. This module covers all accesses, including conditional
+ones and indices that divide, mask or shift the number; `grid_check` compares them with the default grid.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class Access(NamedTuple):
     """Of the parameter."""
     offset: int
     stride: int
-    """Bytes from one element to the next; 0 of an image."""
+    """Bytes from one element to the next; 0 for an image."""
     length: int
-    """Elements, if the shader declares how many; else 0."""
+    """The declared number of elements; 0 if there is none."""
     indices: tuple[int, ...]
     """The numbers of the expressions: one, or one for each axis of an image, x first."""
     guards: tuple[tuple[int, int], ...]
-    """Expressions, of which the first one is less than the second one if the access is made."""
+    """Pairs of expressions: if the access happens, the first is less than the second."""
     written: bool
     certain: bool
-    """Whether every invocation that passes the guards makes it."""
+    """Whether every invocation that passes the guards makes the access."""
 
     def elements(self, bound: tuple[Any, ...]) -> int:
-        """How many the argument has."""
+        """The argument's number of elements."""
         if self.stride == 0:
             return math.prod(axes_of(bound[self.position]))
         if self.length:
@@ -49,7 +49,7 @@ class Access(NamedTuple):
 
 def axes_of(image: Any) -> tuple[int, ...]:
     """The lengths of an image's axes, x last."""
-    axes: tuple[int, ...] = getattr(image, "_image", image)._size.axes  # of one with a sampler, too
+    axes: tuple[int, ...] = getattr(image, "_image", image)._size.axes  # also of a sampled image
     return axes
 
 
@@ -63,17 +63,17 @@ class Accesses:
         self._varying: dict[int, bool] = {}
         self.all = [Access(*each) for each in rules.accesses]
         self.narrow = {a for a in range(len(self.all)) if any(map(self.narrows, self.all[a].indices))}
-        """Those, by number, whose index divides or masks the invocation's number: many invocations may have one element."""
+        """Accesses, by number, with an index that divides or masks the invocation's number: several may share an element."""
         written: dict[int, bool] = {}
         for access in self.all:
             if access.written:
                 plain = len(access.indices) == 1 and self._is_plain(access.indices[0])
                 written[access.position] = plain and written.get(access.position, True)
         self.plain = {position for position, plain in written.items() if plain}
-        """Parameters that are written at sums and products of the number alone: the last one has the last element."""
+        """Parameters written only at sums and products of the number: the last invocation has the last element."""
         expressions = rules.expressions
         self.push = sorted({value for term, value, _, _ in expressions if term == "push_constant"})
-        """Bytes of the push-constant space at which numbers begin that decide something."""
+        """Offsets in the push-constant space of numbers that influence an index or guard."""
 
     def varies(self, index: int) -> bool:
         """Whether an expression differs between invocations."""
@@ -87,7 +87,7 @@ class Accesses:
         return known
 
     def narrows(self, index: int) -> bool:
-        """Whether an expression divides or masks the invocation's number, or cannot be followed."""
+        """Whether an expression divides or masks the invocation's number, or is unknown."""
         term, _, a, b = self._rules.expressions[index]
         if not self.varies(index):
             return False
@@ -108,7 +108,7 @@ class Accesses:
 
 
 class Numbers:
-    """The sums that indices are in one launch."""
+    """The sums of indices in one launch."""
 
     def __init__(self, rules: SizeRules, accesses: Accesses, bound: tuple[Any, ...], launch: Launch) -> None:
         self._rules = rules
@@ -120,7 +120,7 @@ class Numbers:
         self._sums: dict[int, Sum | None] = {}
 
     def element(self, access: Access) -> Sum | None:
-        """The element that an invocation uses; None if that cannot be followed."""
+        """The element that an invocation uses; None if unknown."""
         found = self.sum(access.indices[0])
         if access.stride or found is None:
             return found
@@ -138,7 +138,7 @@ class Numbers:
         return found
 
     def limit(self, access: Access, axis: int, extent: tuple[int, int, int]) -> int | None:
-        """The invocation on `axis` from which on the guards keep all others away; None if they do not."""
+        """The invocation on `axis` from which the guards exclude all others; None if they do not."""
         found: int | None = None
         for left, right in access.guards:
             bound = self.sum(right)
@@ -151,7 +151,7 @@ class Numbers:
         return found
 
     def sum(self, index: int) -> Sum | None:
-        """What an expression is; None if it is no sum of digits."""
+        """The sum of an expression; None if it is not a sum of digits."""
         if index not in self._sums:
             self._sums[index] = self._made(index)
         return self._sums[index]
@@ -196,7 +196,9 @@ class Numbers:
             if one is not None and two is not None and term != "either":
                 return Sum(min(one, two) if term == "minimum" else max(one, two))
         if self._accesses.varies(a) != self._accesses.varies(b):
-            return left if self._accesses.varies(a) else right  # the other one only keeps it within bounds
+            return (
+                left if self._accesses.varies(a) else right
+            )  # the other operand only keeps it within bounds
         return Sum(0, None, True) if not self._accesses.varies(a) else None
 
 

@@ -1,12 +1,12 @@
-"""Sums of the digits of an invocation's number: what a shader's code makes of it by ``+ - * / % >> << & | ^``.
+"""Sums of the digits of an invocation's number, as shaders compute them by ``+ - * / % >> << & | ^``.
 
 A digit is ``((i + shift) / step) % radix``, of the number i of an invocation on one axis; ``i``, ``i / 4``, ``i % width`` and
 ``(i >> 2) & 7`` are digits. A sum of digits with whole factors and a constant is closed under addition and multiplication by
-a constant, and mostly under division and modulo: ``(i / w) * pitch + i % w`` is one. Equal sums are written in one way, so
-``(i / w) * w + i % w`` is ``i``. The group's number is ``i / size``, the number within the group ``i % size``.
+a constant, and mostly under division and modulo: ``(i / w) * pitch + i % w`` is one. Equal sums have one form, so
+``(i / w) * w + i % w`` becomes ``i``. The group's number is ``i / size``, the number within the group ``i % size``.
 
-Two questions are answered without going through the invocations: from which invocation on a sum lies beyond an array
-(`end`), and whether the sum takes every value of an array (`covers`).
+Two questions are answered without enumerating invocations: the invocation from which a sum lies beyond an array (`end`), and
+whether a sum takes every index of an array (`covers`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Digit(NamedTuple):
     axis: int
     step: int
     radix: int
-    """How many values it has; 0: without end."""
+    """The number of values; 0 for no limit."""
     shift: int = 0
 
     def most(self, invocations: int) -> int:
-        """The largest value among so many invocations, or more."""
+        """An upper bound of the values among so many invocations."""
         reached = max(0, invocations - 1 + self.shift) // self.step
         return min(self.radix - 1, reached) if self.radix else reached
 
 
 class Sum:
-    """A constant and digits with their factors. If `loose`, something that is not known, 0 or more, comes on top."""
+    """A constant and digits with their factors. If `loose`, plus an unknown value of 0 or more."""
 
     __slots__ = ("constant", "digits", "loose")
 
@@ -54,11 +54,11 @@ class Sum:
         return {digit: factor for digit, factor in self.digits.items() if digit.axis == axis}
 
     def range(self) -> tuple[int | None, int | None]:
-        """The least and the largest value; None: without end."""
+        """The least and the largest value; None for no limit."""
         return _range(self.constant, self.digits, self.loose)
 
     def whole(self, axis: int) -> bool:
-        """Whether the digits of an axis are all of its number, in whatever order."""
+        """Whether the digits of an axis form its whole number, in any order."""
         at = 1
         for digit in sorted(self.on(axis)):
             if digit.step != at or digit.shift:
@@ -113,7 +113,7 @@ def scale(given: Sum, factor: int) -> Sum | None:
 
 
 def multiply(one: Sum, two: Sum) -> Sum | None:
-    """one * two, if one of them is the same for all invocations; what is not known counts as 1 or more."""
+    """one * two, if one of them is the same for all invocations; unknown values count as 1 or more."""
     for given, factor in ((one, two), (two, one)):
         known = factor.known
         if known is not None:
@@ -131,7 +131,7 @@ def subtract(one: Sum, two: Sum) -> Sum | None:
 
 
 def divide(given: Sum, by: int) -> Sum | None:
-    """given / by, rounded down; None if that is no sum of digits."""
+    """given / by, rounded down; None if the result is not a sum of digits."""
     if by <= 0:
         return None
     if by == 1:
@@ -160,7 +160,7 @@ def divide(given: Sum, by: int) -> Sum | None:
 
 
 def modulo(given: Sum, by: int) -> Sum | None:
-    """given % by, as if `given` were not negative; None if that is no sum of digits."""
+    """given % by, as if `given` were not negative; None if the result is not a sum of digits."""
     if by <= 0 or given.loose:
         return None
     rest = {digit: factor % by for digit, factor in given.digits.items() if factor % by}
@@ -177,7 +177,7 @@ def modulo(given: Sum, by: int) -> Sum | None:
         return None
     by //= factor
     plus, left = divmod(constant, factor)
-    if digit.radix % by:  # of one without end, 0
+    if digit.radix % by:  # 0 if there is no limit
         return None
     shift = (digit.shift + plus * digit.step) % (digit.step * by)
     made = scale(_one(Digit(digit.axis, digit.step, by, shift)), factor)
@@ -185,7 +185,7 @@ def modulo(given: Sum, by: int) -> Sum | None:
 
 
 def bit_and(given: Sum, mask: int) -> Sum | None:
-    """given & mask, of a mask whose ones are neighbours; a negative one goes on to the left."""
+    """given & mask, for a mask of adjacent ones; a negative mask continues to the left."""
     if mask == 0:
         return Sum(0)
     begin = (mask & -mask).bit_length() - 1
@@ -241,7 +241,7 @@ def _endless(axis: int, step: int, shift: int) -> Sum:
 
 
 def _in_one_way(digits: dict[Digit, int]) -> dict[Digit, int]:
-    """The same sum with digits that do not overlap, and neighbours that belong together as one."""
+    """The same sum with disjoint digits, and adjacent digits joined."""
     made: dict[Digit, int] = {}
     for axis in {digit.axis for digit in digits}:
         mine = {d: f for d, f in digits.items() if d.axis == axis and f}
@@ -282,8 +282,8 @@ def _split(axis: int, digits: dict[Digit, int]) -> dict[Digit, int]:
 
 
 def end(given: Sum, axis: int, extent: Sequence[int], count: int) -> int | None:
-    """The invocation on `axis` from which on no value is in 0 .. count - 1, if the other axes have `extent` and their numbers
-    are the last ones. None if there is none, or it is not known.
+    """The invocation on `axis` from which no value is in 0 .. count - 1, if the other axes have `extent` and their last numbers.
+    None if there is none or it is unknown.
     """
     base = given.constant
     for digit, factor in given.digits.items():
@@ -340,7 +340,7 @@ def covers(given: Sum, extent: Sequence[int], count: int) -> bool:
             lengths.append((abs(factor), values))
             if factor < 0:
                 lowest += factor * (values - 1)
-    reached = 1  # values in a row
+    reached = 1  # consecutive values
     for factor, values in sorted(lengths):
         if factor > reached:
             return False
@@ -349,7 +349,7 @@ def covers(given: Sum, extent: Sequence[int], count: int) -> bool:
 
 
 def _values(digit: Digit, invocations: int, alone: bool, above: Digit | None) -> int | None:
-    """How many values a digit takes, from 0 on, with each combination of the other digits of its axis; None if not known."""
+    """The number of values, from 0, that a digit takes with each combination of its axis's other digits; None if unknown."""
     _, step, count, shift = digit
     if alone:
         if shift and count:

@@ -1,4 +1,4 @@
-"""The kernels that `Kernel.specialize` made of one shader, found by their constants."""
+"""The kernels that `Kernel.specialize` created from one shader, by their constants."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 _MOST_RECENT = 16
-Constants = frozenset[tuple[str | int, bytes]]  # what each one is called, and its value
+Constants = frozenset[tuple[str | int, bytes]]  # names or ids with values
 
 
 class Specializations:
-    """Kernels by their constants: those in use, and up to 16 that were asked for last.
+    """Kernels by their constants: those in use, and up to 16 recently requested ones.
 
-    Fewer are kept if the Manager's option `recent_pipelines` is less than 16. ``mgr.memory.trim()`` drops those that nothing uses.
+    Fewer are kept if the Manager's option `recent_pipelines` is less than 16. ``mgr.memory.trim()`` drops the unused ones.
     """
 
     __slots__ = ("__weakref__", "_known", "_lock", "_manager", "_most", "_recent")
 
     def __init__(self, manager: Manager) -> None:
         self._manager = weakref.ref(manager)
-        self._most: int | None = None  # asked for at the first specialization
+        self._most: int | None = None  # set at the first specialization
         self._known: weakref.WeakValueDictionary[Constants, Kernel] = weakref.WeakValueDictionary()
         self._recent: OrderedDict[Constants, Kernel] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, key: Constants) -> Kernel | None:
-        """The kernel with these constants, which counts as the latest then; None if there is none."""
+        """The kernel with these constants, which becomes the latest; None if there is none."""
         with self._lock:
             kernel = self._known.get(key)
             dropped = None if kernel is None else self._touch(key, kernel)
-        del dropped  # without the lock: what a kernel recorded goes with it
+        del dropped  # outside of the lock: it may destroy recordings
         return kernel
 
     def add(self, key: Constants, made: Kernel) -> Kernel:
-        """`made`, or the kernel of the same constants that another thread added before."""
+        """`made`, or the kernel of the same constants that another thread added first."""
         with self._lock:
             if self._most is None:
                 manager = self._manager()
@@ -53,7 +53,7 @@ class Specializations:
         return kernel
 
     def _touch(self, key: Constants, kernel: Kernel) -> Kernel | None:
-        """Makes it the latest; returns the one that gives way, for the caller to drop."""
+        """Makes it the latest; returns the evicted kernel, for the caller to drop."""
         self._recent[key] = kernel
         self._recent.move_to_end(key)
         return self._recent.popitem(last=False)[1] if len(self._recent) > (self._most or 0) else None
@@ -65,5 +65,5 @@ class Specializations:
         dropped.clear()
 
     def recent(self) -> int:
-        """How many are kept as recent."""
+        """The number of recent kernels to keep."""
         return len(self._recent)

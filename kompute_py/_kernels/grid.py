@@ -1,20 +1,20 @@
-"""How many invocations a kernel runs if a call does not say, and how many of them make a workgroup.
+"""The default grid of a kernel: how many invocations run if a call gives no grid.
 
-The rule. Reflection tells which components of its number the code of an invocation uses (`InvocationUse` in
-native/core/spirv/invocation.hpp), and how far apart the elements of a binding are. The grid follows the first binding that is
-written; counters (blocks without an array, memory on which atomic operations act) are passed over if there is another one.
+The rule. Reflection finds the components of the invocation's number that the code uses (`InvocationUse` in
+native/core/spirv/invocation.hpp) and the stride of each binding's elements. The grid follows the first written binding. Counters
+(blocks without an array, memory of atomic operations) are skipped if there is another binding.
 
 - One component: one invocation for each element, whatever the shape.
 - x and y, or x, y and z: the reversed shape, in elements, if it has as many axes.
-- x and y with gl_NumWorkGroups.x, which is how code counts one axis over two: enough rows for all elements.
+- x and y with gl_NumWorkGroups.x, a common way to spread one axis over two: enough rows for all elements.
 - No component: one workgroup.
-- Anything else raises, and the error names the choices. A workgroup's number that is not multiplied by the group's size may count
-  elements or tiles of them; a number within the group alone reaches one group's elements; a counter has another size than what
-  is counted.
+- Anything else raises an error that names the choices. A workgroup's number that is not multiplied by the group's size may count
+  elements or tiles; a number within the group alone reaches only one group's elements; the size of a counter differs from
+  the number of items that it counts.
 
-A grid that this gives may contradict the elements that the code uses: `grid_check` refuses it then.
+`grid_check` refuses the resulting grid if it contradicts the elements that the code uses.
 
-gl_WorkGroupID counts like gl_GlobalInvocationID if all its uses are multiplied by the group's size or more (or the size is 1).
+gl_WorkGroupID counts like gl_GlobalInvocationID if every use multiplies it by at least the group's size (or the size is 1).
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ if TYPE_CHECKING:
     from .._shaders.module import ShaderModule
 
 Spelling = Callable[[str, tuple[object, ...]], str]
-"""How a user writes ("grid" or "groups", counts)."""
+"""Spells ("grid" or "groups", counts) as the user writes them."""
 
 Several = Callable[[tuple[Any, ...], int], int | None]
-"""How many invocations use the elements of an argument, given all arguments and its position."""
+"""The number of invocations that use the elements of an argument, given all arguments and its position."""
 
-_ROW = 65535  # groups on an axis that every device runs
+_ROW = 65535  # groups per axis that every device supports
 _XYZ = ("x", "y", "z")
 
 
 def as_keywords(keyword: str, counts: tuple[object, ...]) -> str:
-    """As an argument of a call: ``grid=(64, 64)``."""
+    """The counts as an argument of a call: ``grid=(64, 64)``."""
     return f"{keyword}=({', '.join(map(str, counts))}{',' * (len(counts) == 1)})"
 
 
 class _Elements(NamedTuple):
-    """Where the elements of a binding's memory are."""
+    """The places of a binding's elements in its memory."""
 
     position: int
-    """Of the parameter."""
+    """The parameter's position."""
     offset: int = 0
     stride: int = 1
     """Bytes from one element to the next."""
     length: int | None = None
-    """How many there are if the shader declares it."""
+    """The number of elements, if the shader declares it."""
     inner: tuple[int, ...] = ()
     """The declared lengths after the first one."""
     counts: bool = True
-    """False for counters: their size says nothing about the grid."""
+    """False for counters, because their size does not define the grid."""
 
     def number(self, memory: Any) -> int:
-        """How many there are in `memory`."""
+        """The number of elements in `memory`."""
         if memory._is_image:
             return math.prod(_texels(memory))
         if self.length is not None:
@@ -72,7 +72,7 @@ class _Elements(NamedTuple):
         return count
 
     def left(self, memory: Any) -> int:
-        """Bytes of numbers behind the last whole element; raw bytes and records may end with padding."""
+        """Bytes after the last whole element; raw bytes and records may end with padding."""
         if memory._is_image or self.length is not None or self.offset or self.stride == 1:
             return 0
         dtype = memory._dtype
@@ -82,7 +82,7 @@ class _Elements(NamedTuple):
         return left
 
     def shape(self, memory: Any, axes: int) -> tuple[int, ...]:
-        """The elements' axes: those of the tensor, or those that the shader declares if only they are `axes`."""
+        """The axes of the elements: those of the tensor, or those that the shader declares if only they have `axes` axes."""
         if memory._is_image:
             return _texels(memory)
         count = self.number(memory)
@@ -97,7 +97,7 @@ class _Elements(NamedTuple):
 
 
 def _texels(image: Any) -> tuple[int, ...]:
-    axes: tuple[int, ...] = getattr(image, "_image", image)._size.axes  # of one with a sampler, too
+    axes: tuple[int, ...] = getattr(image, "_image", image)._size.axes  # also of a sampled image
     return axes
 
 
@@ -156,14 +156,14 @@ def _elements_of(index: int, parameter: Parameter) -> _Elements | None:
 
 
 class Choice(NamedTuple):
-    """How many may be meant."""
+    """The possible number of items."""
 
     keyword: str
     counts: tuple[int, ...]
     meaning: str
 
     def groups(self, local_size: Counts) -> Counts:
-        """The workgroups that it runs."""
+        """The workgroups of this choice."""
         x, y, z = (*self.counts, 1, 1)[:3]
         if self.keyword == "groups":
             return x, y, z
@@ -172,7 +172,7 @@ class Choice(NamedTuple):
 
 
 class GridRule:
-    """What decides a shader's default grid, derived once from its signature."""
+    """The rule for a shader's default grid, derived once from its signature."""
 
     __slots__ = (
         "_alone",
@@ -203,7 +203,7 @@ class GridRule:
         self._numbers = (
             f"{' and '.join(names)}.{axes}" if len(names) == 1 else f"{' and '.join(names)} in {axes}"
         )
-        # How many elements the numbers within a group tell apart; 0 if none of them is used.
+        # The number of elements that the numbers within a group distinguish; 0 if none of them is used.
         self._reach = 0
         if use["local_index"]:
             self._reach = math.prod(size)
@@ -224,7 +224,7 @@ class GridRule:
         found = [_elements_of(i, p) for i, p in enumerate(signature.parameters)]
         written = [e for e in found if e is not None and signature.parameters[e.position].written]
         self._written = sorted(written, key=lambda e: not e.counts)  # stable
-        # Images and arrays that may be what a counter counts; uniform buffers hold settings.
+        # Images and arrays whose items a counter may count; uniform buffers hold settings.
         self._others = [
             e
             for e in found
@@ -237,7 +237,7 @@ class GridRule:
 
     @property
     def axes(self) -> str:
-        """Those that the code counts, such as "xy"."""
+        """The axes that the code counts, such as "xy"."""
         return self._axes
 
     def source(self, bound: tuple[Any, ...]) -> int | None:
@@ -249,7 +249,7 @@ class GridRule:
         return None
 
     def has_source(self, bound: tuple[Any, ...]) -> bool:
-        """Whether there is an argument that the grid can follow."""
+        """Whether the grid can follow an argument."""
         return any(bound[elements.position] is not MISSING for elements in self._written)
 
     def grid(
@@ -259,24 +259,24 @@ class GridRule:
         spell: Spelling = as_keywords,
         several: Several | None = None,
     ) -> Counts:
-        """The invocations that run by default. Raises InvalidArgumentError, naming the choices, if they are not certain.
+        """The default invocations. Raises InvalidArgumentError, naming the choices, if they are ambiguous.
 
-        `several(bound, position)`: how many invocations use the elements of an argument, if several use one.
+        `several(bound, position)`: the number of invocations that use the elements of an argument, if several use one.
         """
         if not self._axes and not self._reach:
-            return 1, 1, 1  # each group would do the same
+            return 1, 1, 1  # every group would do the same work
         for elements in self._written:
             memory = bound[elements.position]
             if memory is not MISSING:
                 break
         else:
             raise InvalidArgumentError(
-                f"{kernel} writes no argument whose shape could be the grid: say how many run, "
+                f"{kernel} writes no argument that could define the grid. Give "
                 f"{spell('grid', _XYZ)} invocations or {spell('groups', _XYZ)} workgroups"
             )
         if type(memory) is not tuple:
             if not memory._count:
-                return 0, 1, 1  # nothing to write, however it is counted
+                return 0, 1, 1  # no element to write
             if left := elements.left(memory):
                 raise self._partial(kernel, elements, memory, left, spell)
         if self._plain and elements.counts and type(memory) is not tuple:
@@ -291,7 +291,7 @@ class GridRule:
         return InvalidArgumentError(
             f"{kernel}: {parameter.name!r} is {parameter.type}, whose elements have {elements.stride} bytes; shape "
             f"{memory._shape}, {memory._dtype} makes {count} of them and leaves {left} bytes, which the shader cannot reach. "
-            f"Give a whole number of elements, or say how many run: {spell('grid', short(self._line(count)))}"
+            f"Give a whole number of elements, or {spell('grid', short(self._line(count)))}"
         )
 
     def _line(self, count: int) -> Counts:
@@ -365,7 +365,7 @@ class GridRule:
         return own
 
     def _shape(self, elements: _Elements, bound: tuple[Any, ...]) -> tuple[int, ...]:
-        """Of the elements; of an array of bindings, the least that holds all of them."""
+        """The shape of the elements; for an array of bindings, the smallest shape that covers all of them."""
         memory = bound[elements.position]
         axes = len(self._axes)
         if type(memory) is not tuple:
@@ -376,7 +376,7 @@ class GridRule:
         return (max(math.prod(shape) for shape in shapes),)
 
     def _extent(self, shape: tuple[int, ...]) -> Counts | None:
-        """Invocations for elements of this shape; None if their axes are not those that the code counts."""
+        """Invocations for elements of this shape; None if the code counts other axes."""
         if self._along is not None:
             return self._line(math.prod(shape))
         axes = len(self._axes)
@@ -443,7 +443,7 @@ class GridRule:
 
 def grid_rule(module: ShaderModule, signature: Signature, special: Specialization) -> GridRule:
     """The rule of a module with these constants, whose signature is given."""
-    # Of what runs, not of what is declared: dead code is gone from it.
+    # The optimized code, which has no dead code.
     use = _native.invocation_use(module.to_spirv(), module.entry, special.data, special.entries)
     return GridRule(signature, use)
 
@@ -451,7 +451,7 @@ def grid_rule(module: ShaderModule, signature: Signature, special: Specializatio
 def settled(
     kernel: str, why: str, choices: list[Choice], local_size: Counts, spell: Spelling = as_keywords
 ) -> Counts:
-    """The grid, if all choices run the same groups. Else raises InvalidArgumentError, which names them."""
+    """The grid, if all choices run the same groups. Otherwise raises InvalidArgumentError with the choices."""
     if len({choice.groups(local_size) for choice in choices}) > 1:
         raise _error(kernel, why, choices, spell)
     chosen = next(choice for choice in choices if choice.keyword == "grid")
@@ -461,11 +461,11 @@ def settled(
 
 def _error(kernel: str, why: str, choices: Iterable[Choice], spell: Spelling) -> InvalidArgumentError:
     said = ", or ".join(f"{spell(c.keyword, c.counts)} {c.meaning}" for c in choices)
-    return InvalidArgumentError(f"{kernel} {why}. Say how many run: {said}")
+    return InvalidArgumentError(f"{kernel} {why}. Choose the grid: {said}")
 
 
 def short(counts: Counts) -> tuple[int, ...]:
-    """Without the last axes of 1."""
+    """The counts without trailing axes of 1."""
     return counts[: 3 if counts[2] != 1 else 2 if counts[1] != 1 else 1]
 
 

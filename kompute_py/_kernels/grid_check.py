@@ -1,21 +1,21 @@
-"""Whether a default grid is the one that the shader's code counts.
+"""Checks that a default grid agrees with the elements that the shader's code uses.
 
-`kernel_grid` takes the grid from the shape of one array. The elements that invocations use (`kernel_sizes`) may say that the code means
-another one. Then the call raises, and the error names both:
+`grid` takes the default grid from the shape of one array. The elements that invocations use (`sizes`) may contradict it. The call
+then raises an error that names both grids:
 
 * The code's x may count the array's first axis (``c[x * width + y]``, a transposition, ``rows[x][y]``). That is certain if the bounds
-  checks hold for the shape's axes in another order, or if the last element is reached in another order only.
-* The array that is written first may have another size than the work: a status of one element, a target of scattered
-  writes. That is in doubt if no element of it belongs to an invocation, and another array has one for each invocation.
+  checks hold for the shape's axes in another order, or if only another order reaches the last element.
+* The size of the first written array may differ from the amount of work: a status of one element, a target of scattered writes.
+  The grid is in doubt if none of the array's elements belongs to an invocation, and another array has one for each invocation.
 * The code may divide, mask or shift the number, or subtract from it: ``b[i / 2]``, ``b[i & 3]``, ``b[i - 1]``. Then the array
-  may have more elements than the default grid reaches, or say nothing about the work. With the index as a sum of digits
-  (`digits`) the rule is:
+  may have more elements than the default grid reaches, or a size unrelated to the work. With the index as a sum of
+  digits (`digits`), the rule is:
 
   - The default grid is right if no invocation beyond it uses an element of the array, by the index or by a bounds check, or if its
     invocations use all elements (``c * n + p`` of ``c = i % 3`` and ``p = i / 3``).
   - If the code uses more of another array with more invocations (``b[i & 3] += a[i]``), that array is counted: the call raises.
-  - If another array has one element for each invocation of the default grid, that is right.
-  - Else the call raises, and names the grid that reaches all elements, if there is one.
+  - The default grid is right if another array has one element for each of its invocations.
+  - Otherwise the call raises, and names the grid that reaches all elements, if there is one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GridCheck:
     __slots__ = ("_accesses", "_beside", "_own", "_passed", "_rules", "_settings")
 
     def __init__(self, rules: SizeRules, settings: frozenset[int] = frozenset()) -> None:
-        """`rules` are those of the code that runs. `settings`: parameters whose size says nothing about the work."""
+        """`rules` belong to the optimized code. `settings`: parameters with sizes unrelated to the work."""
         self._rules = rules
         self._accesses = Accesses(rules)
         self._settings = settings
@@ -56,11 +56,11 @@ class GridCheck:
             for use in uses:
                 self._own.setdefault(use.position, []).append((index, use))
         self._passed: set[tuple[Any, ...]] = set()
-        """What calls looked at that was right: calls repeat."""
+        """Sizes and values of calls that passed, because calls repeat."""
         self._beside = [(index, use) for index, uses in plain for use in uses]
 
     def needed(self, source: int | None, axes: str) -> bool:
-        """Whether anything about this shader can be in doubt."""
+        """Whether the default grid of this shader can be in doubt."""
         if source is not None and len(axes) == 1 and source in self._accesses.plain:
             return False
         return bool(axes and (self._rules.all or self._accesses.all))
@@ -73,7 +73,7 @@ class GridCheck:
         launch: Launch,
         spell: Spelling = as_keywords,
     ) -> None:
-        """Raises InvalidArgumentError if the default grid `launch.extent`, which `rule` gave, is in doubt."""
+        """Raises InvalidArgumentError if the default grid `launch.extent`, from `rule`, is in doubt."""
         source = rule.source(bound)
         known = source is not None or rule.has_source(bound)
         if known and all(launch.groups) and self.needed(source, rule.axes):
@@ -88,7 +88,7 @@ class GridCheck:
         launch: Launch,
         spell: Spelling,
     ) -> None:
-        """As `judge`. The grid follows parameter `source`, None if that is a counter; `axes` are those that the code counts."""
+        """As `judge`. The grid follows parameter `source`, None for a counter; the code counts `axes`."""
         sizes = [getattr(each, "nbytes", None) for each in bound]  # samplers and arrays of bindings have none
         push, start = launch.push, launch.push_offset
         values = [push[at - start : at - start + 4] for at in self._accesses.push if at >= start]
@@ -110,8 +110,8 @@ class GridCheck:
         self._passed.add(looked_at)
 
     def several(self, bound: tuple[Any, ...], axes: str, local_size: Counts, position: int) -> int | None:
-        """How many invocations use the elements of an argument, if several use one and the number does not depend on
-        push constants."""
+        """The number of invocations that use the elements of an argument, if several use one and push constants do not
+        change it."""
         launch = Launch((1, 1, 1), (1, 1, 1), local_size, b"", 0, True)
         return _Doubt(self._rules, self._accesses, "", bound, axes, launch, as_keywords).several(position)
 
@@ -142,7 +142,7 @@ class GridCheck:
                 for axis, invocations in zip(counted, other, strict=True):
                     turned[axis] = invocations
                 meant: Counts = (turned[0], turned[1], turned[2])
-                # All of the array in this order, and not in the default one.
+                # This order reaches the whole array; the default one does not.
                 fills = need not in (None, count) and count == self._needed(index, use, bound, launch, meant)
                 if bounds != other and not fills:
                     continue
@@ -204,7 +204,7 @@ class GridCheck:
 
 def grid_check(module: ShaderModule, signature: Signature, special: Specialization) -> GridCheck:
     """The check of a module with these constants, whose signature is given."""
-    # Of what runs, not of what is declared: dead code is gone from it, and functions are inlined.
+    # The optimized code: without dead code, with functions inlined.
     rules = SizeRules(signature, module, special, optimized=True)
     return GridCheck(
         rules, frozenset(i for i, p in enumerate(signature.parameters) if p.kind == "uniform buffer")
@@ -239,7 +239,7 @@ class _Doubt:
 
     def check(self, source: int | None, settings: frozenset[int]) -> None:
         """Raises InvalidArgumentError if the grid is in doubt; `settings` as in `GridCheck`."""
-        ends: list[dict[int, int | None]] = []  # of accesses in doubt: what they need on each axis
+        ends: list[dict[int, int | None]] = []  # of accesses in doubt: the invocations they need on each axis
         followed = False
         if source is not None:
             mine = [(n, a) for n, a in enumerate(self._accesses.all) if a.position == source and a.written]
@@ -278,7 +278,7 @@ class _Doubt:
     # -- one access ----------------------------------------------------------------------------------------------------
 
     def _beyond(self, access: Access, found: Sum | None) -> dict[int, int | None]:
-        """The axes on which invocations beyond the grid may use elements, and where these end, if that is known."""
+        """The axes on which invocations beyond the grid may use elements, and the end of these, if known."""
         count = access.elements(self._bound)
         need: dict[int, int | None] = {}
         run = list(self._extent)
@@ -292,7 +292,7 @@ class _Doubt:
             if len(self._counted) > 1 and found is not None:
                 own = found.on(axis)
                 if not own or (found.whole(axis) and found.constant >= 0):
-                    continue  # rows may be longer than what is written of them
+                    continue  # rows may be longer than their written part
             meant = limit if end is None else end if limit is None else min(end, limit)
             need[axis] = meant
             if meant is not None:
@@ -300,7 +300,7 @@ class _Doubt:
         return need
 
     def _from_the_slowest(self, found: Sum | None) -> list[int]:
-        """The counted axes, those first that reach further with each step."""
+        """The counted axes, ordered by step: larger steps first."""
         if found is None:
             return self._counted
         return sorted(self._counted, key=lambda axis: -max(map(abs, found.on(axis).values()), default=0))
@@ -319,7 +319,7 @@ class _Doubt:
         found = self._numbers.element(access)
         if found is None or not digits.covers(found, self._reaching(access), access.elements(self._bound)):
             return False
-        # One that some invocations make, by conditions that are not known, may wrap around the array.
+        # An access under unknown conditions may wrap around the array.
         return access.certain or all(
             any(not digit.radix for digit in found.on(axis)) for axis in self._counted
         )
@@ -346,9 +346,9 @@ class _Doubt:
         )
 
     def _count_others(self, source: int | None, settings: frozenset[int], narrow: bool) -> bool:
-        """Whether another array has one element for each invocation. Raises if one is used further by more invocations.
+        """Whether another array has one element for each invocation. Raises if more invocations use more of another array.
 
-        `narrow`: of those alone whose index divides or masks the number.
+        `narrow`: only arrays with an index that divides or masks the number.
         """
         axis = self._counted[0]
         run = self._extent[axis]
@@ -421,7 +421,7 @@ class _Doubt:
             ("n",) if self._counted == [0] else ("x", "y") if self._counted == [0, 1] else ("x", "y", "z")
         )
         return InvalidArgumentError(
-            f"{self._kernel} {why}, and nothing tells how many run. Say how many: {self._spell('grid', letters)} as the "
+            f"{self._kernel} {why}, and no array defines the number of invocations. Choose the grid: {self._spell('grid', letters)} as the "
             f"code counts, or {self._spell('grid', default.counts)} {default.meaning}"
         )
 

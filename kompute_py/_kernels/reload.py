@@ -1,13 +1,13 @@
-"""Hot reload: what is made of a shader file goes on with the file's new version.
+"""Hot reload: kernels and recordings pick up edits of their shader file.
 
-A `Reloader` belongs to one source. The kernel that was made of it, the kernels that `specialize` made of that one, and the
-operations that `bind` made of any of them are its users. A new version is taken in two steps: first everything is made that
-could fail (the module, each kernel's pipeline, an algorithm for each operation), then all users change over, which cannot
-fail. So an edit that does not work changes nothing at all.
+A `Reloader` belongs to one source. Its users are the kernel of that source, the kernels that `specialize` derived from it, and the
+operations that `bind` created from any of them. A new version is adopted in two steps. The first step creates everything that can
+fail: the module, each kernel's pipeline, an algorithm for each operation. The second step switches all users and cannot fail. So an
+edit that does not work changes nothing.
 
-Nobody waits for files in the background. Watched kernels look at theirs when they are called, and operations bound by them
-have a `pre_eval`, so that a sequence that holds one looks before each submission; sequences that hold none pay nothing. What
-runs keeps what it runs with: native recordings own the old algorithm until they are built anew.
+No background thread watches files. Watched kernels check their files when they are called. Operations bound by them have a
+`pre_eval`, so a sequence with such an operation checks before each submission; other sequences pay nothing. Running work keeps
+its version: native recordings own the old algorithm until they are rebuilt.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from .operation import OpKernel
 
 
-# Says nothing about the files: the next look tries again.
+# These errors are not about the files, so the next check tries again.
 _NOT_THE_EDIT = (OutOfMemoryError, DeviceLostError)
 
 
 class Reloader:
-    """The source of kernels, and those who use it."""
+    """The source of kernels, with its users."""
 
     __slots__ = (
         "_files",
@@ -73,23 +73,23 @@ class Reloader:
         self._kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
         self._operations: weakref.WeakSet[OpKernel] = weakref.WeakSet()
         self.error: KomputeError | None = None
-        """What is wrong with the files as they are now; None where the version in use is theirs."""
+        """The error of the current files; None if the version in use is current."""
         self.lock = threading.RLock()
-        """Held by users while they run or change: a version is never taken in the middle."""
+        """Held by users while they run or change, so that no version is adopted meanwhile."""
         self._files = self._watch(module._sought)
 
     def add(self, user: Kernel) -> None:
-        """A kernel that changes over with the others."""
+        """Adds a kernel that switches with the others."""
         self._kernels.add(user)
 
     def add_operation(self, operation: OpKernel) -> None:
-        """An operation that changes over with the others."""
+        """Adds an operation that switches with the others."""
         self._operations.add(operation)
 
     def look(self) -> None:
-        """Takes the files' new version if they have changed. An edit that does not work is a KomputeWarning, once.
+        """Adopts the new version if the files changed. An edit that does not work gives one KomputeWarning.
 
-        Raises OutOfMemoryError and DeviceLostError, and tries again the next time.
+        Raises OutOfMemoryError and DeviceLostError; the next check tries again.
         """
         with self.lock:
             if not self._files.changed() or not self._manager.is_init():
@@ -100,11 +100,11 @@ class Reloader:
                 raise
             except KomputeError as error:
                 where = "" if isinstance(error, ShaderCompileError) else f"{self._module.name}: "
-                # Its own words first: of a compile error they are a report of many lines.
-                warn(f"{where}{error}\nThe last version that worked goes on.", again=True)
+                # The error comes first: for a compile error it is a report of several lines.
+                warn(f"{where}{error}\nThe last working version stays in use.", again=True)
 
     def reload(self) -> bool:
-        """Takes the files' version of now. Whether it is another. Raises what is wrong with it; nothing has changed then."""
+        """Adopts the current version of the files; returns whether it differs. If it raises, nothing has changed."""
         with self.lock:
             return self._take()
 
@@ -141,7 +141,7 @@ class Reloader:
                 self._files = self._watch(sought)
             self.error = copy.copy(
                 error
-            )  # with no traceback, whose frames would hold on to what was recorded
+            )  # without a traceback, because its frames would keep recorded objects alive
             raise
         self._files = self._watch(sought)
         self.error = None
@@ -153,10 +153,10 @@ class Reloader:
         differences = changed_bindings(self._module.signature, module.signature)
         if differences:
             raise InvalidArgumentError(
-                f"The edit changes the bindings, which what is recorded cannot follow: {'; '.join(differences)}. "
-                "For these bindings make the kernel anew with mgr.kernel()"
+                f"The edit changes the bindings, which recordings cannot adopt: {'; '.join(differences)}. "
+                "Create a new kernel with mgr.kernel() for them"
             )
-        # What can fail.
+        # Everything that can fail.
         kernels = [(kernel, kernel._prepare_version(module, native)) for kernel in list(self._kernels)]
         versions = {id(kernel): version for kernel, version in kernels}
         operations = [
@@ -164,7 +164,7 @@ class Reloader:
             for operation in list(self._operations)
             if operation._is_alive()
         ]
-        # What cannot.
+        # Cannot fail.
         for kernel, version in kernels:
             kernel._take_version(version)
         for operation, prepared in operations:
@@ -175,9 +175,9 @@ class Reloader:
 def reloader_for(
     manager: Manager, source: Any, options: Mapping[str, Any], module: ShaderModule, watch: bool
 ) -> Reloader | None:
-    """A Reloader where the source is in files, wholly or by its includes; None where it is not.
+    """A Reloader if the source is in files, by itself or through its includes; else None.
 
-    Raises InvalidArgumentError where it is not and should be watched.
+    Raises InvalidArgumentError if the source is not in a file and should be watched.
     """
     is_text = isinstance(source, str) and not is_assembly(source)
     if (is_text or isinstance(source, os.PathLike)) and module._sought:
@@ -191,14 +191,14 @@ def reloader_for(
 
 
 def not_in_a_file(name: str) -> FailedPreconditionError:
-    """What `reload` of any other kernel raises."""
+    """The error of `reload` for kernels without a file."""
     return FailedPreconditionError(
-        f"{name} was not made from a file: there is nothing to reload. Give mgr.kernel() a path"
+        f"{name} was not created from a file, so it cannot be reloaded. Give mgr.kernel() a path"
     )
 
 
 def changed_bindings(old: Signature, new: Signature) -> list[str]:
-    """What of a shader's bindings is other than before, in words. Accesses may differ: barriers are made anew."""
+    """Describes the differences of the bindings. Accesses may differ, because barriers are rebuilt."""
     before = {(p.set, p.binding): p for p in old.parameters}
     after = {(p.set, p.binding): p for p in new.parameters}
     found = []

@@ -1,16 +1,15 @@
-"""Whether the arrays of a call have an element for every invocation that uses one.
+"""Checks that the arrays of a call have an element for every invocation that uses one.
 
-Reading beyond the end of an array gives zeros on a device, and writing there does nothing, so arrays of different sizes give
-wrong numbers without a word. Reflection says which element of a run-time array each invocation certainly uses, as an expression of
-its number (``a[gl_GlobalInvocationID.x]``, ``a[y * width + x]``), and which bounds checks stand before that. Arrays that
-are indexed by the same expression belong together:
+On a device, reading beyond the end of an array gives zeros and writing there does nothing, so arrays of different sizes would
+silently give wrong numbers. Reflection finds the element of a run-time array that each invocation certainly uses, as an expression of
+its number (``a[gl_GlobalInvocationID.x]``, ``a[y * width + x]``), and the bounds checks before the access. Arrays with
+the same index expression belong together:
 
-* If one of them ends before the invocations do that use it, the call raises.
-* If the grid was left out and one of them has elements that no invocation uses, the call warns; a grid that was given says that this is meant.
+* The call raises if one of them is too short for the invocations that use it.
+* The call warns if no grid was given and one of them has elements that no invocation uses. Giving the grid states the intent.
 
-Nothing is said of arrays that belong to no other (a histogram's bins, look-up tables, the matrices of a product), of those that are used
-in loops or under conditions other than bounds checks, of an index or a bound that depends on a buffer's contents, and of blocks
-of fixed size.
+Not checked: arrays that belong to no other array (the bins of a histogram, look-up tables, the matrices of a product), accesses in
+loops or under conditions other than bounds checks, indices or bounds that depend on a buffer's contents, and blocks of fixed size.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _OF_TWO = frozenset(
 
 
 class Use(NamedTuple):
-    """An array of a binding, and the element of it that an invocation uses."""
+    """An array of a binding, and the element that an invocation uses."""
 
     position: int
     """Of the parameter."""
@@ -58,26 +57,26 @@ class Use(NamedTuple):
     stride: int
     guards: tuple[tuple[int, int], ...]
     alone: bool
-    """Whether no code uses the array with another index."""
+    """Whether all uses of the array have this index."""
 
     def elements(self, bound: tuple[Any, ...]) -> int:
-        """How many the argument's array has."""
+        """The number of elements of the argument's array."""
         count: int = (bound[self.position].nbytes - self.offset) // self.stride
         return count
 
 
 class Launch(NamedTuple):
-    """What decides how far invocations reach."""
+    """The facts of one launch that determine how far invocations reach."""
 
     extent: tuple[int, int, int] | None
-    """Invocations, not rounded up to whole groups; None where groups were given."""
+    """Invocations, not rounded up to whole groups; None if groups were given."""
     groups: tuple[int, int, int]
     local_size: tuple[int, int, int]
     push: bytes
     push_offset: int
     """Byte of the push-constant space at which `push` begins."""
     by_default: bool
-    """Whether the caller left out how many run."""
+    """Whether the caller gave neither grid nor groups."""
 
 
 def launch_of(
@@ -87,20 +86,20 @@ def launch_of(
     push: bytes,
     by_default: bool,
 ) -> Launch:
-    """The launch of a shader with this signature; the rest is as in `Launch`."""
+    """The launch of a shader with this signature; the other arguments are the fields of `Launch`."""
     start = 0 if signature.push is None else signature.push.start
     return Launch(extent, groups, signature.local_size, push, start, by_default)
 
 
 class SizeRules:
-    """What a shader's arrays have to do with each other."""
+    """The relations among a shader's arrays."""
 
     __slots__ = ("_places", "_signature", "accesses", "all", "expressions", "groups", "positions")
 
     def __init__(
         self, signature: Signature, module: ShaderModule, special: Specialization, optimized: bool = False
     ) -> None:
-        """`optimized`: of the code that runs, in which functions are inlined; else of what the source declares."""
+        """`optimized`: use the code that runs, with functions inlined, rather than the code of the source."""
         self._signature = signature
         spirv = module.to_spirv() if optimized else module._declared or module.to_spirv()
         self.expressions, reaches, accesses = _native.reach_spirv(
@@ -115,7 +114,7 @@ class SizeRules:
                 continue
             groups.setdefault(index, []).append(Use(position, offset, stride, tuple(guards), alone))
         self.all = list(groups.items())
-        """Arrays of which each invocation uses an element, by the number of the element's index."""
+        """Arrays with one element per invocation, by the number of the index."""
         self.accesses = [
             (position, offset, stride, length, tuple(indices), tuple(guards), written, certain)
             for group, binding, offset, stride, length, indices, guards, written, certain in accesses
@@ -128,12 +127,12 @@ class SizeRules:
         """Arrays that belong together, by the number of their index."""
 
     def position(self, group: int, binding: int) -> int | None:
-        """Of the parameter of a set and binding."""
+        """The position of the parameter at a set and binding."""
         return self._places.get((group, binding))
 
     @property
     def names(self) -> list[str]:
-        """Of the parameters, by position."""
+        """The names of the parameters, by position."""
         return [parameter.name for parameter in self._signature.parameters]
 
     def tied_to(self, position: int) -> set[int]:
@@ -142,7 +141,7 @@ class SizeRules:
         return {each for group in tied if position in group for each in group} - {position}
 
     def differing(self, bound: tuple[Any, ...]) -> list[tuple[int, list[Use], list[int]]]:
-        """The arrays that belong together and have different numbers of elements: what `check` has to look at."""
+        """Arrays that belong together but have different numbers of elements, for `check`."""
         found = []
         for index, uses in self.groups:
             counts = [use.elements(bound) for use in uses]
@@ -151,7 +150,7 @@ class SizeRules:
         return found
 
     def check(self, kernel: str, bound: tuple[Any, ...], launch: Launch) -> None:
-        """Raises InvalidArgumentError for an array that is too short, and warns of one that is partly left out."""
+        """Raises InvalidArgumentError if an array is too short, and warns if a part of one is not used."""
         for index, uses, counts in self.differing(bound):
             self._compare(kernel, index, uses, counts, bound, launch)
 
@@ -166,9 +165,9 @@ class SizeRules:
             if need is None or count >= min(need, largest):
                 continue
             raise InvalidArgumentError(
-                f"{kernel}: {name!r} has {_elements(count)}, {longest!r} has {largest}, and {need} invocations use one of each: what "
-                f"lies beyond the end of {name!r} would be read as zeros, or not be written. Give arrays of one size "
-                f"(np.full and np.broadcast_to repeat a value), or say with grid= how many invocations run"
+                f"{kernel}: {name!r} has {_elements(count)}, {longest!r} has {largest}, and {need} invocations use one of each. Beyond "
+                f"the end of {name!r}, reads would give zeros and writes would do nothing. Give arrays of one size "
+                f"(np.full and np.broadcast_to repeat a value), or choose the number of invocations with grid="
             )
         if not launch.by_default:
             return
@@ -180,8 +179,8 @@ class SizeRules:
                 continue
             shorter = names[counts.index(min(counts))]
             warn(
-                f"{kernel}: {name!r} has {_elements(count)}, {shorter!r} has {min(counts)}: the rest of {name!r} is left out. "
-                f"If this is meant, say how many invocations run: grid=({need},)"
+                f"{kernel}: {name!r} has {_elements(count)}, {shorter!r} has {min(counts)}: the rest of {name!r} is not used. "
+                f"If you intend this, give grid=({need},)"
             )
             return
 
@@ -192,7 +191,7 @@ class SizeRules:
         return any(left == index and self.expressions[right] == own for left, right in use.guards)
 
     def _asks_push(self, guards: tuple[tuple[int, int], ...]) -> bool:
-        """Whether a push constant says how many invocations count."""
+        """Whether a push constant limits the invocations that count."""
         return any(self._contains(right, "push_constant") for _, right in guards)
 
     def _contains(self, index: int, wanted: str) -> bool:
@@ -213,10 +212,10 @@ class Reached:
         self._rules = rules
         self._bound = bound
         self._launch = launch
-        self._most: dict[int, int] = {}  # of expressions that guards bound
+        self._most: dict[int, int] = {}  # of expressions with guards
 
     def needed(self, index: int, guards: tuple[tuple[int, int], ...]) -> int | None:
-        """One more than the largest value of `index` among invocations that pass `guards`; None if that is not known."""
+        """One more than the largest value of `index` among invocations that pass `guards`; None if unknown."""
         self._most = {}
         bounds = []
         for left, right in guards:
@@ -228,19 +227,19 @@ class Reached:
                 self._most[left] = min(limit[0] - 1, self._most.get(left, limit[0] - 1))
         for left, bound in bounds:
             known = self._interval(left)
-            # A bound on something else, which not every invocation keeps, makes the number of those that do unknown.
+            # A bound on another value makes the number of passing invocations unknown.
             if known is None or known[1] >= bound:
                 return None
         found = self._interval(index)
         return None if found is None else max(found[1] + 1, 0)
 
     def value(self, index: int) -> int | None:
-        """What an expression is that is the same for all invocations; None if that is not known."""
+        """The value of an expression that is the same for all invocations; None if unknown."""
         found = self._interval(index)
         return None if found is None or found[0] != found[1] else found[0]
 
     def limits(self, guards: tuple[tuple[int, int], ...]) -> dict[int, int]:
-        """How many invocations pass `guards` on each axis that one of them bounds alone, if all were run."""
+        """The number of invocations that pass `guards` on each axis with a bound of its own, if all were run."""
         found: dict[int, int] = {}
         for left, right in guards:
             term, axis, _, _ = self._rules.expressions[left]
