@@ -166,10 +166,14 @@ int main(int count, char** arguments) {
             std::this_thread::sleep_for(100ms);
             for (const Doing* each : {&raising, &waiting}) {
                 const uint64_t awaited = each->value;
-                const auto since = Clock::time_point(Clock::duration(each->since));
-                if (awaited == 0 || Clock::now() - since < long_call) continue;
+                const Clock::rep since = each->since;
+                if (awaited == 0 || Clock::now() - Clock::time_point(Clock::duration(since)) < long_call)
+                    continue;
                 uint64_t has = 0;
                 check(ask_driver(device, semaphore, &has), "the driver's vkGetSemaphoreCounterValue");
+                // A call whose value has just come is about to return: what still stands after a while is a stall.
+                std::this_thread::sleep_for(500ms);
+                if (each->value != awaited || each->since != since) continue;
                 std::printf("stall %s %llu %llu\n", each->call, static_cast<unsigned long long>(awaited),
                             static_cast<unsigned long long>(has));
             }
