@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, shown
@@ -22,14 +23,27 @@ def as_text(value: Any, what: str) -> str:
 
 
 def as_list(values: Any, what: str, takes: str) -> list[Any]:
-    """`values` as a list. Raises ArgumentTypeError, naming `what` and what it `takes`, if they are none, OutOfMemoryError if they
-    are more than memory holds. An error of their own iteration is passed on."""
-    try:
+    """`values`, any iterable, as a list; a generator is consumed.
+
+    Raises ArgumentTypeError, naming `what` and what it `takes`, for text, bytes, a dict, and anything that does not iterate;
+    OutOfMemoryError for more elements than memory holds. An error that a generator raises in its body is passed on.
+    """
+    if type(values) is list or type(values) is tuple:
         return list(values)
-    except (
-        TypeError,
-        NotImplementedError,
-    ):  # NotImplementedError: of memoryviews whose elements Python cannot read
+    if isinstance(values, (str, bytes, bytearray, Mapping)):
+        fix = "; give its values: list(d.values())" if isinstance(values, Mapping) else ""
+        raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}{fix}")
+    try:
+        iterator = iter(values)
+    except TypeError:
+        raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
+    except Exception as error:  # of its own __iter__
+        raise ArgumentTypeError(
+            f"{what} takes {takes}, not {shown(values)}, which does not iterate: {error}"
+        ) from error
+    try:
+        return list(iterator)
+    except NotImplementedError:  # of memoryviews whose elements Python cannot read
         raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
     except MemoryError:
         raise OutOfMemoryError(

@@ -17,8 +17,7 @@ import numpy as np
 from .. import _native
 from .._base.arrays import as_index, counts_of, require_manager, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
-from .._base.plain_arguments import as_list
-from .._memory.memory import Memory
+from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, Sampler
 from .._recording.algorithm import made_by
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
@@ -333,11 +332,11 @@ class Kernel:
     ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
         rest = dict(keywords)
         grid, groups = rest.pop("grid", None), rest.pop("groups", None)
-        uses = rest.pop("uses", None)
-        if uses is None:
-            uses = ()
-        elif type(uses) is not tuple:
-            uses = tuple(as_list(uses, f"{self.name}: uses=", "a list of Tensors"))
+        uses: tuple[Memory, ...] = ()
+        if (given := rest.pop("uses", None)) is not None:
+            uses = tuple(
+                memory_list(given, f"{self.name}(uses=...)", manager=self._manager, one=True, empty=True)
+            )
         bind, push = rest.pop("bind", None), rest.pop("push", None)
         bind, push = (_EMPTY if mapping is None else mapping for mapping in (bind, push))
         for name, mapping in (("bind", bind), ("push", push)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -230,7 +229,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         if not isinstance(source, Memory):
             self.write(source)
             return Fence.join()
-        return submitted(copy_of([source, self]), self._manager)
+        return submitted(copy_of((source, self)), self._manager)
 
     def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
@@ -244,7 +243,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
                 )
             self.read(target)
             return Fence.join()
-        return submitted(copy_of([self, target]), self._manager)
+        return submitted(copy_of((self, target)), self._manager)
 
     def to(
         self: _Kind, manager: Manager, memory_type: MemoryTypes | str | None = None, *, copy: bool = False
@@ -463,55 +462,103 @@ def _by_manager(manager: Manager) -> str:
     return "" if manager.is_init() else " with its Manager"
 
 
-def natives(memories: Iterable[Memory], user: str) -> list[Any]:
-    """The native objects of `memories`, for `user` (named in errors), which needs at least one.
+def memory_list(
+    given: Any,
+    call: str,
+    *,
+    manager: Device | None = None,
+    one: bool = False,
+    empty: bool = False,
+    across: bool = False,
+    also: tuple[type, ...] = (),
+    takes: str = "Tensor or Image",
+) -> list[Any]:
+    """`given`, tensors and images, as a list: the one check of all calls that take such a list. `call` names the call and argument.
 
-    Raises ArgumentTypeError where `memories` is no list of Tensor or Image, InvalidArgumentError where it is empty.
+    `given` is any iterable but text, bytes, a dict and an array; a generator is consumed once. With `one`, a single object stands for
+    a list of it; with `empty`, there may be none. All are of one Manager, `manager` if it is given, unless they may be `across`
+    Managers. `also` are further classes that the call takes, and `takes` says all of them in errors.
+
+    Raises ArgumentTypeError for anything else, InvalidArgumentError for an empty list or another Manager's object,
+    FailedPreconditionError for a destroyed object.
     """
-    if isinstance(memories, Memory):
-        raise ArgumentTypeError(f"{user} takes a list: {user}([{type(memories).__name__.lower()}])")
-    if not isinstance(memories, Iterable) or isinstance(memories, np.ndarray):
-        raise ArgumentTypeError(f"{user} takes a list of Tensor or Image, not {type(memories).__name__}")
-    found = []
-    for memory in as_list(memories, user, "a list of Tensor or Image"):
-        if not isinstance(memory, Memory):
-            raise ArgumentTypeError(
-                f"{user} takes a list of Tensor or Image; it has {shown(memory)} of type {type(memory).__name__}"
+    if isinstance(given, (Memory, *also)):
+        if not one:
+            kind = type(given).__name__
+            example = (
+                call.replace("...", f"[{kind.lower()}]") if "=..." in call else f"{call}([{kind.lower()}])"
             )
-        found.append(memory._native)
-    if not found:
-        raise InvalidArgumentError(f"{user} needs at least one Tensor or Image; the list is empty")
-    return found
+            raise ArgumentTypeError(f"{call} takes a list of {takes}, not one {kind}: {example}")
+        given = (given,)
+    wanted = f"{'one or ' if one else ''}a list of {takes}"
+    if isinstance(given, np.ndarray):
+        raise ArgumentTypeError(
+            f"{call} takes {wanted}, not an array: make a tensor of it, mgr.tensor_t(array)"
+        )
+    memories = as_list(given, call, wanted)
+    if not memories and not empty:
+        raise InvalidArgumentError(f"{call} takes {wanted}: the list is empty, and at least one is needed")
+    kinds: Any = (Memory, *also) if also else Memory
+    for position, memory in enumerate(memories):
+        if not isinstance(memory, kinds):
+            fix = ": make a tensor of it, mgr.tensor_t(array)" if isinstance(memory, np.ndarray) else ""
+            raise ArgumentTypeError(
+                f"{call} takes {wanted}; {_element(call, position)} is {shown(memory):.80}, a {type(memory).__name__}{fix}"
+            )
+        if memory._manager is not manager and not across:
+            if manager is not None:
+                raise InvalidArgumentError(
+                    f"{call}: {_element(call, position)} ({memory._describe()}) belongs to another Manager ({memory._manager!r}, not "
+                    f"{manager!r}); make both with one Manager, or copy it over with .to(mgr)"
+                )
+            manager = memory._manager
+        if not memory._is_init():
+            memory._require_init(f"be {_element(call, position)} of {call.partition('(')[0]}")
+    return memories
 
 
-def operate(make: Callable[[list[Any]], Any], memories: Seq[Memory], user: str) -> Any:
-    """`make` called with the native objects of `memories`. Raises what `natives` raises.
+def _element(call: str, position: int) -> str:
+    """What errors call an element: by the argument if `call` names one, as in "algorithm(tensors=...)"."""
+    argument = call.rpartition("(")[2].removesuffix("=...)")
+    return f"element {position}" if argument == call else f"{argument}[{position}]"
 
-    The native side refuses other types too, so the checks here, which cost more than the call, run only to explain that.
+
+def natives(memories: Iterable[Memory], call: str) -> list[Any]:
+    """The native objects of `memories`. Raises what `memory_list` raises."""
+    return [memory._native for memory in memory_list(memories, call)]
+
+
+def operate(make: Callable[[list[Any]], Any], memories: Iterable[Memory], call: str) -> Any:
+    """`make` called with the native objects of `memories`. Raises what `memory_list` raises.
+
+    The native side refuses other types and destroyed objects too, so the checks here, which cost more than the call, run only to
+    explain that.
     """
+    if type(memories) is not list and type(memories) is not tuple:
+        memories = memory_list(memories, call)
     try:
         found = [memory._native for memory in memories]
         if found:
             return make(found)
-    except (AttributeError, TypeError, ValueError):
-        natives(memories, user)
+    except (AttributeError, TypeError, ValueError, FailedPreconditionError):
+        natives(memories, call)
         raise
-    return make(natives(memories, user))
+    return make(natives(memories, call))
 
 
-def copy_of(tensors: Seq[Memory]) -> Any:
+def copy_of(tensors: Iterable[Memory]) -> Any:
     """The native operation that copies the first of `tensors` to the others; PeerCopies for several Managers' objects.
 
     Raises what OpCopy raises.
     """
-    made = natives(tensors, "OpCopy")
-    if len(made) < 2:
+    memories = memory_list(tensors, "OpCopy", across=True)
+    if len(memories) < 2:
         raise InvalidArgumentError(
             "OpCopy copies from the first to the rest: give at least two tensors or images"
         )
-    source = tensors[0]
+    source = memories[0]
     manager, alone = source._manager, True
-    for target in tensors[1:]:
+    for target in memories[1:]:
         alone = alone and target._manager is manager
         if target._dtype != source._dtype:
             raise ArgumentTypeError(
@@ -522,4 +569,4 @@ def copy_of(tensors: Seq[Memory]) -> Any:
                 f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
                 f"{target._describe()} {target._count}"
             )
-    return _native.op_copy(made) if alone else PeerCopies(list(tensors))
+    return _native.op_copy([memory._native for memory in memories]) if alone else PeerCopies(memories)

@@ -11,15 +11,14 @@ from .. import _native
 from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from .._base.misplaced import KEPT_BY_TENSOR_T
-from .._base.plain_arguments import as_list
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
 from .dlpack import dlpack_device, memoryview_of, to_dlpack
 from .mapping import Mapping
-from .memory import DEVICE, Memory, natives, submitted, to_memory_type
+from .memory import DEVICE, Memory, memory_list, submitted, to_memory_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence as Seq
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, DTypeLike
 
@@ -288,15 +287,12 @@ def buffer_tensor(
 _PATTERNS = (1, 2, 4, 8)  # bytes
 
 
-def fill_of(tensors: Seq[Tensor], value: Any) -> _native.Operation:
+def fill_of(tensors: Iterable[Tensor], value: Any) -> _native.Operation:
     """The native operation that fills `tensors` with `value`. Raises what OpFill raises."""
-    tensors = (
-        tensors
-        if isinstance(tensors, (list, tuple, Memory))
-        else as_list(tensors, "OpFill", "a list of Tensor")
+    filled = memory_list(tensors, "OpFill")
+    return _native.op_fill(
+        [tensor._native for tensor in filled], [fill_pattern(tensor, value) for tensor in filled]
     )
-    made = natives(tensors, "OpFill")
-    return _native.op_fill(made, [fill_pattern(tensor, value) for tensor in tensors])
 
 
 def fill_pattern(tensor: Any, value: Any) -> bytes:

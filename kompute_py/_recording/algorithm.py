@@ -9,16 +9,14 @@ from .. import _native as core
 from .._base.arrays import as_indices, as_name, require_manager
 from .._base.dtype_rules import conversion, difference
 from .._base.errors import (
-    ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
     UnimplementedError,
     not_copyable,
     shown,
 )
-from .._base.plain_arguments import as_list
 from .._base.warn import warn
-from .._memory.memory import Memory
+from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, Sampler
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.layout import check as check_layout
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from .._shaders.signature import Parameter
 
 _AXES = "xyz"
+BOUND = "Tensor or Image, image.sampled(...) or Sampler"
 # One reminder a process is enough: scripts that mean it would otherwise be told at each algorithm.
 _default_workgroup_warned = False
 
@@ -108,9 +107,7 @@ class Algorithm:
         if spirv is None:
             # Kompute's way to hand an algorithm to OpMult, which brings the shader.
             self._native = self._plan = None
-            self._tensors = _listed(tensors)
-            for memory in self._tensors:
-                _check_memory(memory, manager, 0)
+            self._tensors = _listed(tensors, manager)
             return
         self._build(tensors, spirv, workgroup, spec_consts, push_consts, entry)
 
@@ -385,34 +382,17 @@ class Algorithm:
         return list(self._alive().vk_descriptor_sets)
 
 
-def _check_memory(memory: Any, manager: Manager, position: int) -> None:
-    if not isinstance(memory, (Memory, Bindable)):
-        raise ArgumentTypeError(
-            f"tensors[{position}] is a {type(memory).__name__}; give Tensor or Image objects, image.sampled(...) or samplers"
+def _listed(tensors: Iterable[Memory], manager: Manager) -> tuple[Memory, ...]:
+    return tuple(
+        memory_list(
+            tensors, "algorithm(tensors=...)", manager=manager, empty=True, also=(Bindable,), takes=BOUND
         )
-    if memory._manager is not manager:
-        raise InvalidArgumentError(
-            f"tensors[{position}] ({memory._describe()}) belongs to {memory._manager!r}, the algorithm to {manager!r}; "
-            "make both with one Manager, or copy it over with .to(mgr)"
-        )
-
-
-def _listed(tensors: Iterable[Memory]) -> tuple[Memory, ...]:
-    if isinstance(tensors, Memory):
-        raise ArgumentTypeError(
-            f"tensors is a {type(tensors).__name__}; give a list: [{type(tensors).__name__.lower()}]"
-        )
-    return tuple(as_list(tensors, "tensors", "a list of Tensor or Image"))
+    )
 
 
 def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
     """`tensors` as a tuple, checked against the shader's bindings."""
-    bound = _listed(tensors)
-    for position, memory in enumerate(bound):
-        if not isinstance(memory, Memory) or memory._manager is not manager:
-            _check_memory(memory, manager, position)
-        if not memory._is_init():
-            memory._require_init(f"be tensors[{position}] of an algorithm")
+    bound = _listed(tensors, manager)
     if len(bound) < plan.slots:
         missing = next(b for position, _, b, _ in plan.required if position >= len(bound))
         raise InvalidArgumentError(

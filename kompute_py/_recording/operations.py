@@ -7,7 +7,8 @@ object exposes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Seq
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _native
@@ -20,11 +21,12 @@ from .._base.errors import (
     not_copyable,
 )
 from .._memory.image import Image
-from .._memory.memory import Memory, copy_of, natives, operate
+from .._memory.memory import Memory, copy_of, memory_list, operate
+from .._memory.sampler import Bindable
 from .._memory.tensor import Tensor, fill_of
 from .._shaders.constants import is_given
 from .._shaders.library import library_shader
-from .algorithm import Algorithm, pack_push
+from .algorithm import BOUND, Algorithm, pack_push
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -83,9 +85,9 @@ class OpBase:
 
     __slots__ = ()
 
-    reads: Seq[Memory] | None = None
+    reads: Iterable[Memory] | None = None
     """The memory that the commands read. If `writes` is None too, None means undeclared, else nothing."""
-    writes: Seq[Memory] | None = None
+    writes: Iterable[Memory] | None = None
     """The memory that the commands write. If `reads` is None too, None means undeclared, else nothing."""
 
     _native: Any = None
@@ -135,10 +137,27 @@ class OpBase:
             manager._native,
             name,
             record,
-            _declared(reads, f"{name}.reads") if declared else None,
-            _declared(writes, f"{name}.writes") if declared else None,
+            self._declared("reads", manager) if declared else None,
+            self._declared("writes", manager) if declared else None,
         )
         return operation, record
+
+    def _declared(self, which: str, manager: Manager) -> list[Any]:
+        """The native objects of `reads` or `writes`."""
+        given = getattr(self, which)
+        if given is None:
+            return []
+        found = memory_list(given, f"{type(self).__name__}.{which}", manager=manager, empty=True)
+        if isinstance(given, Iterator):
+            # It is empty from now on, and the operation may be recorded again: the list takes its place.
+            for owner in type(self).__mro__:
+                if owner.__dict__.get(which) is given:
+                    setattr(owner, which, found)
+                    break
+            else:
+                with suppress(AttributeError):  # a property, which makes a new one each time
+                    setattr(self, which, found)
+        return [memory._native for memory in found]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuses copying and pickling of built-in operations with an ArgumentTypeError (a TypeError)."""
@@ -148,10 +167,6 @@ class OpBase:
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"
-
-
-def _declared(memories: Seq[Memory] | None, what: str) -> list[Any]:
-    return natives(memories, what) if memories is not None and len(memories) else []
 
 
 class OpSyncDevice(OpBase):
@@ -164,7 +179,7 @@ class OpSyncDevice(OpBase):
 
     __slots__ = ("_native",)
 
-    def __init__(self, tensors: Seq[Memory]) -> None:
+    def __init__(self, tensors: Iterable[Memory]) -> None:
         self._native = operate(_native.op_sync_device, tensors, "OpSyncDevice")
 
 
@@ -179,7 +194,7 @@ class OpSyncLocal(OpBase):
 
     __slots__ = ("_native",)
 
-    def __init__(self, tensors: Seq[Memory]) -> None:
+    def __init__(self, tensors: Iterable[Memory]) -> None:
         self._native = operate(_native.op_sync_local, tensors, "OpSyncLocal")
 
 
@@ -196,7 +211,7 @@ class OpCopy(OpBase):
 
     __slots__ = ("_native",)
 
-    def __init__(self, tensors: Seq[Memory]) -> None:
+    def __init__(self, tensors: Iterable[Memory]) -> None:
         self._native = copy_of(tensors)
 
 
@@ -213,7 +228,7 @@ class OpFill(OpBase):
 
     __slots__ = ("_native",)
 
-    def __init__(self, tensors: Seq[Tensor], value: Any = 0) -> None:
+    def __init__(self, tensors: Iterable[Tensor], value: Any = 0) -> None:
         self._native = fill_of(tensors, value)
 
 
@@ -356,14 +371,13 @@ class OpAlgoBase(OpBase):
 
     def __init__(
         self,
-        tensors: Seq[Memory],
+        tensors: Iterable[Memory],
         spirv: Any,
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
     ) -> None:
-        natives(tensors, type(self).__name__)
-        tensors = list(tensors)
+        tensors = memory_list(tensors, type(self).__name__, also=(Bindable,), takes=BOUND)
         if spirv is None:
             raise ArgumentTypeError("spirv is None; give SPIR-V: kp.compile(source)")
         self.algorithm = Algorithm(tensors[0]._manager, tensors, spirv, workgroup, spec_consts, push_consts)
@@ -382,17 +396,17 @@ class OpMult(OpBase):
 
     _LOCAL_SIZE = 256
 
-    def __init__(self, tensors: Seq[Tensor], algorithm: Algorithm | None = None) -> None:
-        made = natives(tensors, "OpMult")
-        if len(made) != 3:
-            raise InvalidArgumentError(f"OpMult takes three tensors (left, right, product), not {len(made)}")
-        first = tensors[0]
-        for tensor in tensors:
+    def __init__(self, tensors: Iterable[Tensor], algorithm: Algorithm | None = None) -> None:
+        given = memory_list(tensors, "OpMult")
+        if len(given) != 3:
+            raise InvalidArgumentError(f"OpMult takes three tensors (left, right, product), not {len(given)}")
+        first = given[0]
+        for tensor in given:
             if not isinstance(tensor, Tensor) or tensor._dtype != FLOAT32:
                 raise ArgumentTypeError(f"OpMult multiplies float32 tensors; {tensor._describe()} is not one")
             if tensor._count != first._count:
                 raise InvalidArgumentError(
-                    f"OpMult needs tensors of one size; these have {', '.join(str(t._count) for t in tensors)} elements"
+                    f"OpMult needs tensors of one size; these have {', '.join(str(t._count) for t in given)} elements"
                 )
         if algorithm is None:
             algorithm = Algorithm(first._manager)
@@ -400,7 +414,7 @@ class OpMult(OpBase):
             raise ArgumentTypeError(f"OpMult takes an Algorithm, not {type(algorithm).__name__}")
         groups = -(-first._count // self._LOCAL_SIZE)
         across = max(1, min(groups, algorithm._manager._max_groups[0]))
-        algorithm._build(tensors, library_shader("multiplication"), (across, -(-groups // across), 1))
+        algorithm._build(given, library_shader("multiplication"), (across, -(-groups // across), 1))
         self.algorithm = algorithm
         self._native = algorithm._dispatch
 

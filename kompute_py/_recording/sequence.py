@@ -21,10 +21,10 @@ from .._base.errors import (
     InvalidArgumentError,
     OutOfRangeError,
     not_copyable,
+    shown,
 )
-from .._base.plain_arguments import as_list
 from .._base.warn import warn, warn_of_cancelled
-from .._memory.memory import Memory
+from .._memory.memory import Memory, memory_list
 from .._memory.peer import PeerCopies
 from .._sync.fence import Fence, to_seconds
 from .._sync.semaphore import to_signals, to_waits
@@ -573,9 +573,11 @@ def submit_together(manager: Manager, sequences: list[Sequence], wait: Any, sign
     """See `Manager.submit`."""
     fences, waits = to_waits(wait)
     signals = to_signals(signal)
-    for each in sequences:
+    for position, each in enumerate(sequences):
         if not isinstance(each, Sequence):
-            raise ArgumentTypeError(f"submit takes sequences, not {type(each).__name__}")
+            raise ArgumentTypeError(
+                f"submit takes sequences, as in mgr.submit([seq, ...]); element {position} is {shown(each):.80}, a {type(each).__name__}"
+            )
     hooks = [each._start() for each in sequences]
     try:
         native = submit_streams(manager, [each._native for each in sequences], fences, waits, signals)
@@ -611,17 +613,8 @@ def _seconds(wait_for: Any, timeout: Any) -> float:
 
 def _roots(given: Any, manager: Manager) -> list[_native.Memory]:
     """The native memory behind tensors, views and images, for `disjoint`."""
-    if isinstance(given, Memory):
-        given = (given,)
-    memories = as_list(given, "disjoint", "a list of Tensors and Images")
     roots: list[Any] = []
-    for memory in memories:
-        if not isinstance(memory, Memory):
-            raise ArgumentTypeError(f"disjoint takes Tensors and Images, not {type(memory).__name__}")
-        if memory._manager is not manager:
-            raise InvalidArgumentError(f"disjoint: {memory._describe()} belongs to another Manager")
-        if not memory._is_init():
-            memory._require_init("be listed as disjoint")
+    for memory in memory_list(given, "sequence(disjoint=...)", manager=manager, one=True, empty=True):
         while (base := getattr(memory, "base", None)) is not None:
             memory = base
         roots.append(memory._native)

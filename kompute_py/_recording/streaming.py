@@ -54,8 +54,7 @@ from .._base.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
-from .._base.plain_arguments import as_list
-from .._memory.memory import SINGLE, Memory
+from .._memory.memory import SINGLE, Memory, memory_list
 from .._memory.tensor import Tensor
 from .._sync.fence import Fence
 
@@ -186,7 +185,7 @@ class _Pipeline:
         self._outputs = _streamed(outputs, "outputs", sequence)
         _require_apart(self._inputs)
         parts = [each for each in (*self._inputs, *self._outputs) if _is_part(each)]
-        kept = _memories(shared, sequence) | _memories(parts, sequence)
+        kept = _kept(shared, sequence) | _kept(parts, sequence)
         self._hooks: tuple[OpBase, ...] = tuple(op for op, _ in sequence._hooked)
         for op in self._hooks:
             if op._custom:
@@ -582,34 +581,16 @@ def _require_apart(inputs: list[Memory]) -> None:
 
 
 def _streamed(given: Any, what: str, sequence: Sequence) -> list[Memory]:
-    if isinstance(given, Memory):
-        given = (given,)
-    memories = as_list(given, what, "a list of Tensors and Images")
-    if not memories:
-        raise InvalidArgumentError(f"{what} is empty; give at least one Tensor or Image")
-    for memory in memories:
-        if not isinstance(memory, Memory):
-            raise ArgumentTypeError(f"{what} takes Tensors and Images, not {type(memory).__name__}")
-        if memory._manager is not sequence._manager:
-            raise InvalidArgumentError(f"{what}: {memory._describe()} belongs to another Manager")
-        if not memory._is_init():
-            memory._require_init("be streamed")
+    memories = memory_list(given, f"stream({what}=...)", manager=sequence._manager, one=True)
     if len(set(map(id, memories))) != len(memories):
         raise InvalidArgumentError(f"{what} lists the same memory twice")
     return memories
 
 
-def _memories(given: Any, sequence: Sequence) -> set[int]:
-    if isinstance(given, Memory):
-        given = (given,)
-    kept = set()
-    for memory in as_list(given, "shared", "a list of Tensors and Images"):
-        if not isinstance(memory, Memory):
-            raise ArgumentTypeError(f"shared takes Tensors and Images, not {type(memory).__name__}")
-        if memory._manager is not sequence._manager:
-            raise InvalidArgumentError(f"shared: {memory._describe()} belongs to another Manager")
-        kept.add(id(_root(memory)._native))
-    return kept
+def _kept(given: Any, sequence: Sequence) -> set[int]:
+    """The memory that all frames share, by the identity of its native object."""
+    memories = memory_list(given, "stream(shared=...)", manager=sequence._manager, one=True, empty=True)
+    return {id(_root(memory)._native) for memory in memories}
 
 
 def stream_frames(

@@ -383,7 +383,9 @@ def test_misuse(device):
         attempt(inputs=[src, src])
     with pytest.raises(kp.InvalidArgumentError, match="empty"):
         attempt(outputs=[])
-    with pytest.raises(kp.ArgumentTypeError, match="takes Tensors and Images"):
+    with pytest.raises(
+        kp.ArgumentTypeError, match=r"takes one or a list of Tensor or Image; inputs\[0\] is 3"
+    ):
         attempt(inputs=[3])
     with pytest.raises(kp.InvalidArgumentError, match="depth"):
         attempt(depth=0)
