@@ -1,13 +1,12 @@
-"""Structured dtypes and the blocks of shaders: which dtype fits a block, and whether a given one does.
+"""Structured dtypes and the blocks of shaders: the dtype that fits a block, and a check of a given dtype.
 
-The model. A block in memory is bytes, of which some belong to scalars and the rest is padding. A shader's reflection says
-which (offsets, strides), and so does a NumPy dtype (offsets, itemsize). Both are *painted*: one code a byte, which says of
-what scalar it is a part and which byte of it; padding is 0. A dtype fits where every byte that the shader's painting has a
-code for has an equal one in the dtype's. So it does not matter how fields are grouped or called, nor what the dtype keeps in
-the shader's padding.
+The model. A block is a run of bytes; some belong to scalars and the rest is padding. Both a shader's reflection (offsets, strides) and
+a NumPy dtype (offsets, itemsize) describe them. Both are *painted*: each byte gets a code for its scalar's kind and its place in
+the scalar; padding is 0. A dtype fits if it has the same code at every byte for which the shader's painting has one. So the grouping
+and the names of fields do not matter, and the dtype may use the shader's padding.
 
-Signed and unsigned integers of one size are one code, as is a shader's bool (32 bits): the bits are the same. Raw bytes and
-ml_dtypes' floats, which shaders know only as bits, match whatever is there.
+Signed and unsigned integers of one size share a code, as does a shader's bool (32 bits), because the bits are the same. Raw bytes and
+ml_dtypes' floats, which shaders treat as bits, match anything.
 """
 
 from __future__ import annotations
@@ -35,30 +34,30 @@ BUFFERS = ("storage buffer", "uniform buffer")
 _KINDS = {"b": 1, "i": 1, "u": 1, "f": 2}
 _ANY = 0xFFFF
 _NONE: Mapping[str, Any] = {}
-# Blocks are painted byte by byte up to here; what lies beyond repeats what was before, or is one long array.
+# Bytes of a block that are painted. The rest repeats the pattern or belongs to one long array.
 _MOST_PAINTED = 1 << 20
 _MOST_ROWS = 64
 
 
 class _Misfit(Exception):
-    """The block has no dtype; says why."""
+    """The block has no dtype; the message gives the reason."""
 
 
 # -- from a block to a dtype ------------------------------------------------------------------------------------------------
 
 
 def tail_of(block: Layout) -> Layout | None:
-    """The member that is an array of run-time length; None where the block has a fixed size."""
+    """The member that is an array of run-time length; None if the block has a fixed size."""
     members = block["members"]
     last = members[-1] if members else None
     return last if last is not None and last["array"] and last["array"][0] == 0 else None
 
 
 def element_dtype(block: Layout) -> np.dtype[Any] | None:
-    """The dtype of one element of a block: of an array's elements where that is all it has, else of all its members.
+    """The dtype of one element of a block: of the array's elements if the block is one array, else of all members.
 
-    None where there is none that NumPy can express, and where an array of run-time length follows other members: then
-    only `block_dtype` with a length says how large an element is.
+    None if NumPy cannot express it, or if an array of run-time length follows other members; then `block_dtype` needs the
+    array's length.
     """
     try:
         return _element(block)
@@ -67,18 +66,17 @@ def element_dtype(block: Layout) -> np.dtype[Any] | None:
 
 
 def block_dtype(block: Layout, length: int | None, what: str) -> np.dtype[Any]:
-    """`element_dtype`, or with `length`, the whole block's with so many elements in its array of run-time length.
+    """`element_dtype`; with `length`, the dtype of the whole block with that many elements in its array of run-time length.
 
-    `what` names the block in errors. Raises InvalidArgumentError where the block needs a length, has no array for one, or
-    has no dtype.
+    `what` names the block in errors. Raises InvalidArgumentError if the block needs a length, has no such array, or has no dtype.
     """
     tail = tail_of(block)
     if length is not None and tail is None:
-        raise InvalidArgumentError(f"{what} has no array of run-time length: leave length out")
+        raise InvalidArgumentError(f"{what} has no array of run-time length: omit length")
     if length is None and tail is not None and len(block["members"]) > 1:
         raise InvalidArgumentError(
-            f"{what} ends with the array {_name(tail, 0)!r} of run-time length, after other members: say how many elements it "
-            "is to have, length=n"
+            f"{what} ends with the array {_name(tail, 0)!r} of run-time length, after other members: give its "
+            "number of elements, length=n"
         )
     try:
         return _element(block) if length is None else _struct(block, length)
@@ -123,7 +121,7 @@ def _struct(layout: Layout, length: int | None, size: int = 0) -> np.dtype[Any]:
 
 
 def _array(member: Layout, axis: int) -> np.dtype[Any]:
-    """The dtype of `member`, without its first `axis` array axes. An element takes as many bytes as its stride."""
+    """The dtype of `member` without its first `axis` array axes. An element is as long as its stride."""
     lengths, strides = member["array"], member["array_strides"]
     if not lengths:
         return _single(member, 0)
@@ -146,7 +144,7 @@ def _stretched(dtype: np.dtype[Any], stride: int) -> np.dtype[Any]:
 
 
 def _single(member: Layout, stride: int) -> np.dtype[Any]:
-    """One element of `member`, `stride` bytes long where that is more than it needs: the last axis is longer by the padding."""
+    """One element of `member`, `stride` bytes long. If that is more than it needs, padding extends the last axis."""
     if member["kind"] == "struct":
         if not member["members"]:
             raise _Misfit(f"the type of {member['name']!r} has no layout")
@@ -159,7 +157,7 @@ def _single(member: Layout, stride: int) -> np.dtype[Any]:
         line = member["matrix_stride"]
         if line % scalar.itemsize:
             raise _Misfit(f"the matrix {member['name']!r} has a stride of {line} bytes")
-        # The last line ends with its padding too. A member that begins in there overlaps it, which NumPy allows.
+        # The last line includes its padding. A member that begins in the padding overlaps it, which NumPy allows.
         shape = (lines, line // scalar.itemsize)
     else:
         padded = stride // scalar.itemsize if stride % scalar.itemsize == 0 else 0
@@ -194,7 +192,7 @@ def _paint_dtype(dtype: np.dtype[Any]) -> np.ndarray[Any, np.dtype[np.uint16]]:
 
 
 def _paint_layout(layout: Layout, into: np.ndarray[Any, Any], offset: int, axis: int = 0) -> None:
-    """Paints a member whose first byte is `offset`; what lies beyond the end of `into` is left out."""
+    """Paints a member whose first byte is `offset`; bytes beyond the end of `into` are ignored."""
     if offset >= into.size:
         return
     lengths = layout["array"]
@@ -228,16 +226,16 @@ def _paint_layout(layout: Layout, into: np.ndarray[Any, Any], offset: int, axis:
 
 
 def _misfits(block: Layout, dtype: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
-    """The bytes at which `count` elements of the structured `dtype` do not fit `block`, of the first that there are.
+    """The first bytes at which `count` elements of the structured `dtype` do not fit `block`.
 
-    A buffer that ends before a fixed-size block does is a misfit there; a longer one is none.
+    A buffer shorter than a fixed-size block does not fit; a longer one does.
     """
     none = np.zeros(0, np.intp)
     if not block["members"]:
-        return none  # a shader with no layout to compare with
+        return none  # the shader has no layout to compare with
     nbytes = count * dtype.itemsize
     tail = tail_of(block)
-    # Where both repeat, their pattern is known after the least common multiple of the two steps.
+    # If both repeat, the pattern repeats after the least common multiple of the two steps.
     steps = math.lcm(dtype.itemsize, tail["array_strides"][0] or 1) if tail is not None else 0
     begin = tail["offset"] if tail is not None else block["size"]
     length = min(nbytes, begin + 2 * steps, _MOST_PAINTED)
@@ -253,9 +251,9 @@ def _misfits(block: Layout, dtype: np.dtype[Any], count: int) -> np.ndarray[Any,
 
 
 def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: int) -> None:
-    """Raises InvalidArgumentError where `count` elements of the structured `dtype` do not fit the block of binding `number`.
+    """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit the block of binding `number`.
 
-    The message has both layouts side by side, and the dtype that would fit. `what` begins it.
+    The message begins with `what` and shows both layouts side by side and the dtype that fits.
     """
     wrong = _misfits(block, dtype, count)
     if wrong.size:
@@ -265,7 +263,7 @@ def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: in
 def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> None:
     """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit a block of push constants.
 
-    A field that is called like another member of the block is a misfit, too. The message has both layouts side by side.
+    A field with the name of another member does not fit either. The message shows both layouts side by side.
     """
     wrong = set(_misfits(block, dtype, count).tolist())
     places = {member["name"]: member["offset"] for member in block["members"] if member["name"]}
@@ -277,7 +275,7 @@ def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> No
         table = _table(block, dtype, count, np.array(sorted(wrong)))
         raise InvalidArgumentError(
             f"{what} does not have the layout of the shader's block:\n    {table}\nGive the values as a list, or an "
-            "array with the fields where the shader has its members"
+            "array with the fields at the offsets of the shader's members"
         )
 
 
@@ -317,7 +315,7 @@ def _fields(dtype: np.dtype[Any], offset: int, name: str) -> Iterator[_Row]:
 
 
 def _sole_array(block: Layout) -> Layout | None:
-    """The array that is all that a block has."""
+    """The only member of a block, if it is an array."""
     members = block["members"]
     return members[0] if len(members) == 1 and members[0]["array"] and members[0]["offset"] == 0 else None
 
@@ -350,7 +348,7 @@ def _table(block: Layout, dtype: np.dtype[Any], count: int, wrong: np.ndarray[An
         sizes = (block["size"], nbytes, nbytes < block["size"])
     left = {row.offset: row for row in reversed(shader)}
     right = {row.offset: row for row in reversed(list(_fields(dtype, 0, "")))}
-    # Of arrays the first element is shown; later ones are wrong only where the sizes differ.
+    # Only the first element of an array is shown; later ones differ only if the sizes do.
     first = wrong[wrong < step] if step else wrong
     offsets = sorted(left.keys() | right.keys())[:_MOST_ROWS]
     table = [("byte", "shader", "dtype", "")]

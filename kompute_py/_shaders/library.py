@@ -1,4 +1,4 @@
-"""The package's own shaders, which the build compiled to SPIR-V."""
+"""The package's own shaders, compiled to SPIR-V by the build."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .._base.errors import NotFoundError
 
 @cache
 def library_shader(name: str) -> bytes:
-    """The SPIR-V of ``shaders/<name>.comp``. Raises NotFoundError where the installation lacks it."""
-    # Next to the native module, not to this file: an editable install keeps built files apart from the sources.
+    """The SPIR-V of ``shaders/<name>.comp``. Raises NotFoundError if the installation lacks it."""
+    # Beside the native module, because an editable install keeps built files apart from the sources.
     # os.path: pathlib costs milliseconds at import.
     path = os.path.join(os.path.dirname(_native.__file__), "shaders", f"{name}.spv")
     try:

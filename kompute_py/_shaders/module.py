@@ -1,4 +1,4 @@
-"""ShaderModule: a compute shader as SPIR-V with what it says about itself. Needs no device."""
+"""ShaderModule: a compute shader as SPIR-V, with its reflection. Needs no device."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from .spirv import chosen_entry, to_spirv
 if TYPE_CHECKING:
     from .constants import Specialization
 
-_ASSEMBLED = 2  # the Vulkan 1.x whose SPIR-V assembly becomes, unless a target is given
+_ASSEMBLED = 2  # assembly becomes SPIR-V for Vulkan 1.2 unless a target is given
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 
 
 class ShaderModule:
-    """A compute shader: compiled from `source`, or the SPIR-V that it is.
+    """A compute shader, compiled from `source` or given as SPIR-V.
 
-    `entry` is the entry point. Of source text it names the function to compile (in GLSL, whose function is always `main`,
-    the entry point that it becomes); of a module it chooses one, and may be left out where there is only one, or one that is
-    called main. `source` is GLSL, HLSL or Slang text, SPIR-V assembly, a path (a path object, or a str on one line that ends in
+    `entry` is the entry point. For source text it names the function to compile (in GLSL, where the function is always `main`,
+    the resulting entry point). For a module it selects an entry point, and may be omitted if there is only one or one is called
+    main. `source` is GLSL, HLSL or Slang text, SPIR-V assembly, a path (a path object, or a str on one line that ends in
     .comp, .glsl, .hlsl, .slang, .spv or .spvasm), or SPIR-V: bytes, a bytearray, a memoryview, an array of uint32, a list of ints,
     another ShaderModule, or any object with a method ``to_spirv()`` that returns bytes. A file that begins with SPIR-V's magic number
-    is SPIR-V, whatever its name. The other arguments and `options` are those of `kp.compile`.
-    `name` is what errors call it; by default the path's stem, else the entry point. SPIR-V is checked against a `target` that
-    is given, beside what the device takes.
+    is SPIR-V, regardless of its name. The other arguments and `options` are those of `kp.compile`.
+    `name` names the shader in errors; the default is the path's stem, else the entry point. If `target` is given, SPIR-V is checked
+    against it, in addition to the device.
 
-    Raises ShaderCompileError where the source does not compile, InvalidArgumentError for bytes that are no SPIR-V, for a module
-    without a compute entry point, or with several of which none was chosen, and for compile options with a source that is
-    SPIR-V already, NotFoundError for a path with no file, ArgumentTypeError for
-    anything else.
+    Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not SPIR-V, the module has no
+    compute entry point, or several of which none was selected, or compile options are given for SPIR-V; NotFoundError if a
+    path does not exist; ArgumentTypeError for other types.
     """
 
     __slots__ = (
@@ -74,15 +73,15 @@ class ShaderModule:
                 )
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(
-                f"name is a {type(name).__name__}; give what errors call the shader, a str"
+                f"name is a {type(name).__name__}; give a str, the shader's name in errors"
             )
         self.files: tuple[str, ...] = ()
-        """The files that it was made from: the source's own and all that it includes."""
-        self._sought: list[tuple[str, bytes]] = []  # the files whose change would change it, with digests
+        """The files of the source: its own and all included files."""
+        self._sought: list[tuple[str, bytes]] = []  # the files that it depends on, with digests
         self.language: str | None = None
-        """"glsl", "hlsl" or "slang" where it was compiled, else None."""
+        """The source language, "glsl", "hlsl" or "slang"; None if it was given as SPIR-V."""
         self.compiler: str | None = None
-        """What compiled it, "glslang" or "Slang 2026.12"; None where it was SPIR-V already."""
+        """The compiler, "glslang" or "Slang 2026.12"; None if it was given as SPIR-V."""
         path = None
         declared: bytes = b""
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
@@ -116,7 +115,7 @@ class ShaderModule:
                 spirv = to_spirv(source)
             if target is not None:
                 check_target(spirv, target, name or "the module")
-            # A Kernel has a module, too.
+            # A Kernel also has a module.
             module = source if isinstance(source, ShaderModule) else getattr(source, "module", None)
             if isinstance(module, ShaderModule):
                 self.files, self.language, self.compiler = module.files, module.language, module.compiler
@@ -127,15 +126,15 @@ class ShaderModule:
         if entry is not None and not isinstance(entry, str):
             raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
         self._spirv = spirv
-        # Before it was optimized; b"" where that is the same, or unknown. The optimizer takes away what only dead code uses.
+        # The module before optimization; b"" if it is the same or unknown. The optimizer removes declarations that only dead code uses.
         self._declared: bytes = declared
-        # "main" also stands for the only compute entry point that there is.
+        # "main" also stands for the only compute entry point.
         self._entry = "main" if entry is None else entry
         self._reflection: dict[str, Any] | None = None
         self._signature: Signature | None = None
         self.name: str = name or (path.stem if path is not None else "")
-        """What errors call it."""
-        entered = self.reflection["entry"]  # raises here, not later, for a module that has none to run
+        """The shader's name in errors."""
+        entered = self.reflection["entry"]  # raises early if the module has no compute entry point
         self.name = self.name or entered
 
     def to_spirv(self) -> bytes:
@@ -144,10 +143,10 @@ class ShaderModule:
 
     @property
     def reflection(self) -> dict[str, Any]:
-        """What the module says about itself, as plain data: bindings with types and layouts, what the shader does with each,
-        push constants, specialization constants, local size, entry points, capabilities.
+        """The module's reflection as plain data: bindings with types, layouts and accesses, push constants, specialization
+        constants, local size, entry points, capabilities.
 
-        Of what was compiled it is what the source declares, so the same at all levels of optimization.
+        For compiled shaders it describes the source, so it is the same at all levels of optimization.
         """
         if self._reflection is None:
             with naming(self.name):
@@ -156,18 +155,18 @@ class ShaderModule:
 
     @property
     def entry(self) -> str:
-        """The entry point that it stands for: what the rest describes, and what runs."""
+        """The selected entry point, which runs and which the reflection describes."""
         entry: str = self.reflection["entry"]
         return entry
 
     @property
     def entry_points(self) -> tuple[str, ...]:
-        """All compute entry points of the module; `entry` chooses another: ``kp.ShaderModule(module, entry="blur")``."""
+        """All compute entry points of the module; select another with ``kp.ShaderModule(module, entry="blur")``."""
         return tuple(p["name"] for p in self.reflection["entry_points"] if p["model"] == "GLCompute")
 
     @property
     def signature(self) -> Signature:
-        """The same as the arguments of a call."""
+        """The reflection as the arguments of a call."""
         if self._signature is None:
             self._signature = Signature(self.reflection)
         return self._signature
@@ -184,7 +183,7 @@ class ShaderModule:
             )
 
     def disassembly(self) -> str:
-        """The SPIR-V as text, with the names that it has."""
+        """The SPIR-V as assembly, with the module's names."""
         return _native.disassemble_spirv(self._spirv)
 
     def to(self, language: str) -> str:
@@ -192,7 +191,7 @@ class ShaderModule:
         return _native.decompile_spirv(self._spirv, as_text(language, "language"), self.reflection["entry"])
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Raises ArgumentTypeError (a TypeError): shader modules are not copied or pickled."""
         raise not_copyable(
             self,
             "keep module.to_spirv(), and make a new one of that: kp.ShaderModule(spirv)",
@@ -205,7 +204,7 @@ class ShaderModule:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Puts the shader's name in front of what is wrong with it."""
+    """Prefixes errors with the shader's name."""
     try:
         yield
     except KomputeError as error:
@@ -215,7 +214,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def is_assembly(text: str) -> bool:
-    """Whether the text is SPIR-V assembly and no source: it begins with a comment or instruction of it."""
+    """Whether the text is SPIR-V assembly: it begins with a comment or an instruction of assembly."""
     return _ASSEMBLY.match(text) is not None
 
 

@@ -15,19 +15,19 @@ from .module import ShaderModule
 def struct_dtype(
     shader: Any, binding: int | str | tuple[int, int], *, length: int | None = None
 ) -> np.dtype[Any]:
-    """The NumPy dtype that has the layout of a shader's buffer: ``np.zeros(n, kp.struct_dtype(spirv, 0))``.
+    """The NumPy dtype with the layout of a shader's buffer: ``np.zeros(n, kp.struct_dtype(spirv, 0))``.
 
-    `shader` is what `kp.ShaderModule` takes; `binding` is the name of a storage or uniform buffer, as calls of kernels have
-    it, or its number (in set 0), or (set, number).
-    Where the block is one array, it is the dtype of an element, as long as the array's stride; else it is that of the whole
-    block. `length` gives the elements of an array of run-time length that follows other members.
+    `shader` is a shader as for `kp.ShaderModule`. `binding` is the name of a storage or uniform buffer, as in calls of kernels, or
+    its number (in set 0), or (set, number). If the block is one array, the result is the dtype of an element, as long as the
+    array's stride; otherwise it is the dtype of the whole block. `length` is the number of elements of an array of run-time length
+    that follows other members.
 
-    Offsets, strides and padding are the shader's. Vectors and matrices are sub-arrays, ``vec3`` is ``(3,)``; where the stride
-    leaves room behind them, the last axis is as long as the stride, so take ``["m"][..., :3]``. A column-major matrix has
+    Offsets, strides and padding are the shader's. Vectors and matrices are sub-arrays: ``vec3`` is ``(3,)``. If the stride is
+    longer than the vector, the last axis is as long as the stride, so use ``["m"][..., :3]``. A column-major matrix has its
     columns as rows. A shader's bool is a uint32, a buffer reference a uint64.
 
-    Raises NotFoundError where the shader has no such buffer, InvalidArgumentError where `length` is missing or of no use, or
-    where NumPy has no dtype for it, and what `kp.ShaderModule` raises.
+    Raises NotFoundError if the shader has no such buffer; InvalidArgumentError if `length` is missing or not applicable, or NumPy
+    has no dtype for the block; and the errors of `kp.ShaderModule`.
     """
     module = ShaderModule(shader)
     buffers = [p for p in module.signature.parameters if p.kind in BUFFERS]

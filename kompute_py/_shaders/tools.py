@@ -13,10 +13,10 @@ from .spirv import chosen_entry, to_spirv
 
 
 def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
-    """SPIR-V assembly as SPIR-V, of the newest version that `target` ("vulkan1.0" to "vulkan1.3") has.
+    """Assembles SPIR-V, in the newest version of `target` ("vulkan1.0" to "vulkan1.3").
 
-    Raises ShaderCompileError with line and column where the text is wrong, InvalidArgumentError where the module breaks the
-    target's rules, ArgumentTypeError for anything but a str.
+    Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module violates the
+    target's rules, ArgumentTypeError if `text` is not a str.
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"SPIR-V assembly is a str, not {type(text).__name__}")
@@ -32,18 +32,18 @@ def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
 def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
     """SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, a `ShaderModule` or Kernel) as assembly.
 
-    `friendly_names` shows the names that the module has for its ids; without them they are numbers. Raises InvalidArgumentError
-    for bytes that are not SPIR-V, NotFoundError for a path with no file, ArgumentTypeError for objects of other types.
+    `friendly_names` shows the module's names for its ids; without it, ids are numbers. Raises InvalidArgumentError
+    for bytes that are not SPIR-V, NotFoundError if a path does not exist, ArgumentTypeError for objects of other types.
     """
     return _native.disassemble_spirv(to_spirv(spirv), to_flag(friendly_names, "friendly_names"))
 
 
 def decompile(spirv: Any, language: str = "glsl", *, entry: str | None = None) -> str:
-    """SPIR-V as "glsl" (450, for Vulkan) or "hlsl" (shader model 6.0) that does the same.
+    """Translates SPIR-V to "glsl" (450, for Vulkan) or "hlsl" (shader model 6.0).
 
-    `spirv` is what `disassemble` takes. `entry` chooses an entry point if there are several; a ShaderModule or Kernel has chosen. Raises InvalidArgumentError for another language or bytes that are
-    not valid SPIR-V, NotFoundError for an entry point that the module lacks, UnimplementedError for what the language cannot
-    express.
+    `spirv` is as for `disassemble`. `entry` selects one of several entry points; a ShaderModule or Kernel has one already. Raises
+    InvalidArgumentError for another language or invalid SPIR-V, NotFoundError if the module lacks the entry point,
+    UnimplementedError if the language cannot express the shader.
     """
     module = to_spirv(spirv)
     entry = chosen_entry(spirv, entry if entry is None else as_text(entry, "entry"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Scalars of a shader -> (GLSL's name, prefix of its vectors and matrices, NumPy's dtype).
+# A shader's scalars: GLSL's name, the prefix of vectors and matrices, NumPy's dtype.
 GLSL_SCALARS: dict[str, tuple[str, str, str]] = {
     "bool": ("bool", "b", "uint32"),
     "int8": ("int8_t", "i8", "int8"),
@@ -21,13 +21,13 @@ GLSL_SCALARS: dict[str, tuple[str, str, str]] = {
     "float64": ("double", "d", "float64"),
 }
 
-_HLSL = {"float16": "half"}  # where HLSL's name differs from GLSL's
+_HLSL = {"float16": "half"}  # HLSL's names that differ from GLSL's
 
 
 def type_text(layout: Mapping[str, Any]) -> str:
     """GLSL's name of a reflected type: ``vec4[]``, ``mat3x2``, ``struct Particle[16]``.
 
-    A matrix of HLSL or Slang has its name there, which counts rows first: ``float2x3`` has two rows.
+    A matrix of HLSL or Slang has that language's name, which counts rows first: ``float2x3`` has two rows.
     """
     kind = layout["kind"]
     if kind == "struct":

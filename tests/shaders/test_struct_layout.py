@@ -73,7 +73,7 @@ def test_the_dtype_of_a_header_with_a_tail_takes_a_length(particles):
     assert made["tail"].shape == (5, 2) and made.fields["tail"][1] == 16 and made.itemsize == 16 + 5 * 16
     with pytest.raises(kp.InvalidArgumentError, match="length=n"):
         kp.struct_dtype(particles, 2)
-    with pytest.raises(kp.InvalidArgumentError, match="leave length out"):
+    with pytest.raises(kp.InvalidArgumentError, match="omit length"):
         kp.struct_dtype(particles, 1, length=3)
     assert kp.struct_dtype(particles, 2, length=0).itemsize == 16
     with pytest.raises(kp.InvalidArgumentError, match="0 elements or more"):
