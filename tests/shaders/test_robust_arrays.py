@@ -171,3 +171,96 @@ def test_without_robust_access_code_is_left_as_it_is(make_manager, needs):
     a = np.array([3, 0], np.float32)
     kernel(a, k=5, table=np.zeros(8, np.float32), groups=1)
     assert a[1] == 3
+
+
+ATOMICS = {  # at index i of a buffer: the result within the buffer, the element after it
+    "atomicAdd(x, 5u)": lambda x: (x, x + 5),
+    "atomicMax(x, 100u)": lambda x: (x, max(x, 100)),
+    "atomicMin(x, 2u)": lambda x: (x, min(x, 2)),
+    "atomicAnd(x, 6u)": lambda x: (x, x & 6),
+    "atomicOr(x, 64u)": lambda x: (x, x | 64),
+    "atomicXor(x, 3u)": lambda x: (x, x ^ 3),
+    "atomicExchange(x, 77u)": lambda x: (x, 77),
+    "atomicCompSwap(x, 9u, 77u)": lambda x: (x, 77 if x == 9 else x),
+    "atomicLoad(x, 1, 64, 2)": lambda x: (x, x),
+    "0u; atomicStore(x, 55u, 1, 64, 4)": lambda x: (0, 55),
+}
+PLACES = {  # declared, the element at i, how many elements there are
+    "run-time array": ("buffer A { uint a[]; };", "a[i]", 16),
+    "run-time array of structs": ("struct S { uint p; uint q[3]; }; buffer A { uint head[4]; S a[]; };", "a[i].q[1]", 3),
+    "array of structs, index within": ("struct S { uint p; uint q[3]; }; buffer A { uint head[4]; S a[]; };", "a[1].q[i]", 3),
+    "array with a length": ("buffer A { uint a[10]; uint rest[6]; };", "a[i]", 10),
+}  # fmt: skip
+BEYOND = (1 << 16, 1 << 28, (1 << 30) + 3, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
+
+
+def _element(place, i):
+    """Where it lies in the buffer's 16 numbers."""
+    return {"run-time array": i, "run-time array of structs": 4 + 4 * i + 2, "array with a length": i}.get(
+        place, 9 + i
+    )
+
+
+def _drops(mgr):
+    return "SwiftShader" in mgr.get_device_properties()["device_name"]
+
+
+@pytest.mark.parametrize("optimize", ["none", "performance"])
+@pytest.mark.parametrize("place", PLACES)
+def test_atomics_beyond_a_buffer(mgr, needs, place, optimize):
+    """SwiftShader ends the process on these, so there they are left out, with the result 0. Others drop them or stay in the buffer."""
+    needs(mgr, "dispatch")
+    declared, element, count = PLACES[place]
+    dropped = _drops(mgr)
+    for call, model in ATOMICS.items():
+        vulkan = "atomicLoad" in call or "Store" in call
+        source = (
+            "#version 450\n"
+            + ("#extension GL_KHR_memory_scope_semantics : enable\n" if vulkan else "")
+            + "layout(local_size_x = 1) in; layout(push_constant) uniform P { uint i; };"
+            f"{declared.replace('buffer A', 'layout(binding = 0) buffer A')} layout(binding = 1) buffer R {{ uint r[]; }};"
+            f"void main() {{ r[0] = {call.replace('(x', '(' + element)}; r[1] = 1u; }}"
+        )
+        kernel = mgr.kernel(source, optimize=optimize)
+        before = np.arange(9, 25, dtype=np.uint32)
+        for i in range(count):
+            a, r = before.copy(), np.full(2, 99, np.uint32)
+            kernel(a, r, i=i, groups=1)
+            at = _element(place, i)
+            result, after = model(int(before[at]))
+            assert (r.tolist(), a[at]) == ([result, 1], after), (call, i)
+            assert np.delete(a, at).tolist() == np.delete(before, at).tolist()
+        for i in BEYOND if dropped else ():
+            a, r = before.copy(), np.full(2, 99, np.uint32)
+            kernel(a, r, i=i, groups=1)
+            assert r.tolist() == [0, 1], (call, i)
+            assert a.tolist() == before.tolist(), (call, i)
+
+
+@pytest.mark.parametrize("optimize", ["none", "performance"])
+def test_atomics_in_control_flow(mgr, needs, optimize):
+    """In conditions, loops of each kind, switches and functions, whose blocks are cut in two. As if the far ones were 0."""
+    needs(mgr, "dispatch")
+    source = (
+        "#version 450\nlayout(local_size_x = 32) in; layout(push_constant) uniform P { uint far; };"
+        "layout(binding = 0) buffer A { uint a[]; }; layout(binding = 1) buffer R { uint r[]; };"
+        "uint add(uint i) { return atomicAdd(a[i], 1u) + atomicAdd(a[far], 1u); }"
+        "void main() { uint i = gl_LocalInvocationIndex; uint sum = far & 1u;"
+        "while (atomicAdd(a[i], 1u) < 5u) sum += atomicAdd(a[far + i], 3u) + 1u;"
+        "do { sum += 2u; } while (atomicAdd(a[i], 1u) < 8u && atomicOr(a[far], 1u) == 0u);"
+        "for (uint k = 0u; k < atomicMax(a[i], 4u) && k < 9u; k += 1u + atomicAdd(a[far], 1u)) sum += add(i) > 9u ? 0u : 1u;"
+        "if (i % 2u == 0u) sum += atomicExchange(a[i], 20u) * 1000u; else sum += atomicExchange(a[far + i], 20u) + 7000u;"
+        "switch (i & 3u) { case 1u: sum += add(i); case 2u: a[i] += 100u; break; default: atomicAdd(a[far], 1u); }"
+        "bool b = atomicAdd(a[i], 1u) > 30u && atomicAdd(a[far], 1u) == 0u; r[i] = b ? sum : sum + 50000u; }"
+    )
+    if not _drops(mgr):
+        pytest.skip("only on SwiftShader have atomics beyond a buffer the result 0 for certain")
+    nothing = re.sub(r"atomic(Add|Or|Exchange)\(a\[far[^\]]*\], \d+u\)", "0u", source)
+    assert nothing.count("atomic") == source.count("atomic") - 7
+    results = []
+    for code in (source, nothing.replace("default: 0u;", "default: break;")):
+        a, r = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
+        mgr.kernel(code, optimize=optimize)(a, r, far=1 << 28, groups=1)
+        results.append((a.tolist(), r.tolist()))
+    assert results[0] == results[1]
+    assert len(set(results[0][1])) > 2

@@ -5,6 +5,7 @@
 #include "device/device.hpp"
 #include "spirv/clamp.hpp"
 #include "spirv/fold.hpp"
+#include "spirv/guard_atomics.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -77,7 +78,13 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
         throw Error(ErrorKind::invalid_argument, found.front().message);
 
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    if (device.shader_host().has("robustBufferAccess")) code_ = clamped(words_).words;
+    if (device.shader_host().has("robustBufferAccess")) {
+        code_ = clamped(words_).words;
+        // SwiftShader ends the process on an atomic far beyond its buffer.
+        if (device.physical().v12.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
+            if (std::vector<uint32_t> guarded = guarded_atomics(code()); !guarded.empty())
+                code_ = std::move(guarded);
+    }
     create.codeSize = code().size_bytes();
     create.pCode = code().data();
     VkShaderModule module = VK_NULL_HANDLE;
