@@ -105,9 +105,9 @@ class SpecConstants:
                     f"spec_consts have dtype {values.dtype}; give numbers, or {{name: value}}: {self._known()}"
                 )
             bitwise = values.dtype.itemsize if values.dtype.kind in "biuf" else 0
-            flat = list(
-                np.ravel(values)[: MOST_VALUES + 1].astype(values.dtype.newbyteorder("="), copy=False)
-            )
+            # Of more, nothing is copied: a broadcast array may stand for more than there is memory.
+            few = values if values.size <= MOST_VALUES else values.flat[: MOST_VALUES + 1]
+            flat = list(np.ravel(few).astype(values.dtype.newbyteorder("="), copy=False))
         else:
             flat = listed(values, MOST_VALUES, "spec_consts")
         if len(flat) > MOST_VALUES:

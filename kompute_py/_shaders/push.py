@@ -325,7 +325,10 @@ class Block:
                 f"push_consts are a record of {values.nbytes} bytes; the shader's block {self.name} has {self.size} bytes"
             )
         require_numbers(values.dtype, "push_consts")
-        return self._flat(values.ravel()[: len(self._components)].tolist(), values.size)
+        # Of another number, nothing is copied: a broadcast array may stand for more than there is memory.
+        return self._flat(
+            values.ravel().tolist() if values.size == len(self._components) else [], values.size
+        )
 
     def _flat(self, values: list[Any], count: int) -> bytes:
         """Packs numbers in the order of the offsets. `count` says how many were given."""

@@ -286,3 +286,18 @@ def ends_while_it_compiles() -> float:
 def test_an_abandoned_compilation_does_not_hold_the_end_of_the_process():
     ended = run_child(ends_while_it_compiles, timeout=60)
     assert ended <= time.time()
+
+
+def test_arrays_that_stand_for_more_than_there_is_memory(mgr):
+    """A broadcast array of one number: counted, never copied."""
+    huge = np.broadcast_to(np.float32(1), (2**40,))
+    tensor, spirv = mgr.zeros(4), kp.compile(SOURCE)
+    with pytest.raises(kp.InvalidArgumentError, match="spec_consts have more than"):
+        mgr.algorithm([tensor], spirv, (1, 1, 1), huge, [1.0])
+    with pytest.raises(kp.InvalidArgumentError, match=f"push_consts have {2**40} values"):
+        mgr.algorithm([tensor], spirv, (1, 1, 1), [], huge)
+    algorithm = mgr.algorithm([tensor], spirv, (1, 1, 1), [], np.ones((1, 1)))
+    with pytest.raises(kp.InvalidArgumentError, match=f"push_consts have {2**40} values"):
+        kp.OpAlgoDispatch(algorithm, huge)
+    with pytest.raises(kp.KomputeError):
+        mgr.kernel(SOURCE)(tensor, f=huge)
