@@ -1,1 +1,1 @@
-"""What every room uses: errors, dtypes, arguments, text. NumPy and the standard library only."""
+"""Shared by all rooms: errors, dtypes, arguments, text. Uses only NumPy and the standard library."""

@@ -1,7 +1,8 @@
-"""What arrays can do and tensors cannot: each attempt gets an error with code that does it.
+"""Operators and attributes of arrays that tensors lack: each raises an error with code to use instead.
 
-A tensor's contents are on the device. Python's operators would have to read them and compute on the host, so there are none, and a tensor compares
-by identity. Functions of NumPy (``np.add(t, 1)``, ``np.sum(t)``) and arrays beside a tensor (``t + np.ones(3)``) read it, as ``np.asarray(t)`` does.
+A tensor's contents are on the device. Python's operators would have to read them and compute on the host,
+so tensors do not have these operators. Tensors compare by identity. NumPy functions (``np.add(t, 1)``,
+``np.sum(t)``) and expressions with an array (``t + np.ones(3)``) read the tensor, as ``np.asarray(t)`` does.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _READ = "t.read()"
 
 
 def _code(value: Any) -> str:
-    """`value` as code: of a long list or a tensor a name stands for it."""
+    """`value` as code if it is a short number, else a name that stands for it."""
     if isinstance(value, ArrayHabits):
         return "other.read()"
     text = shown(value)
@@ -29,14 +30,15 @@ def _code(value: Any) -> str:
 def _refuse(thing: Any, doing: str, code: str) -> ArgumentTypeError:
     kind = type(thing).__name__
     return ArgumentTypeError(
-        f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} has no {doing}: its contents are on the device. Write a kernel, or compute on the host with a copy: {code}"
+        f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} has no {doing}: its contents are on the device. "
+        f"Write a kernel, or compute on the host with a copy: {code}"
     )
 
 
 def _binary(symbol: str, reflected: bool) -> Callable[[Any, Any], Any]:
     def operate(self: Any, other: Any) -> Any:
         if not isinstance(other, (*_NUMBERS, ArrayHabits)):
-            return NotImplemented  # arrays read the tensor; other types may know it
+            return NotImplemented  # arrays then read the tensor; other types may support it
         left, right = (_code(other), _READ) if reflected else (_READ, _code(other))
         raise _refuse(self, f"operator {symbol}", f"{left} {symbol} {right}")
 
@@ -61,15 +63,15 @@ class ArrayAttributeError(KomputeError, AttributeError):
 
 
 class ArrayHabits:
-    """Base of Memory: the operators and attributes of arrays, each of which says what to write instead."""
+    """Base of Memory: the operators and attributes of arrays. Each error says what to write instead."""
 
     __slots__ = ()
 
     def __bool__(self) -> bool:
-        """Whether the one element is not 0, as in NumPy, after pending work that writes it.
+        """Whether the only element is nonzero, as in NumPy. Waits for pending work that writes it.
 
-        Of more elements than one, or none: whether there are any, as in Kompute, with a KomputeWarning, since NumPy refuses that. Write
-        ``t is not None`` or ``t.read().any()``.
+        With any other number of elements: True if there are any, as in Kompute, with a KomputeWarning,
+        because NumPy raises an error there. Write ``t is not None`` or ``t.read().any()``.
         """
         memory: Any = self
         count: int = memory.size()
@@ -77,17 +79,21 @@ class ArrayHabits:
             return bool(memory.read().reshape(-1)[0])
         if memory.is_init():
             warn(
-                f"The truth of {memory._describe()} only says that it has {count or 'no'} elements. Write len(t) > 0 or t is not None "
-                "if that is meant; t.read().any() or t.read().all() for the elements"
+                f"The truth of {memory._describe()} only says that it has {count or 'no'} elements. "
+                "Write len(t) > 0 or t is not None if that is meant; "
+                "t.read().any() or t.read().all() for the elements"
             )
         return count != 0
 
     def __eq__(self, other: object) -> Any:
-        """Identity, as in Kompute. A number or a list is never equal: a KomputeWarning says how to compare the elements."""
+        """Compares by identity, as in Kompute.
+
+        A number or a list never equals a tensor: a KomputeWarning shows how to compare the elements.
+        """
         if isinstance(other, _NUMBERS):
             warn(
-                f"A {type(self).__name__} is compared by identity, so it never equals {shown(other):.60}. To compare its elements: "
-                f"{_READ} == {_code(other)}"
+                f"A {type(self).__name__} is compared by identity, so it never equals {shown(other):.60}. "
+                f"To compare its elements: {_READ} == {_code(other)}"
             )
         return NotImplemented
 
@@ -112,19 +118,20 @@ class ArrayHabits:
     __invert__, __abs__ = _unary("~t.read()", "operator ~"), _unary("abs(t.read())", "abs()")
 
     def __contains__(self, value: object) -> bool:
-        """Raises ArgumentTypeError, which says how to look for a value."""
+        """Raises ArgumentTypeError with code that looks for a value."""
         raise _refuse(self, "operator in", f"{_code(value)} in {_READ}")
 
     def __setitem__(self, key: object, value: object) -> None:
-        """Raises ArgumentTypeError, which says how to write a part."""
+        """Raises ArgumentTypeError with code that writes a part."""
         raise ArgumentTypeError(
-            f"A {type(self).__name__} has no item assignment: its contents are on the device. Give t.write(value, region), where region is what "
-            "was in the brackets, or t[region].fill(value) for one value in all of them"
+            f"A {type(self).__name__} has no item assignment: its contents are on the device. "
+            "Use t.write(value, region) with the index from the brackets as region, "
+            "or t[region].fill(value) to set all its elements to one value"
         )
 
     def __dir__(self) -> list[str]:
-        """The attributes that it has: without those of arrays that only say what to write instead."""
-        from inspect import getattr_static  # for completion alone
+        """The attributes that work. Those of arrays that only raise an error are left out."""
+        from inspect import getattr_static  # only for completion
 
         kind = type(self)
         return [
@@ -133,15 +140,15 @@ class ArrayHabits:
 
 
 class _OnlyOfArrays:
-    """An attribute that arrays have and tensors lack: reading it raises ArrayAttributeError.
+    """An attribute that arrays have and tensors lack. Reading it raises ArrayAttributeError.
 
-    A descriptor for each, because a `__getattr__` would slow down every attribute that tensors do have.
+    Each attribute has its own descriptor, because a `__getattr__` would slow down all existing attributes.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._advice = f"t.read().{name}{'(...)' if callable(getattr(np.ndarray, name)) else ''}"
-        self.__doc__ = f"Only of arrays: {self._advice}."
+        self.__doc__ = f"Only arrays have this attribute: {self._advice}."
 
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"

@@ -1,4 +1,4 @@
-"""From what callers pass as data to the C-contiguous arrays that the core copies from."""
+"""Converts the data that callers pass to C-contiguous arrays, which the core copies."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 _MOST_INDICES = 1000
 _MOST_AXES = 64
-# Beyond every size, and short enough to be shown: Python shows no int of more than 4300 digits.
+# Larger than every size, yet short enough to print: Python prints no int of more than 4300 digits.
 _HUGE = 1 << 1024
 
 FLOAT32 = np.dtype(np.float32)
 
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """`dtype` in native byte order. Raises ArgumentTypeError, naming it, where a device has no such element."""
+    """`dtype` in native byte order. Raises ArgumentTypeError, naming it, if devices have no such element."""
     data_type_of(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def to_element(dtype: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """`dtype` as a checked np.dtype, and the axes that it adds: ``"3f4"`` is float32 and (3,)."""
+    """`dtype` as a checked np.dtype, and the axes that it adds: ``"3f4"`` gives float32 and (3,)."""
     try:
         made: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError, RecursionError) as error:
@@ -48,52 +48,56 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     element, axes = to_element(dtype)
     if axes:
         raise ArgumentTypeError(
-            f"The dtype {shown(dtype)} has axes of its own: use {element}, and give the axes {axes} to the shape"
+            f"The dtype {shown(dtype)} has axes of its own: use {element}, "
+            f"and give the axes {axes} to the shape"
         )
     return element
 
 
 def to_array(data: ArrayLike, what: str = "The data") -> np.ndarray[Any, Any]:
-    """`data` as an array: of anything that NumPy converts, so of ctypes arrays, memoryviews and array.array, too.
+    """`data` as an array.
 
-    `what` names it in errors.
+    Accepts everything that NumPy converts, such as ctypes arrays, memoryviews, array.array.
 
-    Raises InvalidArgumentError for nested lists of uneven length, ArgumentTypeError for bytes and text, for a masked array, or if
-    the conversion fails.
+    `what` names the data in errors. Raises InvalidArgumentError for nested lists of uneven length, and
+    ArgumentTypeError for bytes, text or a masked array, or if the conversion fails.
     """
     if type(data) is np.ndarray:
         return data
     if isinstance(data, (bytes, str)):
-        # NumPy makes one element of them, and drops zeros at the end of bytes.
+        # NumPy would convert them to one element, and drop zeros at the end of bytes.
         raise ArgumentTypeError(
-            f"{what} is bytes, which does not say what its elements are: give np.frombuffer(data, dtype), such as np.uint8"
+            f"{what} is bytes, which does not say what its elements are: "
+            "give np.frombuffer(data, dtype), such as np.uint8"
             if isinstance(data, bytes)
-            else f"{what} is a str; give numbers (of text, its bytes: np.frombuffer(data.encode(), np.uint8))"
+            else f"{what} is a str; give numbers (or the bytes of the text: "
+            "np.frombuffer(data.encode(), np.uint8))"
         )
     refuse_mask(data, what)
     try:
         made = np.asanyarray(data)
     except ValueError as error:
-        raise InvalidArgumentError(f"{what} is no array: {error}") from None
-    except (
-        Exception
-    ) as error:  # of the object's own methods, or of the interpreter, which has limits to nesting
+        raise InvalidArgumentError(f"{what} is not an array: {error}") from None
+    except Exception as error:  # from the object's own methods, or the interpreter's limit to nesting
         raise ArgumentTypeError(
-            f"{what} ({type(data).__name__}) is no array: {type(error).__name__}: {error}"
+            f"{what} ({type(data).__name__}) is not an array: {type(error).__name__}: {error}"
         ) from error
-    refuse_mask(made, what)  # of an object's own __array__
+    refuse_mask(made, what)  # an object's __array__ may return a masked array
     return np.asarray(made)
 
 
 def refuse_mask(value: Any, what: str) -> None:
-    """Raises ArgumentTypeError for a masked array, and for sequences with one in them: devices do not know masks, and its numbers
-    would count where they should not."""
+    """Raises ArgumentTypeError if `value` is a masked array, or a sequence that contains one.
+
+    Shaders do not see masks, so masked numbers would count like all others.
+    """
     masks = sys.modules.get(
         "numpy.ma"
-    )  # importing it takes long, and a fork meanwhile would leave its lock taken
+    )  # not imported here: the import is slow, and a fork during it would leave its lock taken
     if masks is not None and _has_mask(value, masks.MaskedArray):
         raise ArgumentTypeError(
-            f"{what} is a masked array, and shaders do not see the mask: give its numbers, as with filled(0) or .data"
+            f"{what} is a masked array, and shaders do not see the mask: "
+            "give its numbers, as with filled(0) or .data"
         )
 
 
@@ -105,19 +109,19 @@ def _has_mask(value: Any, masked: type, depth: int = 0) -> bool:
     if not isinstance(value, (list, tuple)):
         try:
             value = list(value)
-        except Exception:  # of its own methods: NumPy, which calls them, too, gives the error
+        except Exception:  # from its own methods: NumPy calls them too and reports the error
             return False
-    kinds = set(map(type, value))  # of a list of a million numbers: one
+    kinds = set(map(type, value))  # few, even for a long list
     if any(issubclass(kind, masked) for kind in kinds):
         return True
     return any(map(_is_sequence, kinds)) and any(_has_mask(each, masked, depth + 1) for each in value)
 
 
-_SHARE_MEMORY = ("__array__", "__array_interface__", "__array_struct__", "_type_")  # _type_: of ctypes
+_SHARE_MEMORY = ("__array__", "__array_interface__", "__array_struct__", "_type_")  # _type_: ctypes
 
 
 def _is_sequence(kind: type) -> bool:
-    """Whether NumPy looks at the elements of such an object: lists, tuples, deques and classes of that kind."""
+    """Whether NumPy reads the elements of such objects: lists, tuples, deques and similar classes."""
     return issubclass(kind, (list, tuple)) or (
         hasattr(kind, "__getitem__")
         and hasattr(kind, "__len__")
@@ -144,7 +148,7 @@ def as_typed(data: ArrayLike) -> np.ndarray[Any, Any]:
 
 
 def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """`array` itself if it is C-contiguous and of `dtype`, else such a copy. Raises OutOfMemoryError."""
+    """`array` if it is C-contiguous and has `dtype`, else a converted copy. Raises OutOfMemoryError."""
     try:
         return array.astype(dtype, order="C", copy=False)
     except MemoryError as error:
@@ -154,8 +158,8 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
 
 
 def require_manager(manager: Any) -> None:
-    """Raises ArgumentTypeError if `manager`, which makes an object, is no Manager."""
-    # By what a Manager has, not by its class, whose module needs those of the objects.
+    """Raises ArgumentTypeError if `manager` is not a Manager."""
+    # Tests an attribute, not the class: the class's module imports the modules that call this function.
     if isinstance(manager, type) or not hasattr(manager, "_adopt_buffer"):
         raise ArgumentTypeError(
             f"manager is {shown(manager)} of type {type(manager).__name__}; give a kp.Manager"
@@ -163,14 +167,20 @@ def require_manager(manager: Any) -> None:
 
 
 def as_name(value: Any) -> str:
-    """`value` as the name of an object. Raises ArgumentTypeError for anything but a str, InvalidArgumentError as `as_text`."""
+    """`value` as the name of an object.
+
+    Raises ArgumentTypeError if it is not a str, and InvalidArgumentError as `as_text` does.
+    """
     if not isinstance(value, str):
         raise ArgumentTypeError(f'A name is a str, not {type(value).__name__}; "" for none')
     return as_text(value, "A name")
 
 
 def to_flag(value: Any, what: str) -> bool:
-    """`value` as a bool. Raises ArgumentTypeError, naming `what`, for what has no truth of its own, such as an array."""
+    """`value` as a bool.
+
+    Raises ArgumentTypeError, naming `what`, if it has no truth value (an array, say).
+    """
     if value is True or value is False:
         return bool(value)
     try:
@@ -181,19 +191,22 @@ def to_flag(value: Any, what: str) -> bool:
 
 def as_index(value: Any, what: str) -> int:
     """`value` as an int. Raises ArgumentTypeError, naming `what`, for anything but an integer."""
-    if isinstance(value, (bool, Enum)):  # integers by nature, but not by meaning
+    if isinstance(value, (bool, Enum)):  # integers by type, but not by meaning
         raise ArgumentTypeError(f"{what} is {shown(value)}; give an int")
     try:
         number = operator.index(value)
-    except Exception:  # of the object's own __index__
+    except Exception:  # from the object's own __index__
         raise ArgumentTypeError(f"{what} is {shown(value)}; give an int") from None
     if not -_HUGE < number < _HUGE:
-        raise OutOfRangeError(f"{what} is an int of {number.bit_length()} bits; nothing has so many")
+        raise OutOfRangeError(f"{what} is an int of {number.bit_length()} bits, which is out of range")
     return number
 
 
 def as_indices(values: Any, what: str) -> tuple[int, ...]:
-    """`values`, one integer or several, as a tuple. Raises ArgumentTypeError, naming `what`, for anything else."""
+    """`values`, one integer or several, as a tuple.
+
+    Raises ArgumentTypeError, naming `what`, if there are others.
+    """
     try:
         each = iter(values)
     except TypeError:
@@ -202,19 +215,22 @@ def as_indices(values: Any, what: str) -> tuple[int, ...]:
         raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
     try:
         made = tuple(map(operator.index, islice(each, _MOST_INDICES + 1)))
-    except Exception:  # of the objects' own methods
+    except Exception:  # from the objects' own methods
         raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
     if len(made) > _MOST_INDICES:
         raise InvalidArgumentError(f"{what} has more than {_MOST_INDICES} ints")
     if made and (max(made) > _HUGE or min(made) < -_HUGE):
         raise OutOfRangeError(
-            f"{what} has an int of more than {_HUGE.bit_length()} bits; nothing has so many"
+            f"{what} has an int of more than {_HUGE.bit_length()} bits, which is out of range"
         )
     return made
 
 
 def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
-    """`shape` as a tuple; an axis may have no element. Raises InvalidArgumentError for a negative one."""
+    """`shape` as a tuple of axes.
+
+    Raises InvalidArgumentError if an axis is negative or there are too many.
+    """
     made = as_indices(shape, "The shape")
     if len(made) > _MOST_AXES:
         raise InvalidArgumentError(
@@ -226,11 +242,14 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
-    """Tuples as elements of a structured `dtype`. Raises InvalidArgumentError if they are none, or what `matching` raises for
-    a field's numbers."""
+    """Tuples as elements of a structured `dtype`.
+
+    Raises InvalidArgumentError if `data` is not made of such tuples, and the errors of `matching` for a
+    field's numbers.
+    """
     refuse_mask(data, what)
     try:
-        with np.errstate(over="ignore"):  # infinite numbers are found below
+        with np.errstate(over="ignore"):  # the check of the fields finds infinite numbers
             made = np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"{what} takes elements of {dtype} as tuples: {error}") from None
@@ -239,7 +258,7 @@ def records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any,
 
 
 def _tuples(data: Any) -> Iterator[tuple[Any, ...]]:
-    """The elements among lists in lists: NumPy takes each tuple as one."""
+    """The tuples in nested lists. NumPy converts each tuple to one element."""
     if isinstance(data, tuple):
         yield data
     elif isinstance(data, list):
@@ -248,7 +267,7 @@ def _tuples(data: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _check_fields(elements: list[tuple[Any, ...]], dtype: np.dtype[Any], what: str) -> None:
-    """Raises if a number does not fit its field: NumPy would cut floats to integers."""
+    """Raises an error if a number does not fit its field, because NumPy would cut floats to integers."""
     for number, name in enumerate(dtype.names or ()):
         field = dtype[name]
         values = [element[number] for element in elements if number < len(element)]
@@ -260,7 +279,10 @@ def _check_fields(elements: list[tuple[Any, ...]], dtype: np.dtype[Any], what: s
 
 
 def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Whether numbers of `source` keep their meaning in `target`. Versions of ml_dtypes differ in what NumPy says."""
+    """Whether numbers of `source` keep their meaning in `target`.
+
+    Small floats have rules of their own here, because versions of ml_dtypes differ in what NumPy reports.
+    """
     if is_small_float(target):
         return source.kind in "biuf" or is_small_float(source)
     if is_small_float(source):
@@ -274,8 +296,9 @@ def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of `count` elements of `dtype`, for an object that `what` names.
 
-    Floats and complex numbers round, and must be in range; integers must be in range (0 and 1 for bool), and a float is never cut to an integer. For a structured
-    `dtype`, tuples are elements, as in ``np.array([(1, 2.0)], dtype)``.
+    Floats and complex numbers are rounded and must be in range. Integers must be in range (0 or 1 for bool).
+    A float is never cut to an integer. For a structured `dtype`, tuples are elements, as in
+    ``np.array([(1, 2.0)], dtype)``.
     """
     array = (
         to_array(data) if dtype.names is None or isinstance(data, np.ndarray) else records(data, dtype, what)
@@ -286,7 +309,7 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
         )
     if array.dtype != dtype:
         if array.size == 0:
-            pass  # nothing to convert: np.array([]) is float64, whatever is meant
+            pass  # nothing to convert: np.array([]) is always float64
         elif array.dtype.kind in "biu" and dtype.kind in "biu":
             least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
             low, high = int(array.min()), int(array.max())
@@ -303,19 +326,20 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
                 else f"Convert it first: data.astype({str(dtype)!r})"
             )
             raise ArgumentTypeError(
-                f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. {fix}"
+                f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. "
+                f"{fix}"
             )
     with np.errstate(over="ignore"):
         made = converted(array, dtype)
     if made is not array and not keeps_finite(array, made):
         raise InvalidArgumentError(
-            f"{what} has dtype {dtype}; the data has values beyond its range, which would be infinite"
+            f"{what} has dtype {dtype}; the data has values beyond its range, which would become infinite"
         )
     return made
 
 
 def keeps_finite(array: np.ndarray[Any, Any], converted: np.ndarray[Any, Any]) -> bool:
-    """Whether no finite number of `array` became an infinite one, or none, by its conversion to floats of fewer bits."""
+    """Whether all finite numbers of `array` are still finite after their conversion to `converted`."""
     if (
         array.dtype.kind == "V"
         or converted.dtype.kind not in "fcV"
@@ -330,13 +354,15 @@ def keeps_finite(array: np.ndarray[Any, Any], converted: np.ndarray[Any, Any]) -
 def check_out(
     out: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: Callable[[], str]
 ) -> np.ndarray[Any, Any]:
-    """`out`, an array to fill with elements of `dtype` and `shape`, as NumPy's ``out=`` has it; it may be of either byte order.
+    """`out`, an array to fill with elements of `dtype` and `shape`, like NumPy's ``out=``.
 
-    Raises ArgumentTypeError for another dtype or what is no array, InvalidArgumentError for another shape or read-only memory.
+    Either byte order is accepted. Raises ArgumentTypeError if `out` is not an array or has another dtype, and
+    InvalidArgumentError if it has another shape or is read-only.
     """
     if not isinstance(out, np.ndarray) or (out.dtype != dtype and out.dtype.newbyteorder("=") != dtype):
         raise ArgumentTypeError(
-            f"out is {f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
+            f"out is "
+            f"{f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
             f"{what()} reads into an ndarray of {dtype}"
         )
     refuse_mask(out, "out")
@@ -348,12 +374,12 @@ def check_out(
             f"out has shape {out.shape}; {what()} reads into one of shape {shape}{fix}"
         )
     if not out.flags.writeable:
-        raise InvalidArgumentError(f"out is read-only: {what()} cannot be read into it")
+        raise InvalidArgumentError(f"out is read-only: {what()} cannot be read into it; give a writable one")
     return out
 
 
 def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
-    """The bytes of one `value` as an element of `dtype`; raises where it does not fit."""
+    """The bytes of one `value` as an element of `dtype`. Raises an error if it does not fit."""
     refuse_mask(value, f"The value for {what}")
     if dtype.kind == "V":
         if dtype.names is not None:
@@ -361,31 +387,38 @@ def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
         try:
             element = np.array(value, dtype=dtype)
         except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{what}: {shown(value)} is no element of {dtype}: {error}") from None
+            raise ArgumentTypeError(f"{what}: {shown(value)} is not an element of {dtype}: {error}") from None
         if element.shape != ():
-            raise ArgumentTypeError(f"{what}: {shown(value)} is no single element of {dtype}; give a tuple")
+            raise ArgumentTypeError(
+                f"{what}: {shown(value)} is not a single element of {dtype}; give a tuple"
+            )
         return element.tobytes()
     if not isinstance(value, (int, float, complex)) and to_array(value).ndim != 0:
         raise ArgumentTypeError(
-            f"{what}: {shown(value):.60} is no single element: give a scalar, or bytes for a pattern. write() takes arrays"
+            f"{what}: {shown(value):.60} is not a single element: give a scalar, or bytes for a pattern. "
+            "write() takes arrays"
         )
     given = np.asarray(value) if not isinstance(value, int) else None
     if given is not None and given.dtype.kind == "O":
-        raise ArgumentTypeError(f"{what}: {shown(value):.60} is no number: give one, or bytes for a pattern")
+        raise ArgumentTypeError(
+            f"{what}: {shown(value):.60} is not a number: give one, or bytes for a pattern"
+        )
     if given is not None and given.dtype.kind == "f" and dtype.kind in "iu":
         number = float(given)
         if not math.isfinite(number) or number != int(number):
             raise ArgumentTypeError(
-                f"{what}: {shown(value):.60} is no whole number, as elements of {dtype} are: round it first"
+                f"{what}: {shown(value):.60} is not a whole number, but elements of {dtype} are: "
+                "round it first"
             )
         value = int(number)
     return matching([value], dtype, 1, what).tobytes()
 
 
 def fill_bytes(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The bytes that repeat through an array of `dtype` and `shape` filled with `value`, which ends every row.
+    """The bytes to repeat through an array of `dtype` and `shape` that is filled with `value`.
 
-    Raises InvalidArgumentError where `value` does not fit, ArgumentTypeError where it does not convert without loss.
+    The shape of `value` must be the end of `shape`. Raises InvalidArgumentError if `value` does not fit, and
+    ArgumentTypeError if it does not convert without loss.
     """
     what = f"A tensor of shape {shape}, {dtype}"
     if dtype.names is not None and not isinstance(value, np.ndarray):
@@ -394,23 +427,25 @@ def fill_bytes(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> byte
     ends = array.shape == (shape[-array.ndim :] if array.ndim else ())
     if not ends:
         raise InvalidArgumentError(
-            f"{what} cannot be filled with a value of shape {array.shape}: give one element, or a value whose shape ends the "
-            "tensor's"
+            f"{what} cannot be filled with a value of shape {array.shape}: give one element, "
+            "or a value of a shape that ends the tensor's shape"
         )
     if dtype.kind in "iu" and array.dtype.kind == "f" and np.isfinite(array).all() and (array % 1 == 0).all():
-        # 2.0 means 2; what does not fit is reported as the integer that it is.
+        # 2.0 means 2. Numbers out of range are reported as integers.
         array = np.array([int(each) for each in array.reshape(-1)])
     return matching(array, dtype, array.size, what).tobytes()
 
 
 Counts = tuple[int, int, int]
-"""How many there are along x, y and z."""
+"""The numbers along x, y and z."""
 
 
 def counts_of(given: Any, what: str, counted: str) -> Counts:
-    """Up to three counts of what is `counted`, as three: what is left out is 1.
+    """One to three counts, filled up to three with 1.
 
-    0 on any axis runs nothing. Raises InvalidArgumentError for a negative count, ArgumentTypeError for what is no int. `what` names them in errors.
+    A 0 on any axis runs nothing. `what` names the counts in errors, `counted` the things that they count.
+    Raises InvalidArgumentError for a negative count or another number of counts, ArgumentTypeError for other
+    types.
     """
     counts = as_indices(given, what)
     if not 1 <= len(counts) <= 3:

@@ -1,4 +1,4 @@
-"""Short names for contents, and lists of bytes as one."""
+"""Digests of contents, and lists of bytes packed into one bytes object."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import struct
 from collections.abc import Iterable
 
 try:
-    # The module behind hashlib.blake2b: hashlib would load OpenSSL, which takes longer than the shader cache may.
+    # The module behind hashlib.blake2b. Importing hashlib loads OpenSSL, which takes longer than a cache
+    # access may.
     from _blake2 import blake2b
-except ImportError:  # a Python that was built without it
+except ImportError:  # this Python was built without it
     from hashlib import blake2b
 
 DIGEST_SIZE = 16
-"""Bytes of a digest."""
+"""The size of a digest in bytes."""
 
 
 def digest(content: bytes) -> bytes:
-    """A short name for `content` that no other content has."""
+    """A digest that identifies `content`."""
     return blake2b(content, digest_size=DIGEST_SIZE).digest()
 
 
 def pack(parts: Iterable[bytes]) -> bytes:
-    """The parts as one, so that no two different lists give the same."""
+    """The parts in one bytes object. Different lists give different results."""
     listed = list(parts)
     lengths = [len(part) for part in listed]
     return struct.pack(f"<Q{len(listed)}Q", len(listed), *lengths) + b"".join(listed)
 
 
 def unpack(packed: bytes) -> list[bytes]:
-    """The parts that `pack` was given. Raises ValueError for what it never wrote."""
+    """The parts given to `pack`. Raises ValueError if `packed` is not a result of `pack`."""
     try:
         (count,) = struct.unpack_from("<Q", packed)
         if count > len(packed) // 8:
@@ -42,10 +43,10 @@ def unpack(packed: bytes) -> list[bytes]:
         parts.append(packed[at : at + length])
         at += length
     if at != len(packed):
-        raise ValueError("the list does not end where its bytes do")
+        raise ValueError("the list ends before or after its bytes")
     return parts
 
 
 def marks(probes: Iterable[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-    """The digests of what the compiler found at the paths where it sought includes."""
+    """The digests of the contents that the compiler found at each path it tried for includes."""
     return [(path, b"" if content is None else digest(content)) for path, content in probes]

@@ -1,6 +1,6 @@
-"""Errors: one tree under `KomputeError`, each class also the Python built-in that fits.
+"""Errors: one tree under `KomputeError`. Each class also derives from the built-in exception that fits.
 
-The native core throws errors of a kind; the bindings call `from_native` to make the Python exception of it.
+The native core throws errors with a kind; the bindings call `from_native` to create the Python exception.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class ErrorCode(IntEnum):
 
 
 def _restore(cls: type[KomputeError], args: tuple[Any, ...], state: dict[str, Any]) -> KomputeError:
-    # Past __init__, whose parameters a subclass may have changed. cls.__new__ would be RuntimeError's, which
-    # refuses a class that is also an OSError; the right one is that of the built-in that decides the layout.
+    # Skips __init__, because a subclass may have changed its parameters. cls.__new__ would be RuntimeError's,
+    # which refuses a class that is also an OSError. The right __new__ is that of the built-in that decides
+    # the layout.
     builtin: Any = cls
     while builtin.__module__ != "builtins":
         builtin = builtin.__base__
@@ -47,7 +48,7 @@ def _restore(cls: type[KomputeError], args: tuple[Any, ...], state: dict[str, An
 class KomputeError(RuntimeError):
     """Base of all errors that kompute_py raises.
 
-    `code` is the canonical status code; `vk_result` is the VkResult behind the error, 0 where no Vulkan call
+    `code` is the canonical status code; `vk_result` is the VkResult behind the error, or 0 if no Vulkan call
     failed.
     """
 
@@ -56,28 +57,28 @@ class KomputeError(RuntimeError):
 
     def __init__(self, message: str = "", *, vk_result: int = 0) -> None:
         super().__init__(message)
-        # The built-in beside RuntimeError may have an __init__ of its own (OSError's), skipped above.
+        # super().__init__ skips the __init__ of the built-in beside RuntimeError (such as OSError's).
         self.args = (message,)
         if vk_result:
             self.vk_result = vk_result
 
     def __str__(self) -> str:
-        # Not every built-in's own __str__ is the message: KeyError's has quotes, OSError's an errno.
+        # Some built-ins format the message: KeyError's __str__ adds quotes, OSError's an errno.
         return str(self.args[0]) if self.args else ""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and notebooks show: the traceback without the frames inside this package."""
+        """The traceback for IPython and notebooks, without the frames inside this package."""
         from .tracebacks import render
 
         return render(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # OSError's and the default way call the class with args alone, which loses keyword-only arguments.
+        # OSError's and the default __reduce__ call the class with args only and lose keyword-only arguments.
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
 class InvalidArgumentError(KomputeError, ValueError):
-    """An argument has a value that cannot work, whatever the state of the objects."""
+    """An argument has a value that is invalid in every state of the objects."""
 
     code = ErrorCode.INVALID_ARGUMENT
 
@@ -89,13 +90,13 @@ class ArgumentTypeError(KomputeError, TypeError):
 
 
 class OutOfRangeError(KomputeError, IndexError):
-    """An index or a position is beyond what there is."""
+    """An index or a position is out of range."""
 
     code = ErrorCode.OUT_OF_RANGE
 
 
 class NotFoundError(KomputeError, LookupError):
-    """A device, file or name that was asked for does not exist."""
+    """The requested device, file or name does not exist."""
 
     code = ErrorCode.NOT_FOUND
 
@@ -107,7 +108,7 @@ class OutOfMemoryError(KomputeError, MemoryError):
 
 
 class EvalTimeoutError(KomputeError, TimeoutError):
-    """The device did not finish in the time given. The work goes on and can be awaited again."""
+    """The device did not finish before the timeout. The work continues and can be awaited again."""
 
     code = ErrorCode.DEADLINE_EXCEEDED
 
@@ -119,19 +120,22 @@ class FailedPreconditionError(KomputeError):
 
 
 class UnimplementedError(KomputeError, NotImplementedError):
-    """The device, its driver or this version does not have what was asked for."""
+    """The device, its driver or this version does not support the request."""
 
     code = ErrorCode.UNIMPLEMENTED
 
 
 class ExchangeError(KomputeError, BufferError):
-    """Memory cannot be shared in the way that was asked for, by DLPack or the buffer protocol."""
+    """Memory cannot be shared by DLPack or the buffer protocol in the requested way."""
 
     code = ErrorCode.FAILED_PRECONDITION
 
 
 class UnavailableError(KomputeError):
-    """Vulkan cannot be used here (no loader, driver or suitable device, or a missing extension), or a compiler that a shader needs."""
+    """Vulkan or a compiler that a shader needs is unavailable.
+
+    For Vulkan: the loader, a driver, a suitable device or an extension is missing.
+    """
 
     code = ErrorCode.UNAVAILABLE
 
@@ -143,22 +147,25 @@ class DeviceLostError(KomputeError):
 
 
 class AbortedError(KomputeError):
-    """What the work waited for failed (`semaphore.fail`), so that it was not done; the text is that failure's."""
+    """The work was not done because `semaphore.fail` failed a semaphore that it waited for.
+
+    The message is the one given to `semaphore.fail`.
+    """
 
     code = ErrorCode.ABORTED
 
 
 class InternalError(KomputeError):
-    """Vulkan or kompute_py did what it should not do."""
+    """An internal error of Vulkan or kompute_py."""
 
     code = ErrorCode.INTERNAL
 
 
-# Not a dataclass: NumPy does not load that module, and its import costs more than all of this one.
+# Not a dataclass: importing dataclasses, which NumPy does not load, takes longer than this whole module.
 class ValidationError(InternalError):
-    """The validation layer reported errors (only raised by ``Manager(validation=True, strict=True)``).
+    """The validation layer reported errors. Only ``Manager(validation=True, strict=True)`` raises it.
 
-    `messages` has (severity, id, text) of each.
+    `messages` is a list of (severity, id, text).
     """
 
     def __init__(self, message: str, messages: list[tuple[str, str, str]]) -> None:
@@ -170,62 +177,69 @@ class Diagnostic(NamedTuple):
     """One message of the shader compiler."""
 
     file: str
-    """As the compiler names it; of text without a path the shader's name as in "<blur>", else "<source>"."""
+    """The compiler's name of it.
+
+    For text without a path: the shader's name, as in "<blur>", or "<source>".
+    """
     line: int
-    """From 1 on; 0 when unknown."""
+    """Counted from 1; 0 if unknown."""
     column: int
-    """From 1 on; 0 when unknown."""
+    """Counted from 1; 0 if unknown."""
     severity: str
     """"error", "warning" or "note"."""
     message: str
     source_line: str = ""
-    """The text of the line; "" when unknown."""
+    """The text of the line; "" if unknown."""
 
 
 class ShaderCompileError(InvalidArgumentError):
-    """A shader's source does not compile. The text shows each of the `diagnostics`, with a caret."""
+    """A shader's source does not compile. The message shows each of the `diagnostics` with a caret."""
 
     def __init__(
         self, message: str = "", *, vk_result: int = 0, diagnostics: Iterable[Diagnostic] = ()
     ) -> None:
         super().__init__(message, vk_result=vk_result)
         self.diagnostics: list[Diagnostic] = list(diagnostics)
-        # (path, digest of what was there, or b"") of the files that it was about: what a watched kernel goes on watching.
+        # (path, digest of its contents, or b"" if missing) of each involved file: a watched kernel watches
+        # these.
         self._sought: list[tuple[str, bytes]] = []
 
     def format(self, color: bool | None = None) -> str:
-        """The text, with the colours of a terminal: `color` True or False, or None for where stderr is a terminal that
-        shows them (and ``NO_COLOR`` is not set)."""
+        """The message with terminal colours.
+
+        `color` is True or False. With None the message is coloured if stderr is a terminal that shows colours
+        and ``NO_COLOR`` is not set.
+        """
         from .report import colored, terminal_shows_color
 
         return colored(str(self)) if (terminal_shows_color() if color is None else color) else str(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The message as HTML, for notebooks."""
         from .report import as_html
 
         return as_html(str(self))
 
 
 class CompileTimeoutError(ShaderCompileError, TimeoutError):
-    """The compiler did not finish in the time given; see the `timeout` of `kompute_py.compile`."""
+    """The compiler exceeded its time limit; see the `timeout` of `kompute_py.compile`."""
 
     code = ErrorCode.DEADLINE_EXCEEDED
 
 
 class KomputeWarning(UserWarning):
-    """Something is allowed but probably not meant."""
+    """The code is allowed but probably a mistake."""
 
 
-_SHOWN = 180  # characters of a str
+_SHOWN = 180  # the most characters of a str
 
 
 class ShaderCompileWarning(KomputeWarning):
-    """The shader compiler warns about a source that it compiles."""
+    """The shader compiler reports a warning for a source that compiles."""
 
 
 def shown(value: Any) -> str:
-    """`value` for an error's text: its repr, cut to a line; its type if it has none."""
+    """`value` for an error message: its repr, cut to one line, or its type if repr fails."""
     if type(value) is str and len(value) > _SHOWN:
         return f"{value[:_SHOWN]!r}..."
     try:
@@ -235,12 +249,15 @@ def shown(value: Any) -> str:
 
 
 def not_copyable(thing: object, instead: str, why: str = "is an object on a device") -> ArgumentTypeError:
-    """What copy.copy, copy.deepcopy and pickle of an object on a device raise: a second Python object over the same device
-    object would destroy it twice, and another process has neither."""
+    """The error of copy.copy, copy.deepcopy and pickle for an object on a device.
+
+    A second Python object for the same device object would destroy it twice, and another process has no
+    access to it.
+    """
     return ArgumentTypeError(f"A kp.{type(thing).__name__} {why}: it cannot be copied or pickled; {instead}")
 
 
-# By the names of the core's kp::ErrorKind.
+# Keys: the names of the core's kp::ErrorKind.
 _BY_KIND: dict[str, type[KomputeError]] = {
     "invalid_argument": InvalidArgumentError,
     "argument_type": ArgumentTypeError,
@@ -268,8 +285,8 @@ def from_native(
 ) -> KomputeError:
     """The exception for a native error; the bindings raise it.
 
-    `kind` is the name of a kp::ErrorKind. `diagnostics` are those of a shader_compile error, as
-    `Diagnostic` or as tuples of its fields; `sought` are the places where it looked for includes, with what was there.
+    `kind` is the name of a kp::ErrorKind. `diagnostics` are those of a shader_compile error, as `Diagnostic`
+    or as tuples of its fields. `sought` lists the paths at which it looked for includes, with their contents.
     """
     cls = _BY_KIND.get(kind, InternalError)
     if issubclass(cls, ShaderCompileError):

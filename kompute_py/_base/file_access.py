@@ -1,11 +1,13 @@
-"""How files are opened that other programs may have made, changed or put in the way.
+"""Opens files that other programs may have created, changed or replaced.
 
-Three rules, for every file that the package opens by itself:
+Three rules apply to every file that the package opens by itself:
 
-- Only regular files are read, up to a size. Opening never waits (a pipe would) and never has an effect (a device might).
-- A file of a cache is believed only if it is the user's own (or root's) and nobody else may write to it; a link is not followed.
-- A file that is written appears whole: it is a temporary file first. The writer holds a lock on it, which the system drops if
-  the process is killed, so that the next writer finds and deletes it.
+- Only regular files up to a size limit are read. Opening never blocks (a pipe would) and has no side effect
+  (a device might).
+- A cache file is trusted only if the user (or root) owns it and no other user may write to it. Links are not
+  followed.
+- A written file appears complete: it is a temporary file first. The writer holds a lock on it. The system
+  releases the lock if the process is killed, so that the next writer finds and deletes the file.
 """
 
 from __future__ import annotations
@@ -22,17 +24,22 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _CREATE = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
-_ABANDONED_AFTER = 3600.0  # seconds after which a temporary file has no writer, on file systems without locks
+# Seconds after which a temporary file counts as abandoned, on file systems without locks.
+_ABANDONED_AFTER = 3600.0
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotRegularError(OSError):
-    """The path leads to something other than a regular file: a folder, a pipe, a socket or a device."""
+    """The path does not lead to a regular file, but to a folder, a pipe, a socket or a device."""
 
 
 def open_regular(path: str | bytes, *, follow: bool = True) -> int:
-    """A descriptor to read `path`. Raises NotRegularError for anything but a regular file, and OSError as `os.open` does."""
-    # Before it is opened, because to open a device may have an effect; after it, because the path may have been replaced.
+    """A descriptor to read `path`.
+
+    Raises NotRegularError if `path` is not a regular file, and OSError as `os.open` does.
+    """
+    # Checked before opening, because opening a device may have a side effect, and again after, because the
+    # path may have been replaced in between.
     _require_regular(os.stat(path, follow_symlinks=follow), path)
     descriptor = os.open(path, _READ if follow else _READ | _NO_LINK)
     try:
@@ -49,13 +56,13 @@ def _require_regular(status: os.stat_result, path: str | bytes) -> None:
 
 
 def read_regular(path: str | bytes, most: int) -> bytes:
-    """The contents of a regular file of at most `most` bytes. Raises OSError (EFBIG for a larger one)."""
+    """The contents of a regular file of at most `most` bytes. Raises OSError (EFBIG if it is larger)."""
     with open(open_regular(path), "rb", buffering=0) as file:
         return _read(file.fileno(), path, most)
 
 
 def read_own(path: str, most: int) -> tuple[bytes, float]:
-    """The contents of a cache's file, and when it was changed. Raises OSError for a file that cannot be believed."""
+    """The contents of a cache file and its modification time. Raises OSError if the file is not trusted."""
     with open(open_regular(path, follow=False), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         if not _is_own(status) or status.st_mode & _WRITABLE_BY_OTHERS:
@@ -64,7 +71,7 @@ def read_own(path: str, most: int) -> tuple[bytes, float]:
 
 
 def _read(descriptor: int, path: str | bytes, most: int) -> bytes:
-    # The size is only a hint: the file may grow, and the files of /proc say 0.
+    # The size is only a hint: the file may grow, and files in /proc report 0.
     parts = []
     size = os.fstat(descriptor).st_size
     left = most + 1
@@ -82,9 +89,9 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def own_folder(path: str) -> None:
-    """Makes a cache's folder, and the missing ones above it, for this user alone. One that exists keeps its mode.
+    """Creates a cache folder and its missing parents, accessible to this user only.
 
-    Raises OSError if it cannot be made, or if it belongs to another user.
+    An existing folder keeps its mode. Raises OSError if creation fails or the folder belongs to another user.
     """
     missing = []
     above = path
@@ -94,22 +101,23 @@ def own_folder(path: str) -> None:
             break
         above = os.path.dirname(above)
     for each in reversed(missing):
-        with suppress(FileExistsError):  # another process was faster
+        with suppress(FileExistsError):  # another process created it first
             os.mkdir(each, 0o700)
     if not _is_own(os.stat(path)):
         raise PermissionError(errno.EPERM, "The folder belongs to another user", path)
 
 
 def create_temporary(beside: str, ours: str, mode: int) -> tuple[int, str]:
-    """A new file in the folder `beside`, and its path: `ours`, random digits and ".tmp". Raises OSError.
+    """Creates a file in the folder `beside`. Its name is `ours`, random digits and ".tmp". Raises OSError.
 
-    It has the permissions `mode`, less the umask, from the first. It is locked for as long as the descriptor is open.
+    Returns its descriptor and path. The permissions are `mode`, less the umask, from the start. The file is
+    locked as long as the descriptor is open.
     """
     while True:
         path = os.path.join(beside, f"{ours}.{os.urandom(6).hex()}.tmp")
         descriptor = os.open(path, _CREATE, mode)
         try:
-            # Between the two calls another writer may have taken it for abandoned.
+            # Between the two calls another writer may have deleted it as abandoned.
             if _lock(descriptor) is not False and os.fstat(descriptor).st_nlink > 0:
                 return descriptor, path
         except BaseException:
@@ -121,7 +129,7 @@ def create_temporary(beside: str, ours: str, mode: int) -> tuple[int, str]:
 
 
 def delete_abandoned(folder: str, is_ours: Callable[[str], bool]) -> None:
-    """Deletes the temporary files in `folder`, with names that `is_ours` takes, of writers that no longer run."""
+    """Deletes temporary files of ended writers in `folder`, if `is_ours` accepts the name."""
     try:
         with os.scandir(folder) as found:
             paths = [each.path for each in found if each.name.endswith(".tmp") and is_ours(each.name)]
@@ -133,7 +141,7 @@ def delete_abandoned(folder: str, is_ours: Callable[[str], bool]) -> None:
 
 
 def is_temporary(name: str, ours: str) -> bool:
-    """Whether `create_temporary` gave this name."""
+    """Whether `name` is a name that `create_temporary` gives."""
     digits = name[len(ours) + 1 : -4]
     return (
         name == f"{ours}.{digits}.tmp" and len(digits) == 12 and all(c in "0123456789abcdef" for c in digits)

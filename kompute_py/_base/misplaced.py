@@ -1,7 +1,8 @@
-"""Texts for arguments that are right in NumPy's functions, and in another place in the factories of a Manager.
+"""Errors for arguments that NumPy's functions accept in a place that the factories of a Manager do not.
 
-``np.zeros(shape, dtype)`` and ``np.array(data, dtype)`` put the dtype second. ``mgr.zeros`` does, too; ``mgr.tensor_t(data, memory_type)`` keeps the
-data's dtype. Each text ends with code that works, given `mgr`, `data`, `shape` and so on.
+``np.zeros(shape, dtype)`` and ``np.array(data, dtype)`` take the dtype second. So does ``mgr.zeros``, but
+``mgr.tensor_t(data, memory_type)`` keeps the data's dtype. Each message ends with code that works, given
+`mgr`, `data`, `shape` and so on.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from typing import Any
 from .errors import ArgumentTypeError, shown
 from .types import DataTypes, MemoryTypes, dtype_code, memory_type
 
-# Where DTYPE stands for the dtype that was given as a memory type.
+# DTYPE is replaced by the dtype that was given as a memory type.
 KEPT_BY_TENSOR = "mgr.tensor makes float32; for another dtype give mgr.tensor_t(np.asarray(data, DTYPE))"
 KEPT_BY_TENSOR_T = "mgr.tensor_t keeps the data's dtype: give mgr.tensor_t(np.asarray(data, DTYPE))"
 KEPT_BY_TO = "to() keeps the dtype: give mgr.tensor_t(t.read().astype(DTYPE))"
 KEPT_BY_IMAGES = "Convert the data, and keep its dtype: mgr.image_t(np.asarray(data, DTYPE))"
-BEFORE = "The dtype comes before it: mgr.zeros(shape, DTYPE), mgr.empty(shape, DTYPE), mgr.full(shape, fill_value, DTYPE)"
+BEFORE = (
+    "The dtype comes before it: mgr.zeros(shape, DTYPE), mgr.empty(shape, DTYPE), "
+    "mgr.full(shape, fill_value, DTYPE)"
+)
 
 
 def keyword(dtype: Any, text: str) -> ArgumentTypeError:
-    """The error for the keyword ``dtype=`` of a factory that keeps the data's."""
+    """The error for the keyword ``dtype=`` of a factory that keeps the data's dtype."""
     return ArgumentTypeError(
         f"dtype={dtype_code(dtype) or shown(dtype)} was given. "
         + text.replace("DTYPE", dtype_code(dtype) or "dtype")
@@ -29,7 +33,7 @@ def keyword(dtype: Any, text: str) -> ArgumentTypeError:
 
 
 def in_allocation(shape: Any, dtype: Any, error: ArgumentTypeError) -> ArgumentTypeError:
-    """The error for ``zeros(shape, dtype)``, ``empty`` or ``full`` after `error`, which one of the two arguments raised."""
+    """The error for ``zeros(shape, dtype)``, ``empty`` or ``full`` after an argument raised `error`."""
     code = dtype_code(shape)
     if code is not None:
         return ArgumentTypeError(
@@ -60,7 +64,7 @@ def of_fill(value: Any, error: ArgumentTypeError) -> ArgumentTypeError:
 
 
 def in_image(axis: str, value: Any, error: ArgumentTypeError) -> ArgumentTypeError:
-    """The error for a length of an image after `error`."""
+    """The error for an image's extent after `error`."""
     code = dtype_code(value)
     if code is not None:
         return ArgumentTypeError(f"Image {axis} is {code}, a dtype. {KEPT_BY_IMAGES.replace('DTYPE', code)}")
@@ -71,7 +75,7 @@ def in_image(axis: str, value: Any, error: ArgumentTypeError) -> ArgumentTypeErr
 
 
 def as_format(value: Any) -> str:
-    """What to say, in addition, of a dtype for a format of an image; "" for anything else."""
+    """A hint if `value` is a dtype, given as an image format; "" for anything else."""
     code = dtype_code(value)
     kinds = {"float": "f", "int": "i", "uint": "ui"}
     name = "" if code is None else code.removeprefix("np.")
@@ -93,7 +97,7 @@ def _is_memory_type(value: Any) -> bool:
 def _axes(shape: Any) -> tuple[Any, ...]:
     try:
         return tuple(islice(shape, 100)) if hasattr(shape, "__iter__") else (shape,)
-    except Exception:  # of its own iteration, such as a memoryview's
+    except Exception:  # from its own iteration, such as a memoryview's
         return (shape,)
 
 

@@ -1,4 +1,4 @@
-"""Folders of the user's."""
+"""The user's folders."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 
 
 def default_cache_dir() -> str:
-    """The folder for what may be deleted at any time: the user's, as the system has it. "" where there is none."""
+    """The system's folder for the user's caches, which may be deleted at any time. "" if there is none."""
     if sys.platform == "win32":
         root = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
         root = os.path.expanduser("~/Library/Caches")
     else:
         root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    # With no home folder expanduser leaves the tilde: then there is no place of the user's to write to.
+    # Without a home folder, expanduser leaves the tilde: the user then has no place to write to.
     return os.path.join(root, "kompute_py") if os.path.isabs(root) else ""

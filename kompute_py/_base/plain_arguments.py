@@ -1,4 +1,7 @@
-"""What callers give as text and as lists, checked. Without NumPy: the process that compiles shaders imports this, and has none."""
+"""Checks of text and list arguments.
+
+This module does not import NumPy: the shader compiler process imports it and runs without NumPy.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,19 @@ from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, s
 
 
 def as_text(value: Any, what: str) -> str:
-    """`value`, a str, as it is. Raises ArgumentTypeError, naming `what`, for anything else, InvalidArgumentError for a str that no
-    encoding has: one half of a surrogate pair, as ``os.fsdecode`` makes of bytes that are no text."""
+    """`value`, a str, unchanged.
+
+    Raises ArgumentTypeError, naming `what`, if it is not a str, and InvalidArgumentError if it cannot be
+    encoded because it contains half of a surrogate pair (``os.fsdecode`` makes these from undecodable bytes).
+    """
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{what} is {shown(value)} of type {type(value).__name__}; give a str")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(
-            f"{what} is {shown(value):.100}, which is no text: character {error.start} is half of a surrogate pair"
+            f"{what} is {shown(value):.100}, which is not valid text: character {error.start} is half of a "
+            "surrogate pair"
         ) from None
     return value
 
@@ -25,8 +32,9 @@ def as_text(value: Any, what: str) -> str:
 def as_list(values: Any, what: str, takes: str) -> list[Any]:
     """`values`, any iterable, as a list; a generator is consumed.
 
-    Raises ArgumentTypeError, naming `what` and what it `takes`, for text, bytes, a dict, and anything that does not iterate;
-    OutOfMemoryError for more elements than memory holds. An error that a generator raises in its body is passed on.
+    Raises ArgumentTypeError, naming `what` and what it `takes`, if `values` is text, bytes, a dict or not
+    iterable, and OutOfMemoryError if memory cannot hold the elements. Errors from the body of a generator are
+    passed on.
     """
     if type(values) is list or type(values) is tuple:
         return list(values)
@@ -37,13 +45,13 @@ def as_list(values: Any, what: str, takes: str) -> list[Any]:
         iterator = iter(values)
     except TypeError:
         raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
-    except Exception as error:  # of its own __iter__
+    except Exception as error:  # from its own __iter__
         raise ArgumentTypeError(
             f"{what} takes {takes}, not {shown(values)}, which does not iterate: {error}"
         ) from error
     try:
         return list(iterator)
-    except NotImplementedError:  # of memoryviews whose elements Python cannot read
+    except NotImplementedError:  # from memoryviews with elements that Python cannot read
         raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}") from None
     except MemoryError:
         raise OutOfMemoryError(

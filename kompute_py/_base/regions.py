@@ -1,4 +1,4 @@
-"""Regions: which elements of a dense row-major array an index names. Pure; no device is involved."""
+"""Regions: computes which elements of a dense row-major array an index selects. Uses no device."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
 
-# What every NumPy that is supported can show.
+# The limit of the oldest supported NumPy.
 _MOST_AXES = 32
 
 
 def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, tuple[int, ...]]:
     """(number of the first element, shape) of ``array[key]`` for a dense row-major array of `shape`.
 
-    `key` is what NumPy's basic indexing takes: an int, a slice, Ellipsis, None, or a tuple of these. The result must be
-    dense and row-major too: whole rows, or a part of one. `what` names the array in errors, `fix` says what to do instead
-    of a part that is not dense.
+    `key` is an index of NumPy's basic indexing: an int, a slice, Ellipsis, None, or a tuple of these. The
+    result must be dense and row-major too: whole rows, or a part of one. `what` names the array in errors,
+    `fix` is the alternative to a part that is not dense.
 
-    Raises OutOfRangeError for an int beyond its axis or too many indices, UnimplementedError for one that is not dense, ArgumentTypeError for any other index (lists, arrays, masks).
+    Raises OutOfRangeError for an int beyond its axis or too many indices, UnimplementedError if the part is
+    not dense, and ArgumentTypeError for any other index (lists, arrays, masks).
     """
     if (
         type(key) is slice
@@ -29,17 +30,17 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
         and (key.step is None or (type(key.step) is int and key.step == 1))
     ):
         try:
-            start, stop, _ = key.indices(shape[0])  # the common case, without the detour below
-        except Exception:  # of the bounds' own __index__
+            start, stop, _ = key.indices(shape[0])  # the common case, without the general path below
+        except Exception:  # from the __index__ of the bounds
             raise _no_slice(key, what) from None
         return start, (max(stop - start, 0),)
     keys = tuple(_basic(each, what) for each in (key if isinstance(key, tuple) else (key,)))
-    # NumPy's own rules, applied to an array of single bytes with no memory behind it: only its strides are looked at.
+    # Applies NumPy's own rules to an array of bytes without memory behind it; only its strides are read.
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     whole = np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)
-    # With an Ellipsis the result is an array even where every axis has an int.
+    # An Ellipsis makes the result an array even if every axis has an int.
     if not any(each is Ellipsis for each in keys):
         keys = (*keys, Ellipsis)
     try:
@@ -47,23 +48,24 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
     except IndexError as error:
         raise OutOfRangeError(f"{what} has no [{_show(key)}]: {error}") from None
     except OverflowError:
-        raise OutOfRangeError(f"{what} has no [{_show(key)}]: it is beyond what any array has") from None
-    except Exception:  # a bound that is no int, a step of zero
+        raise OutOfRangeError(f"{what} has no [{_show(key)}]: it exceeds every possible axis") from None
+    except Exception:  # a bound that is not an int, or a step of zero
         raise _no_slice(key, what) from None
     if part.size == 0:
         return 0, part.shape
     if not part.flags.c_contiguous:
         raise UnimplementedError(
-            f"[{_show(key)}] of {what} is not dense and row-major: its elements do not follow each other in memory. {fix}"
+            f"[{_show(key)}] of {what} is not dense and row-major: "
+            f"its elements do not follow each other in memory. {fix}"
         )
     first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     return first, part.shape
 
 
 def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:
-    """`wanted` with its one -1, if any, replaced, for `count` elements.
+    """`wanted` with its -1, if it has one, replaced by the length that gives `count` elements.
 
-    Raises InvalidArgumentError where it has another number of elements.
+    Raises InvalidArgumentError if `wanted` has another number of elements.
     """
     if len(wanted) > _MOST_AXES:
         raise InvalidArgumentError(
@@ -80,7 +82,7 @@ def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: 
             known *= length
     if len(unknown) > 1:
         raise InvalidArgumentError(
-            f"{what} cannot be reshaped to {wanted}: one axis at most can be -1, the length that is left"
+            f"{what} cannot be reshaped to {wanted}: at most one axis can be -1, the length that is left"
         )
     if unknown and known == 0:
         raise InvalidArgumentError(
@@ -92,21 +94,22 @@ def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: 
 
 
 def retyped(shape: tuple[int, ...], old: np.dtype[Any], new: np.dtype[Any], what: str) -> tuple[int, ...]:
-    """The shape of a dense array of `shape` and `old` read as `new`, as ``ndarray.view(new)`` has it.
+    """The shape of a dense array of `shape` and dtype `old` viewed as `new`, as in ``ndarray.view(new)``.
 
-    Raises InvalidArgumentError where the bytes of the last axis are no whole number of the new elements.
+    Raises InvalidArgumentError if the bytes of the last axis are not a multiple of the new element size.
     """
     if old.itemsize == new.itemsize:
         return shape
     if not shape:
         raise InvalidArgumentError(
-            f"{what} has no axis that could change its length: only a dtype of {old.itemsize} bytes fits, and {new} has "
-            f"{new.itemsize}"
+            f"{what} has no axis that could change its length: only a dtype of {old.itemsize} bytes fits, "
+            f"and {new} has {new.itemsize}"
         )
     size = shape[-1] * old.itemsize
     if size % new.itemsize:
         raise InvalidArgumentError(
-            f"{what} has {size} bytes in its last axis, which is no whole number of {new} ({new.itemsize} bytes)"
+            f"{what} has {size} bytes in its last axis, which is not a whole number of {new} "
+            f"({new.itemsize} bytes)"
         )
     return (*shape[:-1], size // new.itemsize)
 

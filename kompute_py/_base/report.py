@@ -1,6 +1,6 @@
-"""Colour for what the shader compiler says, in terminals and notebooks.
+"""Colours for the shader compiler's messages, in terminals and notebooks.
 
-Works on the plain text, whose layout the core decides (compiler/diagnostics.hpp):
+Works on the plain text, in the layout that the core defines (compiler/diagnostics.hpp):
 
     blur.comp:12:9: error: 'foo' : undeclared identifier
        12 |     x = foo;
@@ -20,12 +20,12 @@ _CARET = re.compile(r"^(?P<margin> *\| )(?P<space>\s*)(?P<caret>\^)$")
 _SOURCE = re.compile(r"^(?P<margin> *\d+ \| )(?P<source>.*)$")
 
 _ANSI = {"place": "1", "error": "1;31", "warning": "1;33", "note": "1;36", "margin": "2", "caret": "1;32"}
-# White on a colour: a notebook shows errors on red, which is light in one theme and dark in another.
+# White on a dark colour: notebooks show errors on red, which is light in one theme and dark in another.
 _ANSI_ON_ANY = {
     "place": "1", "error": "1;38;2;255;255;255;48;2;198;40;40", "warning": "1;38;2;255;255;255;48;2;145;85;0",
     "note": "1;38;2;255;255;255;48;2;0;105;115", "margin": "2", "caret": "1",
 }  # fmt: skip
-# Read on white and on black.
+# Legible on white and on black.
 _CSS = {
     "place": "font-weight:bold",
     "error": "font-weight:bold;color:#e53935",
@@ -37,7 +37,7 @@ _CSS = {
 
 
 def terminal_shows_color() -> bool:
-    """Whether stderr is a terminal that shows colours and nobody has asked for none (https://no-color.org)."""
+    """Whether stderr is a terminal that shows colours and NO_COLOR is not set (https://no-color.org)."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     try:
@@ -47,8 +47,10 @@ def terminal_shows_color() -> bool:
 
 
 def colored(text: str, *, on_any: bool = False) -> str:
-    """The text with ANSI escapes, `on_any` background with ones that can be read there. Escapes that the shader's source brings
-    along are taken out."""
+    """The text with ANSI escapes; with `on_any`, escapes that are legible on any background.
+
+    Escapes from the shader's source are removed.
+    """
     codes = _ANSI_ON_ANY if on_any else _ANSI
 
     def style(kind: str, part: str) -> str:

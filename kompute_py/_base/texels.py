@@ -1,4 +1,4 @@
-"""Sizes of images: from arrays and arguments to what Vulkan makes, and from indices to regions. Pure."""
+"""Sizes of images from arrays and arguments, formats, and regions from indices. Uses no device."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ from . import misplaced
 from .arrays import as_index
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
 
-_HELP = "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) or Vulkan's (R8G8B8A8_UNORM)"
+_HELP = (
+    "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) "
+    "or Vulkan's (R8G8B8A8_UNORM)"
+)
 
 
 class ImageFormat(NamedTuple):
-    """A format: its names, and what a texel is on the host and in a shader."""
+    """An image format: its names, and the representation of a texel on the host and in a shader."""
 
     name: str
-    """GLSL's qualifier, or a name in its manner."""
+    """GLSL's qualifier, or a name in the same style."""
     vulkan: str
     """Vulkan's name without VK_FORMAT_."""
     component: str
-    """NumPy's dtype of what a texel holds on the host."""
+    """The NumPy dtype of a texel's components on the host."""
     channels: int
-    """How many of them; a packed texel is one."""
+    """The number of components; a packed texel has one."""
     texel_bytes: int
     scalar: str
-    """What a shader sees: "float", "int" or "uint"."""
+    """The type in a shader: "float", "int" or "uint"."""
     plain: bool
-    """Whether a shader sees the components as they are: no normalization, no packing."""
+    """Whether a shader reads the components unchanged: neither normalized nor packed."""
 
 
 @functools.cache
@@ -50,7 +53,10 @@ def _formats() -> tuple[dict[str, ImageFormat], dict[tuple[str, int], ImageForma
 
 
 def parse_format(name: str) -> ImageFormat:
-    """The format of a name, GLSL's or Vulkan's. Raises InvalidArgumentError for any other text."""
+    """The format with a GLSL or Vulkan name.
+
+    Raises InvalidArgumentError for an unknown name, ArgumentTypeError if `name` is not a str.
+    """
     if not isinstance(name, str):
         raise ArgumentTypeError(
             f"format is a {type(name).__name__}; give a str. {misplaced.as_format(name)}{_HELP}"
@@ -68,12 +74,12 @@ def parse_format(name: str) -> ImageFormat:
 
 
 def plain_format(component: str, channels: int) -> ImageFormat | None:
-    """The format whose texels are `channels` components of a dtype as they are; None where there is none."""
+    """The format with `channels` unchanged components of a dtype; None if there is none."""
     return _formats()[1].get((component, channels))
 
 
 def component_names() -> list[str]:
-    """The dtypes that a texel can be made of."""
+    """The dtypes that texels can consist of."""
     return sorted({component for component, _ in _formats()[1]})
 
 
@@ -85,22 +91,25 @@ class ImageSize(NamedTuple):
     height: int
     depth: int
     layers: int | None
-    """None for an image that is no array of layers."""
+    """None if the image is not an array of layers."""
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The lengths of the host's axes before that of the channels: layers, depth, height, width."""
+        """The lengths of the host's axes before the channels: layers, depth, height, width."""
         lengths = (self.width, self.height, self.depth)[: self.dims]
         return (*(() if self.layers is None else (self.layers,)), *reversed(lengths))
 
     @property
     def texels(self) -> int:
-        """How many texels it has."""
+        """The number of texels."""
         return self.width * self.height * self.depth * (self.layers or 1)
 
 
 def extent(value: Any, axis: str) -> int:
-    """`value` as a length of an image. Raises InvalidArgumentError below 1, ArgumentTypeError for no int."""
+    """`value` as a length of an image.
+
+    Raises InvalidArgumentError if it is below 1, ArgumentTypeError if it is not an int.
+    """
     try:
         number = as_index(value, f"Image {axis}")
     except ArgumentTypeError as error:
@@ -118,14 +127,17 @@ def size_of(
     depth: Any,
     layers: Any,
 ) -> ImageSize:
-    """The size of an image of data of `shape`, (layers,) (depth,) (height,) width (, channels); arguments come first.
+    """The size of an image for data of `shape`: (layers,) (depth,) (height,) width (, channels).
 
-    Raises InvalidArgumentError where neither tells, or the two contradict each other.
+    The other arguments override the shape. Raises InvalidArgumentError if neither gives a length, or if the
+    two contradict each other.
     """
     if as_index(dims, "dims") not in (1, 2, 3):
         raise InvalidArgumentError(f"dims is {shown(dims)}; an image has 1, 2 or 3 dimensions")
     if dims == 3 and layers is not None:
-        raise InvalidArgumentError("An image of three dimensions has no layers: Vulkan has no arrays of them")
+        raise InvalidArgumentError(
+            "An image of three dimensions has no layers: Vulkan has no arrays of such images"
+        )
     names = [*(["layers"] if layers is not None and layers is not False else []), "depth", "height", "width"]
     if dims < 3:
         names.remove("depth")
@@ -138,7 +150,7 @@ def size_of(
                 f"An image of {dims} dimension{'s' if dims > 1 else ''} has no {name}: leave it out"
             )
     lengths: dict[str, int] = {}
-    # An array with an axis for each tells all of them; one more axis is the channels.
+    # A shape with one entry for each name gives all lengths; one more axis is the channels.
     told = dict(zip(names, shape, strict=False)) if len(shape) in (len(names), len(names) + 1) else {}
     for name in names:
         value = given[name]
@@ -149,25 +161,27 @@ def size_of(
         else:
             example = f"({', '.join(name[0] for name in names)}[, c])"
             raise InvalidArgumentError(
-                f"An array of shape {shape} does not tell an image's {name}; give {' and '.join(names)}, or an array of "
-                f"shape {example}"
+                f"An array of shape {shape} does not determine an image's {name}; "
+                f"give {' and '.join(names)}, or an array of shape {example}"
             )
     extents = [lengths[name] for name in names]
     if 0 in (*extents, *shape):
         raise InvalidArgumentError(
-            f"An image has at least 1 texel on each axis; the shape {shape} is empty, and Vulkan has no such image. "
-            "A tensor may be empty: mgr.tensor_t(data)"
+            f"An image has at least 1 texel on each axis; the shape {shape} is empty, "
+            "and Vulkan has no such image. A tensor may be empty: mgr.tensor_t(data)"
         )
     per_texel, odd = divmod(math.prod(shape), math.prod(extents))
-    # (h, w) data with its axes interchanged has the right number of elements, in the wrong order.
+    # (h, w) data with swapped axes has the right number of elements in the wrong order.
     contradicts = len(shape) == len(names) + 1 or (not odd and not _is_merged(shape, [*extents, per_texel]))
     if told and contradicts and any(lengths[name] != told[name] for name in names):
         raise InvalidArgumentError(
-            f"The data has shape {shape}, which is {', '.join(f'{name} {told[name]}' for name in names)}; "
-            f"{', '.join(f'{name} {lengths[name]}' for name in names if lengths[name] != told[name])} contradicts it"
+            f"The data has shape {shape}, "
+            f"which is {', '.join(f'{name} {told[name]}' for name in names)}; "
+            f"{', '.join(f'{name} {lengths[name]}' for name in names if lengths[name] != told[name])} "
+            "contradicts it"
         )
     for name, length in lengths.items():
-        if length >= 2**32:  # beyond it numbers would be cut before any device is asked
+        if length >= 2**32:  # larger numbers would be truncated before a device checks them
             raise InvalidArgumentError(f"Image {name} is {length}; no image has 2**32 or more")
     return ImageSize(
         dims,
@@ -179,7 +193,7 @@ def size_of(
 
 
 def _is_merged(shape: Sequence[int], full: Sequence[int]) -> bool:
-    """Whether `shape` is `full` with neighbouring axes merged: row-major data then means the same texels."""
+    """Whether `shape` is `full` with adjacent axes merged: row-major data then has the same texel order."""
     rest = [n for n in full if n != 1]
     for length in (n for n in shape if n != 1):
         product = 1
@@ -194,15 +208,16 @@ Region = tuple[int, int, int, int, int, int, int, int]
 
 
 def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, ...]]:
-    """((x, y, z, layer, width, height, depth, layers), lengths of the axes that are left) of ``image[key]``.
+    """((x, y, z, layer, width, height, depth, layers), lengths of the remaining axes) of ``image[key]``.
 
-    `key` is an int, a slice, Ellipsis, or a tuple of these, over the host's axes without the channels. Raises OutOfRangeError
-    beyond an axis, InvalidArgumentError for no texel, UnimplementedError for a step, ArgumentTypeError for anything else.
+    `key` is an int, a slice, Ellipsis, or a tuple of these, over the host's axes without the channels. Raises
+    OutOfRangeError beyond an axis, InvalidArgumentError for an empty region, UnimplementedError for a step,
+    and ArgumentTypeError for anything else.
     """
     axes = size.axes
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(each is Ellipsis for each in keys) > 1:
-        raise OutOfRangeError(f"{what}: an index has one Ellipsis at most")
+        raise OutOfRangeError(f"{what}: an index has at most one Ellipsis")
     if any(each is Ellipsis for each in keys):
         at = next(i for i, each in enumerate(keys) if each is Ellipsis)
         keys[at : at + 1] = [slice(None)] * (len(axes) - len(keys) + 1)
@@ -229,19 +244,19 @@ def _axis(key: int | slice | EllipsisType, length: int, what: str) -> tuple[int,
             start, stop, step = key.indices(length)
         except ValueError:
             raise InvalidArgumentError(f"{what}: the step of a slice cannot be 0") from None
-        except Exception:  # of the objects' own __index__
-            raise ArgumentTypeError(f"{what}: a slice is made of ints, not {shown(key)}") from None
+        except Exception:  # from the objects' own __index__
+            raise ArgumentTypeError(f"{what}: a slice consists of ints, not {shown(key)}") from None
         if step != 1:
             raise UnimplementedError(f"{what}: a region is a box of texels; it has no step ({step})")
         if start >= stop:
             raise InvalidArgumentError(f"{what}: the region has no texel")
         return start, stop - start, True
     if isinstance(key, bool):
-        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {shown(key)}")
+        raise ArgumentTypeError(f"{what}: a region consists of ints and slices, not {shown(key)}")
     try:
         index = operator.index(key)  # type: ignore[arg-type]
-    except Exception:  # of the object's own __index__
-        raise ArgumentTypeError(f"{what}: a region is made of ints and slices, not {shown(key)}") from None
+    except Exception:  # from the object's own __index__
+        raise ArgumentTypeError(f"{what}: a region consists of ints and slices, not {shown(key)}") from None
     if not -length <= index < length:
         raise OutOfRangeError(f"{what}: index {shown(index)} is beyond an axis of {length}")
     return index % length, 1, False

@@ -1,4 +1,4 @@
-"""Text for people: durations, sizes, the name that was meant."""
+"""Text for people: durations, sizes, suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def binary_size(count: float) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: ": did you mean 'sigma'?" where a `known` one is near, else "."."""
-    import difflib  # for messages alone
+    """The end of a sentence about an unknown name: ": did you mean 'sigma'?", or "." if none is similar."""
+    import difflib  # only for messages
 
     text, names = str(name), tuple(known)
     near = difflib.get_close_matches(text, names, 1)

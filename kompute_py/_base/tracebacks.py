@@ -1,4 +1,4 @@
-"""Tracebacks as notebooks show them: the user's frames, without those inside this package."""
+"""Tracebacks for notebooks: the user's frames, without those inside this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def without_package(trace: TracebackType | None) -> TracebackType | None:
-    """`trace` without the frames of this package; as it is if it has no other frames."""
+    """`trace` without the frames of this package; unchanged if it has no other frames."""
     kept = []
     each = trace
     while each is not None:
@@ -26,7 +26,7 @@ def without_package(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_inside(error: BaseException) -> bool:
-    """Whether only code of this package saw the error."""
+    """Whether the error passed only through code of this package."""
     each = error.__traceback__
     while each is not None:
         if not each.tb_frame.f_code.co_filename.startswith(_PACKAGE):
@@ -36,12 +36,12 @@ def _is_inside(error: BaseException) -> bool:
 
 
 def _before(error: BaseException) -> BaseException | None:
-    """What tracebacks show before `error`."""
+    """The error that tracebacks show before `error`."""
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 class _Shown:
-    """An error's chain with what is inside the package left out, until `restore`."""
+    """Removes the package's frames and internal errors from an error's chain, until `restore`."""
 
     def __init__(self, error: BaseException) -> None:
         self._kept: list[tuple[BaseException, TracebackType | None, Any, Any, bool]] = []
@@ -58,17 +58,17 @@ class _Shown:
             one.__traceback__ = without_package(one.__traceback__)
 
     def restore(self) -> None:
-        """As it was."""
+        """Restores the chain and its tracebacks."""
         for each, trace, cause, context, suppressed in self._kept:
             each.__traceback__ = trace
             each.__cause__, each.__context__, each.__suppress_context__ = cause, context, suppressed
 
 
 def render(error: BaseException) -> list[str]:
-    """The lines that IPython shows for `error`: the package's frames are left out of it and of what came before it.
+    """The lines that IPython shows for `error`, without the package's frames in it and in earlier errors.
 
-    All frames are shown if ``get_ipython().InteractiveTB.skip_hidden`` is False. The error keeps its whole traceback, so
-    ``%debug`` sees every frame.
+    All frames are shown if ``get_ipython().InteractiveTB.skip_hidden`` is False. The error keeps its whole
+    traceback, so ``%debug`` sees every frame.
     """
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

@@ -1,4 +1,4 @@
-"""Enumerations: where memory lives and what its elements are, with Kompute's names and numbers."""
+"""Enumerations of memory types and element types, with Kompute's names and numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_t
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """What ``str(dtype)`` gives, also when the interpreter shuts down: NumPy imports a module for it, which fails then."""
+    """``str(dtype)``, which also works at interpreter exit, when NumPy cannot import the module it needs."""
     try:
         return str(dtype)
     except ImportError:
@@ -22,7 +22,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 class DeviceMemoryObject:
-    """Marks tensors and images for code that must not know their classes, such as the packing of buffer references."""
+    """Marks tensors and images for code without access to their classes, such as the packing of pointers."""
 
     __slots__ = ()
 
@@ -33,8 +33,8 @@ class DeviceMemoryObject:
 
 
 class _Enumeration(IntEnum):
-    # As pybind11's enumerations print, in Kompute: "MemoryTypes.device". IntEnum's own form is the bare
-    # number in some Python versions and this in others.
+    # Prints as pybind11's enumerations do in Kompute: "MemoryTypes.device". IntEnum prints this or the bare
+    # number, depending on the Python version.
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
@@ -43,11 +43,12 @@ class _Enumeration(IntEnum):
 
 
 class MemoryTypes(_Enumeration):
-    """Where the memory of a Tensor or Image lives.
+    """The location of a Tensor's or Image's memory.
 
-    `device`: device memory and a host copy, moved by OpSyncDevice and OpSyncLocal. `host`: host-visible
-    memory only. `storage`: device memory only. `deviceAndHost`: one memory that both see. On GPUs whose memory the host sees
-    and does not cache, its ``data()`` is fast to write and slow to read: read it with ``t.read()`` or ``t.map(read=True)``.
+    `device`: device memory and a host copy; OpSyncDevice and OpSyncLocal copy between them. `host`: only
+    host-visible memory. `storage`: only device memory. `deviceAndHost`: one memory that both access. On GPUs
+    with host-visible memory that is not cached, its ``data()`` is fast to write and slow to read: read it
+    with ``t.read()`` or ``t.map(read=True)``.
     """
 
     device = 0
@@ -57,12 +58,12 @@ class MemoryTypes(_Enumeration):
 
 
 class DataTypes(_Enumeration):
-    """The element types. 0 to 9 are Kompute's; `custom` is a structured dtype, or raw bytes.
+    """The element types. Numbers 0 to 9 are Kompute's. `custom` is a structured dtype or raw bytes.
 
-    `bfloat16` and the float8 types are dtypes of the package ml_dtypes, where that is installed.
+    `bfloat16` and the float8 types are dtypes of the optional package ml_dtypes.
     """
 
-    # The members shadow the built-ins in this body, and only here: it can use none of them.
+    # The members shadow the built-ins inside this class body, so the body cannot use those.
     bool = 0
     int = 1
     uint = 2
@@ -79,7 +80,7 @@ class DataTypes(_Enumeration):
     bfloat16 = 13
     complex64 = 14
     complex128 = 15
-    # One byte each, as the package ml_dtypes names them.
+    # One byte each, with ml_dtypes' names.
     float8_e3m4 = 16
     float8_e4m3 = 17
     float8_e4m3b11fnuz = 18
@@ -96,7 +97,7 @@ TensorDataTypes = DataTypes
 _MEMORY_TYPES = {name.lower(): member for name, member in MemoryTypes.__members__.items()}
 _KNOWN_MEMORY_TYPES = ", ".join(MemoryTypes.__members__)
 
-# By kind and item size, so that NumPy's several names of one type, and either byte order, are one entry.
+# Keys are kind and item size, so that NumPy's several names of one type and both byte orders share an entry.
 _DATA_TYPES: dict[str, DataTypes] = {
     "b1": DataTypes.bool,
     "i1": DataTypes.char,
@@ -115,7 +116,7 @@ _DATA_TYPES: dict[str, DataTypes] = {
 }
 
 
-# float4 and float6 types and integers below 8 bits take a byte each in NumPy, and less on devices: they are refused.
+# float4 and float6 types and integers below 8 bits take a byte each in NumPy and less on devices: refused.
 _SMALL_FLOATS: frozenset[str] = frozenset(
     n for n in DataTypes.__members__ if n == "bfloat16" or n.startswith("float8_")
 )
@@ -124,7 +125,7 @@ _SMALL_FLOATS: frozenset[str] = frozenset(
 def dtype_code(value: Any) -> str | None:
     """Code for the NumPy dtype that `value` means: "np.int32" for np.int32, "int32" and DataTypes.int.
 
-    None if `value` means no dtype that a device has.
+    None if `value` does not mean a dtype that devices support.
     """
     if isinstance(value, DataTypes):
         value = next((code for code, member in _DATA_TYPES.items() if member is value), value.name)
@@ -143,10 +144,10 @@ def dtype_code(value: Any) -> str | None:
 
 
 def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryTypes:
-    """The MemoryTypes that `value` names: a member, its name in any case, or its number.
+    """The MemoryTypes member for a member, its name in any case, or its number.
 
-    Raises InvalidArgumentError for an unknown name or number, ArgumentTypeError for another type. If it is a dtype, the
-    error says so and ends with `instead`, in which DTYPE stands for it.
+    Raises InvalidArgumentError for an unknown name or number, and ArgumentTypeError for another type. If
+    `value` is a dtype, the error says so and ends with `instead`, with DTYPE replaced by it.
     """
     if isinstance(value, MemoryTypes):
         return value
@@ -157,11 +158,11 @@ def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryType
         if (code := dtype_code(value)) is not None:
             raise _is_a_dtype(value, code, instead)
         raise InvalidArgumentError(f"There is no memory type {shown(value)}; known: {_KNOWN_MEMORY_TYPES}")
-    # An int by nature, but not by meaning: memory_type(True), memory_type(DataTypes.float).
+    # Integers by type, but not by meaning: memory_type(True), memory_type(DataTypes.float).
     if not isinstance(value, (bool, Enum)):
         try:
             number = operator.index(value)
-        except Exception:  # of the object's own __index__
+        except Exception:  # from the object's own __index__
             pass
         else:
             try:
@@ -181,15 +182,16 @@ def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryType
 def _is_a_dtype(value: Any, code: str, instead: str) -> ArgumentTypeError:
     shown = repr(value) if isinstance(value, str) else str(value) if isinstance(value, Enum) else code
     return ArgumentTypeError(
-        f"The memory type is {shown}, a dtype, and no member of kp.MemoryTypes{instead and '. '}{instead.replace('DTYPE', code)}"
+        f"The memory type is {shown}, a dtype, and not a member of kp.MemoryTypes"
+        f"{instead and '. '}{instead.replace('DTYPE', code)}"
     )
 
 
 def data_type_of(dtype: np.dtype[Any]) -> DataTypes:
-    """The DataTypes of a NumPy dtype; `custom` for structured and other raw bytes.
+    """The DataTypes of a NumPy dtype; `custom` for structured dtypes and other raw bytes.
 
-    Raises ArgumentTypeError, naming the dtype (and the field that has it), where a device has no such element: objects,
-    text, dates, long double, numbers of less than a byte.
+    Raises ArgumentTypeError, naming the dtype and the field, if devices have no such element: objects, text,
+    dates, long double, numbers of less than a byte.
     """
     small = is_small_float(dtype)
     found = DataTypes[dtype.name] if small else _DATA_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
@@ -200,7 +202,7 @@ def data_type_of(dtype: np.dtype[Any]) -> DataTypes:
             _check_field(dtype, name)
         return DataTypes.custom
     if dtype.type is np.void and dtype.itemsize > 0 and dtype.names is None:
-        return DataTypes.custom  # raw bytes, which mean what the shader takes them for
+        return DataTypes.custom  # raw bytes; the shader decides their meaning
     raise ArgumentTypeError(f"The dtype {dtype} is not supported on a device; {_fix(dtype)}")
 
 
@@ -212,7 +214,10 @@ def _check_field(dtype: np.dtype[Any], name: str) -> None:
 
 
 def is_small_float(dtype: np.dtype[Any]) -> bool:
-    """Whether it is bfloat16 or a float8 type: numbers, though NumPy counts most of them as raw bytes."""
+    """Whether it is bfloat16 or a float8 type.
+
+    These are numbers, but NumPy treats most of them as raw bytes.
+    """
     return dtype.name in _SMALL_FLOATS and dtype.type.__module__ == "ml_dtypes"
 
 
@@ -225,8 +230,8 @@ def _fix(dtype: np.dtype[Any]) -> str:
         kind = "np.int8" if dtype.name.startswith("int") else "np.uint8"
         kind = "np.float16" if dtype.name.startswith("float") else kind
         return (
-            "NumPy keeps one such number in each byte where devices pack several, so shaders would read something else: "
-            f"convert it, data.astype({kind}), or pack its bits into np.uint8 yourself"
+            "NumPy stores one such number in each byte and devices pack several, so shaders would read wrong "
+            f"numbers: convert it, data.astype({kind}), or pack its bits into np.uint8 yourself"
         )
     if dtype.kind in "mM":
         return "pass its integers: data.view(np.int64)"

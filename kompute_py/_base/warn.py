@@ -1,4 +1,4 @@
-"""Warnings that name the line of the user's program, not a line of this package."""
+"""Warnings that point at a line of the user's program, not of this package."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def outside() -> int:
-    """The `stacklevel` for `warnings.warn` at which the caller names the line outside of this package that led to it."""
+    """The `stacklevel` at which the caller's `warnings.warn` names the first line outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     return level
 
 
-# At its end, the interpreter has forgotten which file it runs.
+# Read now, because the interpreter forgets the name of its script at exit.
 _script = getattr(sys.modules.get("__main__"), "__file__", None) or "<sys>"
 
 
 def warn(message: str, again: bool = False) -> None:
-    """A KomputeWarning at the line outside of this package that led here, however deep the call is; if there is none, as when
-    the interpreter ends, it names the script without a line.
+    """Raises a KomputeWarning at the first line outside this package, however deep the call is.
 
-    Python shows what it has shown for the same line only once; with `again` it does not look at that.
+    If there is no such line (at interpreter exit, for example), the warning names the script without a line.
+    Python shows each warning once for each line; with `again` it is shown every time.
     """
     level = outside()
     frame = sys._getframe(level - 1)
     if frame.f_code.co_filename.startswith(_PACKAGE):
-        # No code of the user's is running: the interpreter ends, or it is a thread of ours. The script is named without a line.
+        # No user code is running: the interpreter exits, or this is one of the package's threads.
         warnings.warn_explicit(message, KomputeWarning, _script, 0, "__main__", registry={})
     elif again:
         warnings.warn_explicit(
@@ -43,15 +43,18 @@ def warn(message: str, again: bool = False) -> None:
 
 
 def warn_of_cancelled(told: list[str]) -> None:
-    """Says what was held and did not run, in sentences of the core's."""
+    """Warns of held work that did not run. `told` has sentences from the core."""
     if told:
-        warn(". ".join(told) + ". Signal what held work waits for, or fail the semaphore", again=True)
+        warn(
+            ". ".join(told) + ". Signal the semaphore that held work waits for, or fail it",
+            again=True,
+        )
 
 
 def warn_of_wait(why: str, seconds: float) -> None:
-    """Says what a wait that has lasted so long waits for, in a sentence of the core's."""
+    """Warns of a wait that has lasted `seconds`. `why` is a sentence from the core with the reason."""
     warn(
-        f"Waiting for {seconds:.0f} s. {why}. No submitted work signals that. Signal the semaphore from another thread, or fail it; "
-        "Ctrl-C ends this wait",
+        f"Waiting for {seconds:.0f} s. {why}. No submitted work signals that. "
+        "Signal the semaphore from another thread, or fail it; Ctrl-C ends this wait",
         again=True,
     )

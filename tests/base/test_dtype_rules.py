@@ -323,7 +323,7 @@ def test_values_within_are_rounded(mgr, how, dtype, value):
 def test_a_fill_takes_one_value_and_says_so(mgr, value):
     t = mgr.zeros(4)
     for use in (t.fill, lambda v: kp.OpFill([t], v)):
-        with pytest.raises(kp.ArgumentTypeError, match="no single element: give a scalar"):
+        with pytest.raises(kp.ArgumentTypeError, match="is not a single element: give a scalar"):
             use(value)
     t.fill(np.array(2.0)).wait()
     np.testing.assert_array_equal(t.read(), np.full(4, 2))

@@ -287,7 +287,7 @@ def test_memory_type_refuses_unknown_values_and_lists_the_known(value: object) -
 def test_memory_type_refuses_other_types_by_name(value: object, shown: str) -> None:
     with pytest.raises(
         errors.ArgumentTypeError,
-        match=rf"\b{re.escape(shown)}(; use a|, a dtype, and no) member of kp.MemoryTypes",
+        match=rf"\b{re.escape(shown)}(; use a|, a dtype, and not a) member of kp.MemoryTypes",
     ):
         types.memory_type(value)  # type: ignore[arg-type]
 

@@ -216,12 +216,12 @@ def test_a_whole_float_fills_integers(mgr, value):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1.5, "1.5 is no whole number.*int32.*round it"),
-        (np.float32(0.25), "no whole number"),
-        (float("nan"), "no whole number"),
-        (float("inf"), "no whole number"),
-        (None, "None is no number: give one"),
-        (object(), "is no number"),
+        (1.5, "1.5 is not a whole number.*int32.*round it"),
+        (np.float32(0.25), "not a whole number"),
+        (float("nan"), "not a whole number"),
+        (float("inf"), "not a whole number"),
+        (None, "None is not a number: give one"),
+        (object(), "is not a number"),
     ],
     ids=repr,
 )

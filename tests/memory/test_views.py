@@ -87,7 +87,7 @@ def test_view_under_another_dtype(mgr):
     np.testing.assert_array_equal(t.view(np.complex64).numpy(), data.view(np.complex64))
     np.testing.assert_array_equal(t.view(1, slice(2, 4), dtype=np.int16).numpy(), data[1, 2:4].view(np.int16))
     np.testing.assert_array_equal(t.view(1, slice(2, 4)).numpy(), data[1, 2:4])
-    with pytest.raises(kp.InvalidArgumentError, match="no whole number"):
+    with pytest.raises(kp.InvalidArgumentError, match="not a whole number"):
         t[:, :].view(np.dtype("V12"))
     with pytest.raises(kp.ArgumentTypeError):
         t.view(object)
