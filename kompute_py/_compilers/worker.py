@@ -176,6 +176,7 @@ class Compilers:
         from kompute_py._compilers import hlsl_faults
         from kompute_py._compilers.hlsl_values import shift_misread
         from kompute_py._compilers.slang_compiler import Slang, Source
+        from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.slang_spirv import tidied
         from kompute_py._compilers.spirv_shifts import masked
 
@@ -211,7 +212,7 @@ class Compilers:
             message = f"{found}: of constants, a shift by as many bits as there are, or more, is folded to 0; write & 31"
             return self._failed([(source.name, 0, 0, "error", message, "")], made.probes)
         messages = [each for each in made.messages if not _MASKED.search(each[4])]
-        spirv = masked(tidied(made.spirv, source.language))
+        spirv = masked(with_formats(tidied(made.spirv, source.language), code))
         _begin("optimizer")
         spirv, declared, shared = self._native.finish_spirv(
             spirv, name, fields["optimize"], fields["target"], True

@@ -327,3 +327,52 @@ def test_a_suffix_tells_the_language(tmp_path):
     path.write_text(textwrap.dedent(SCALE))
     assert kp.ShaderModule(path).language == "slang"
     assert kp.ShaderModule(str(path)).name == "s"
+
+
+IMAGES = {  # the declared type, numbers of a texel
+    "float": 1,
+    "float2": 2,
+    "float4": 4,
+}
+
+
+@pytest.mark.parametrize("language", ["hlsl", "slang"])
+@pytest.mark.parametrize("element", IMAGES)
+def test_formats_of_images_are_inferred(mgr, needs, language, element):
+    """From the declared type, if the image is read: no device feature is needed. Two formats stay two types."""
+    needs(mgr, "dispatch")
+    channels = IMAGES[element]
+    source = (
+        f"[[vk::binding(0)]] RWTexture2D<{element}> image; [[vk::binding(1)]] RWTexture2D<float> other;"
+        "[[vk::binding(2)]] RWTexture2D<uint> ids;"
+        "[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {"
+        "    other[id.xy] = other[id.xy] + 1; image[id.xy] = image[id.xy] * 2 + other[id.xy]; ids[id.xy] += 3; }"
+    )
+    code = kp.compile(source, language=language, compiler="slang")
+    text = kp.disassemble(code)
+    assert "ReadWithoutFormat" not in text and "WriteWithoutFormat" not in text and "2 Unknown" not in text
+    texels = np.arange(12 * channels, dtype=np.float32).reshape(3, 4, channels).squeeze()
+    image, other = mgr.image(texels), mgr.image(np.full((3, 4), 5, np.float32))
+    ids = mgr.image(np.zeros((3, 4), np.uint32), format="r32ui")
+    mgr.kernel(code)(image, other, ids, groups=(4, 3))
+    np.testing.assert_array_equal(image.read(), texels * 2 + 6)
+    np.testing.assert_array_equal(ids.read(), np.full((3, 4), 3))
+
+
+def test_images_that_are_only_written_have_no_format():
+    text = kp.disassemble(
+        kp.compile(
+            "RWTexture2D<float4> image; [numthreads(1, 1, 1)] void main() { image[uint2(0, 0)] = 1; }",
+            language="slang",
+        )
+    )
+    assert "WriteWithoutFormat" in text and "ReadWithoutFormat" not in text
+
+
+def test_a_format_that_cannot_be_inferred_is_asked_for(mgr):
+    source = "RWTexture2D<float3> image; [numthreads(1, 1, 1)] void main() { image[uint2(0, 0)] = image[uint2(1, 1)]; }"
+    code = kp.compile(source, language="slang")
+    if "shaderStorageImageReadWithoutFormat" in mgr.enabled_features:
+        pytest.skip("the device reads images without a format")
+    with pytest.raises(kp.UnimplementedError, match=r'\[\[vk::image_format\("r32f"\)\]\]'):
+        mgr.kernel(code)

@@ -533,6 +533,15 @@ bool initializes_workgroup(const Module& module) {
     });
 }
 
+// What to do about a need, as the end of a sentence.
+std::string advice(const std::string& what) {
+    if (what == "StorageImageReadWithoutFormat" || what == "StorageImageWriteWithoutFormat")
+        return "; or write the image's format, [[vk::image_format(\"r32f\")]] in HLSL and Slang, "
+               "layout(r32f) in "
+               "GLSL";
+    return "";
+}
+
 }  // namespace
 
 std::vector<Finding> unmet_needs(std::span<const uint32_t> words, const ShaderInfo& info,
@@ -540,7 +549,7 @@ std::vector<Finding> unmet_needs(std::span<const uint32_t> words, const ShaderIn
     std::vector<Finding> found;
     const auto add = [&](FindingKind kind, const std::string& what, const std::string& need,
                          const std::string& subject) {
-        found.push_back({kind, what, need, {}, subject + " needs " + need});
+        found.push_back({kind, what, need, {}, subject + " needs " + need + advice(what)});
     };
     for (const uint32_t capability : info.capabilities) {
         const std::string need = missing_for(capability, host);
