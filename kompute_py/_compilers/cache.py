@@ -30,7 +30,7 @@ DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
 SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
 
 _MAGIC = b"kpshad\r\n"
-_FORMAT = 7
+_FORMAT = 8
 _SUFFIX = ".kpsh"
 _DEFAULT_LIMIT = 128 << 20
 _KEPT_BY_PRUNING = 0.75  # of the limit, so that not every store prunes

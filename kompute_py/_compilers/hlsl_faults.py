@@ -10,6 +10,7 @@
 - ``mad`` of integers becomes an operation on floats, which is no SPIR-V: a macro multiplies and adds.
 - ``InterlockedCompareStore`` is left out, and ``lit`` multiplies by the exponent: refused.
 - ``GetDimensions`` of a byte-address buffer gives words: it is multiplied by 4. Refused where the buffer is not named.
+- The block of uniforms that are in none is called ``$Global``: it gets Slang's name, which is a word.
 - ``[[vk::push_constant]]`` on a variable is ignored, so that push constants become a uniform buffer: refused.
 """
 
@@ -155,6 +156,8 @@ def mended(spirv: bytes, texts: Iterable[bytes], defines: Iterable[tuple[bytes, 
     for opcode, at, length in instructions(words):
         if opcode == NAME:
             names[words[at + 1]] = text_at(words, at + 2, at + length)
+            if names[words[at + 1]] == "$Global":
+                out.replace(at, encoded(NAME, [words[at + 1]], "GlobalParams"))
         elif opcode == DECORATE and words[at + 2] == _ARRAY_STRIDE:
             strides[words[at + 1]] = words[at + 3]
         elif opcode in TYPES:

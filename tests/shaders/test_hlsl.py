@@ -279,6 +279,21 @@ def test_mad(evaluate, optimize):
     assert got.tolist() == [-32, 40, 9, -6.375, 6]
 
 
+def test_uniforms_that_are_in_no_block(mgr, needs, compiler):
+    """Their block has one name with both compilers, by which it can be passed."""
+    source = (
+        "uniform int m; uniform int n;\n"
+        + HEAD.replace("u0", "u1")
+        + "[numthreads(1, 1, 1)] void main() { o[0] = m - n; }"
+    )
+    kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
+    assert [p.name for p in kernel.signature.parameters if p.kind == "uniform buffer"] == ["GlobalParams"]
+    needs(mgr, "dispatch")
+    assert kernel(o=np.zeros(1, np.float32), GlobalParams=np.array([9, 4], np.int32), groups=1).tolist() == [
+        5
+    ]
+
+
 def test_its_own_mad_stays(evaluate):
     before = "float mad(float a, float b, float c) { return a - b - c; }"
     assert evaluate(["mad(x[0], 1, 2)"], True, [10], before) == pytest.approx([7])
