@@ -1,16 +1,15 @@
-// Model. Every id gets a set of bits: what is done with the memory that it points to, or the image that it
-// is. An instruction that touches memory sets bits on the pointer it goes through. An instruction that makes
-// one reference from another (an access chain, a copy, a phi, an image taken out of its variable) adds an
-// edge from the result to its source, and bits flow along edges until nothing changes, so what is done with a
-// result is done with its source. Calls are edges too: what a callee does with a parameter is done with each
-// call's argument, and what a caller does with a call's result is done with the ids that the callee returns.
-// Bits only grow and there are five of them, so this ends in time linear in the module, recursion and loops
-// included, and needs no order of visits.
+// Model. Every id gets a set of bits: the uses of the memory that it points to, or of the image that it is.
+// An instruction that accesses memory sets bits on its pointer. An instruction that makes one reference from
+// another (an access chain, a copy, a phi, an image loaded from its variable) adds an edge from the result to
+// its source. Bits flow along edges until nothing changes, so a use of the result is a use of the source.
+// Calls are edges too: a callee's uses of a parameter are uses of each call's argument, and a caller's uses
+// of a call's result are uses of the ids that the callee returns. Bits are only added and there are five of
+// them, so this ends in time linear in the module, even with recursion and loops, and the order of visits
+// does not matter.
 //
-// A reference that leaves this scheme - stored to memory, turned into an integer, passed to an opcode we do
-// not know - gets the bit `unknown`, which counts as read and written. References to physical memory are
-// plain addresses that may come from anywhere, so for those only the storage class in the pointer's type is
-// looked at.
+// A reference that leaves this scheme (stored to memory, converted to an integer, passed to an unknown
+// opcode) gets the bit `unknown`, which counts as read and written. References to physical memory are plain
+// addresses that may come from anywhere, so for those only the storage class in the pointer's type counts.
 #include "spirv/access_analysis.hpp"
 
 #include <algorithm>
@@ -22,10 +21,11 @@ namespace {
 
 // Traits of a type.
 constexpr uint8_t holds_handle = 1;      // an image, a sampler...: loading it touches no memory yet
-constexpr uint8_t holds_pointer = 2;     // a pointer to anything but physical memory
-constexpr uint8_t physical_pointer = 4;  // itself a pointer to physical memory
+constexpr uint8_t holds_pointer = 2;     // an image, a sampler...: loading it does not access memory yet
+constexpr uint8_t physical_pointer = 4;  // a pointer, except to physical memory
 
-// Values in, value out: no operand can be a reference. Their literals must not be taken for ids either.
+// Instructions that only compute values: no operand can be a reference. Their literals must not be taken for
+// ids.
 bool only_values(uint32_t op) {
     const auto in = [op](uint32_t first, uint32_t last) { return op >= first && op <= last; };
     return op == spv::OpNop || op == spv::OpUndef || op == spv::OpLine || op == spv::OpNoLine ||
@@ -41,7 +41,7 @@ bool only_values(uint32_t op) {
            op == newer::cooperative_matrix_mul_add;
 }
 
-// References in, but what they refer to is neither read nor written.
+// Instructions that take references but neither read nor write their targets.
 bool only_asks(uint32_t op) {
     switch (op) {
     case spv::OpArrayLength:
@@ -77,7 +77,7 @@ AccessAnalysis::AccessAnalysis(const Module& module, uint32_t entry_function) : 
                                   spv::CapabilityPhysicalStorageBufferAddresses) != module.capabilities.end();
     classify_types();
     for (const Function* function : call_tree(module, entry_function)) walk(*function);
-    // A variable whose initial value is another one's address holds that address from the start.
+    // A variable initialized with another variable's address holds that address from the start.
     for (const Instruction global : module.globals)
         if (global.op() == spv::OpVariable && global.size() > 4) escape(global[4]);
     propagate();
@@ -87,8 +87,9 @@ uint8_t AccessAnalysis::uses(uint32_t variable) const {
     return variable < uses_.size() ? uses_[variable] : 0;
 }
 
-// Types stand before what is made of them, but for pointers that were declared ahead (OpTypeForwardPointer);
-// only pointers to physical memory may be, and type_traits() asks those themselves.
+// A type is declared before the types that use it, except for forward-declared pointers
+// (OpTypeForwardPointer). Only pointers to physical memory may be forward-declared, and type_traits() queries
+// those itself.
 void AccessAnalysis::classify_types() {
     type_traits_.resize(module_.id_limit());
     for (const Instruction type : module_.globals) {
@@ -149,7 +150,7 @@ void AccessAnalysis::visit(const Function& function, Instruction instruction) {
     case spv::OpCopyMemorySized: {
         use(instruction[1], Uses::write);
         use(instruction[2], Uses::read);
-        // Copying a variable that holds references makes a second way to what they refer to.
+        // Copying a variable that holds references makes a second path to their targets.
         const Instruction pointer = module_.find(module_.type_of(instruction[2]));
         if (pointer.op() == spv::OpTypePointer && type_traits(pointer[3]) != 0) escape(instruction[2]);
         return;
@@ -250,12 +251,12 @@ void AccessAnalysis::visit_extended(Instruction instruction) {
     case GLSLstd450InterpolateAtCentroid:
     case GLSLstd450InterpolateAtSample:
     case GLSLstd450InterpolateAtOffset: use(instruction[5], Uses::read); return;
-    default: return;  // the set's other instructions take no pointers
+    default: return;  // the other instructions of the set take no pointers
     }
 }
 
 void AccessAnalysis::load(uint32_t pointer, uint32_t result_type, uint32_t result) {
-    // Taking an image out of its variable reads no memory; what is done with the image then counts.
+    // Loading an image from its variable does not read memory; uses of the loaded image count.
     if (type_traits(result_type) & holds_handle)
         derive(result, pointer);
     else
@@ -267,7 +268,7 @@ void AccessAnalysis::store(uint32_t pointer, uint32_t object) {
     escape(object);
 }
 
-// From here on we lose sight of the reference. Nothing happens to ids that are none.
+// From here on the reference cannot be tracked. Ids that are not references are ignored.
 void AccessAnalysis::escape(uint32_t id) {
     if (is_reference(id)) use(id, Uses::unknown);
 }
@@ -282,7 +283,7 @@ void AccessAnalysis::escape_operands(Instruction instruction, uint32_t first) {
 void AccessAnalysis::use(uint32_t id, uint8_t bits) {
     if (id >= uses_.size()) {
         module_.check_bound(id);
-        // Nothing defines the id that we know of. The result of an unknown opcode may be a physical address.
+        // The id has no known definition. The result of an unknown opcode may be a physical address.
         if (physical_capable_) physical_ |= bits;
         return;
     }

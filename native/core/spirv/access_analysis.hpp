@@ -1,4 +1,4 @@
-// Which variables an entry point reads and writes.
+// Finds the variables that an entry point reads and writes.
 #pragma once
 
 #include "spirv/module.hpp"
@@ -9,19 +9,18 @@
 
 namespace kp::spirv {
 
-// What happens to the memory or the image behind an id.
+// The uses of the memory or the image behind an id.
 struct Uses {
     static constexpr uint8_t read = 1;
     static constexpr uint8_t write = 2;
     static constexpr uint8_t atomic = 4;
-    static constexpr uint8_t unknown =
-        8;  // reached an instruction that we do not understand: anything may happen
-    static constexpr uint8_t named = 16;  // the call tree names it at all
+    static constexpr uint8_t unknown = 8;  // reached an unknown instruction: any use is possible
+    static constexpr uint8_t named = 16;   // the call tree mentions it
 };
 
 class AccessAnalysis {
 public:
-    // Throws Error(invalid_argument) where the call tree of `entry_function` is broken.
+    // Throws Error(invalid_argument) if the call tree of `entry_function` is broken.
     AccessAnalysis(const Module& module, uint32_t entry_function);
 
     // Bits of Uses for a module-scope variable.

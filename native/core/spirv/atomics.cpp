@@ -5,8 +5,8 @@
 namespace kp::spirv {
 namespace {
 
-// The end of a feature's name for what an instruction does to floats: "s" of plain loads, stores and exchanges; null where it
-// is no atomic that floats have.
+// The end of the feature's name for an instruction's operation on floats: "s" for plain loads, stores and
+// exchanges; null if the instruction is not an atomic that floats support.
 const char* float_operation(uint32_t op) {
     switch (op) {
     case spv::OpAtomicLoad:
@@ -30,11 +30,11 @@ const char* place_of(uint32_t storage_class) {
     case spv::StorageClassPhysicalStorageBuffer: return "Buffer";
     case spv::StorageClassWorkgroup: return "Shared";
     case spv::StorageClassImage: return "Image";
-    default: return nullptr;  // not valid for atomics, or nobody else's memory
+    default: return nullptr;  // invalid for atomics, or private memory
     }
 }
 
-// "" where every device has it.
+// "" if every device supports it.
 std::string feature_of(const Module& module, Instruction instruction) {
     const bool stores = instruction.op() == spv::OpAtomicStore;
     const auto storage = module.storage_class(module.type_of(instruction[stores ? 1 : 3]));

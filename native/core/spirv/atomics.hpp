@@ -1,5 +1,5 @@
-// Which device features a module's atomics need: of 64-bit integers and of floats, by where the memory is. A SPIR-V
-// capability stands for several such features, of which a device may have only some.
+// The device features that a module's atomics need: for 64-bit integers and for floats, by the kind of
+// memory. One SPIR-V capability stands for several such features, and a device may have only some of them.
 #pragma once
 
 #include "spirv/module.hpp"
@@ -9,7 +9,8 @@
 
 namespace kp::spirv {
 
-// Vulkan's names of the features, each once, in the order of the code. Of all functions: a driver sees them all.
+// Vulkan's names of the features, each once, in the order of the code. Covers all functions, because a driver
+// sees them all.
 [[nodiscard]] std::vector<std::string> atomic_features(const Module& module);
 
 }  // namespace kp::spirv

@@ -21,7 +21,7 @@ using spirv::Module;
 
 constexpr size_t bound_word = 3;
 constexpr size_t header_words = 5;
-constexpr uint32_t deepest = 16;  // operations that bound an index are looked at so far back
+constexpr uint32_t deepest = 16;  // the most operations followed back to find an index's bound
 
 struct IntType {
     uint32_t id = 0;
@@ -29,7 +29,7 @@ struct IntType {
     bool is_signed = false;
 };
 
-// How long an array is: a number, or a constant whose value a specialization decides.
+// The length of an array: a number, or a constant that a specialization can change.
 struct Length {
     uint64_t number = 0;
     uint32_t constant = 0;  // its id; 0: `number` is known
@@ -77,11 +77,11 @@ private:
     uint32_t next_id_;
     uint32_t glsl_ = 0;
     bool imports_glsl_ = false;
-    std::array<uint64_t, 3> local_size_{};     // the largest of any entry point; 0 where it is not known
+    std::array<uint64_t, 3> local_size_{};     // the largest of all entry points; 0 if unknown
     std::map<uint32_t, IntType> added_types_;  // by width
     std::map<std::pair<uint32_t, uint64_t>, uint32_t> added_constants_;  // by type and value
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> added_lengths_;    // by type and constant
-    std::vector<uint32_t> globals_;                                      // what is added to the module's
+    std::vector<uint32_t> globals_;                                      // added to the module's globals
     std::vector<uint32_t> made_;
     Clamped result_;
 };
@@ -94,7 +94,7 @@ std::optional<IntType> Clamper::int_type(uint32_t type) const {
     return IntType{type, found[2], found[3] != 0};
 }
 
-// A value that no specialization changes.
+// The value, if no specialization can change it.
 std::optional<uint64_t> Clamper::fixed(uint32_t id) const {
     const uint32_t op = module_.find(id).op();
     if (op != spv::OpConstant && op != spv::OpConstantNull) return std::nullopt;
@@ -132,7 +132,7 @@ std::optional<uint64_t> Clamper::most_of_component(uint32_t variable, uint32_t c
     return local_size_[component] - 1;
 }
 
-// The most that a load from the pointer gives.
+// The largest value that a load from the pointer can return.
 std::optional<uint64_t> Clamper::most_built_in(uint32_t pointer) const {
     const Instruction made = module_.find(pointer);
     if (made.op() == spv::OpVariable) {
@@ -157,7 +157,7 @@ uint64_t Clamper::most_of_function(Instruction call, uint64_t top, uint32_t dept
     }
 }
 
-// Of an operation whose result has values up to `top`, read as unsigned.
+// The largest value of an operation, read as unsigned. `top` is the largest value of its type.
 uint64_t Clamper::most_of(Instruction made, uint64_t top, uint32_t depth) const {
     const auto within = [top](uint64_t value) { return std::min(value, top); };
     switch (made.op()) {
@@ -209,7 +209,7 @@ uint64_t Clamper::most_of(Instruction made, uint64_t top, uint32_t depth) const 
     }
 }
 
-// The most that the integer can be, read as unsigned.
+// The largest value of the integer, read as unsigned.
 uint64_t Clamper::most(uint32_t id, uint32_t depth) const {
     if (const auto value = fixed(id)) return *value;
     const Instruction made = module_.find(id);
@@ -238,7 +238,7 @@ uint32_t Clamper::constant(const IntType& type, uint64_t value) {
     return next_id_++;
 }
 
-// One less than the length, as an id of this type.
+// The length minus one, as an id of this type.
 uint32_t Clamper::last_index(const Length& length, const IntType& type) {
     if (length.constant == 0) return constant(type, length.number - 1);
     const IntType own = int_type(module_.type_of(length.constant)).value_or(type);
@@ -253,7 +253,7 @@ uint32_t Clamper::last_index(const Length& length, const IntType& type) {
     return next_id_++;
 }
 
-// The index, or what takes its place.
+// The index, or the id of the clamped index.
 uint32_t Clamper::held(uint32_t index, const Length& length) {
     const auto own = int_type(module_.type_of(index));
     if (!own) return index;
@@ -270,7 +270,7 @@ uint32_t Clamper::held(uint32_t index, const Length& length) {
     const auto of_length = length.constant ? int_type(module_.type_of(length.constant)) : std::nullopt;
     const uint32_t width = std::max({type.width, 32u, of_length ? of_length->width : 0u});
     if (type.width < width) {
-        // Sign-extended, a negative index is beyond every length.
+        // A sign-extended negative index is greater than every length.
         type = unsigned_type(width);
         emit(own->is_signed ? spv::OpSConvert : spv::OpUConvert, {type.id, next_id_, index});
         index = next_id_++;
@@ -291,7 +291,7 @@ void Clamper::rewrite(Instruction chain) {
     const Instruction base = module_.find(module_.type_of(chain[3]));
     const bool by_element =
         chain.op() == spv::OpPtrAccessChain || chain.op() == spv::OpInBoundsPtrAccessChain;
-    // In buffers and among resources only the arrays of descriptors: the device sees to what is inside.
+    // For buffers and resources, only arrays of descriptors: the device bounds accesses inside a buffer.
     bool only_outer = false;
     bool covered = base.op() == spv::OpTypePointer && storage;
     if (covered) switch (*storage) {
@@ -308,7 +308,7 @@ void Clamper::rewrite(Instruction chain) {
             break;
         default: covered = false;
         }
-    // A pointer into a block is no array of descriptors.
+    // A pointer into a block is not an array of descriptors.
     if (covered && only_outer && module_.find(chain[3]).op() != spv::OpVariable) covered = false;
     uint32_t type = covered ? base[3] : 0;
     for (uint32_t i = by_element ? 5 : 4; covered && i < chain.size(); ++i) {
@@ -379,7 +379,7 @@ Clamped Clamper::run() {
 }  // namespace
 
 Clamped clamped(std::span<const uint32_t> words) {
-    // Most modules index no array but buffers.
+    // Most modules only index arrays in buffers.
     return Clamper(words).run();
 }
 

@@ -12,7 +12,7 @@ int64_t sign_extend(uint64_t bits, uint32_t width) {
     return static_cast<int64_t>(bits << (64 - width)) >> (64 - width);
 }
 
-// Quotient and remainder that the specification leaves undefined have no value here either.
+// Quotients and remainders that the specification leaves undefined have no value here either.
 std::optional<uint64_t> divide_signed(uint32_t op, int64_t a, int64_t b) {
     if (b == 0) return std::nullopt;
     if (b == -1) return op == spv::OpSDiv ? uint64_t{0} - static_cast<uint64_t>(a) : 0;  // no overflow trap
@@ -22,7 +22,7 @@ std::optional<uint64_t> divide_signed(uint32_t op, int64_t a, int64_t b) {
     return static_cast<uint64_t>(fix_sign ? remainder + b : remainder);
 }
 
-// One component. `width` is that of the operands; the caller cuts the result to its own.
+// Evaluates one component. `width` is the operands' width; the caller truncates the result to its own width.
 std::optional<uint64_t> apply_unary(uint32_t op, uint64_t a, uint32_t width) {
     switch (op) {
     case spv::OpSNegate: return uint64_t{0} - a;
@@ -103,8 +103,8 @@ std::optional<NumericType> numeric_type(const Module& module, uint32_t type) {
     return numeric;
 }
 
-// Constants may only use what stands before them, so one pass in order needs no recursion, and a module that
-// breaks the rule gets constants without a value, not an endless loop.
+// Constants may only use constants before them, so one pass in order needs no recursion. If a module breaks
+// this rule, its constants have no value, instead of an endless loop.
 Constants::Constants(const Module& module, std::span<const SpecValue> specialization)
     : module_(module), specialization_(specialization) {
     for (const Instruction instruction : module.globals)
@@ -153,7 +153,7 @@ std::optional<ConstantValue> Constants::evaluate(Instruction instruction) const 
     case spv::OpSpecConstant:
         value.bits[0] = instruction[3];
         if (type->width > 32) value.bits[0] |= static_cast<uint64_t>(instruction[4]) << 32;
-        value.bits[0] = truncate(value.bits[0], type->width);  // narrow integers come sign-extended
+        value.bits[0] = truncate(value.bits[0], type->width);  // narrow integers are stored sign-extended
         return value;
     case spv::OpConstantComposite:
     case spv::OpSpecConstantComposite:
@@ -177,7 +177,7 @@ std::optional<uint64_t> Constants::specialized(uint32_t id) const {
     return std::nullopt;
 }
 
-// Follows the indices of an OpCompositeExtract into composite constants, whatever their types.
+// Follows the indices of an OpCompositeExtract into composite constants of any type.
 std::optional<uint64_t> Constants::composite_element(Instruction instruction) const {
     uint32_t id = instruction[4];
     for (uint32_t i = 5; i < instruction.size(); ++i) {

@@ -1,5 +1,6 @@
-// The values of a module's constants: integers and booleans, scalars and vectors, with every specialization
-// constant at its default. OpSpecConstantOp is evaluated for the integer operations that shaders may use.
+// The values of a module's constants: integers and booleans, scalars and vectors. Specialization constants
+// have their default, unless a value is given for them. OpSpecConstantOp is evaluated for the integer
+// operations that shaders may use.
 #pragma once
 
 #include "spirv/module.hpp"
@@ -21,7 +22,7 @@ struct NumericType {
     uint32_t count = 1;  // components
 };
 
-// Nothing where the id is not such a type, or its components have more than 64 bits.
+// Nothing if the id is not such a type, or if its components have more than 64 bits.
 [[nodiscard]] std::optional<NumericType> numeric_type(const Module& module, uint32_t type);
 
 struct ConstantValue {
@@ -33,7 +34,7 @@ class Constants {
 public:
     explicit Constants(const Module& module, std::span<const SpecValue> specialization = {});
 
-    // Nothing where the id is not a constant whose value is known.
+    // Null if the id is not a constant with a known value.
     [[nodiscard]] const ConstantValue* find(uint32_t id) const;
     // Value of a scalar integer, zero-extended.
     [[nodiscard]] std::optional<uint64_t> integer(uint32_t id) const;

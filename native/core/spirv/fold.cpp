@@ -18,7 +18,7 @@ using spirv::Module;
 constexpr size_t bound_word = 3;
 constexpr size_t header_words = 5;
 
-// What a rewritten load needs to know about the number that it loads.
+// The facts about a number that a rewritten load needs.
 struct Number {
     bool of_invocation = false;  // else of the group
     uint32_t type = 0;           // of a component
@@ -40,7 +40,7 @@ private:
     void copy(Instruction instruction);
     void emit(uint32_t op, std::initializer_list<uint32_t> operands);
     [[nodiscard]] uint32_t constant(uint32_t type, uint32_t value);
-    // The number that a pointer leads to; null where it leads elsewhere.
+    // The number that a pointer leads to; null if it leads elsewhere.
     [[nodiscard]] const Number* number_behind(uint32_t pointer) const;
     [[nodiscard]] uint32_t value(uint32_t op, uint32_t type, uint32_t a, uint32_t b);
 
@@ -83,7 +83,7 @@ const Number* Folder::number_behind(uint32_t pointer) const {
     return found == numbers_.end() ? nullptr : &found->second;
 }
 
-// Only loads, of the whole or of a component, are rewritten.
+// Only loads of the whole number or of one component can be rewritten.
 void Folder::check_uses() const {
     const auto refuse = [this](uint32_t pointer) {
         if (number_behind(pointer)) cannot();
@@ -147,7 +147,7 @@ void Folder::rewrite(Instruction load) {
     const uint32_t type = number->type;
     const uint32_t from = fold_.from;
     const uint32_t into = fold_.into;
-    const uint32_t size = number->of_invocation ? local_size_[into] : 1;  // what a step along `into` counts
+    const uint32_t size = number->of_invocation ? local_size_[into] : 1;  // size of a layer along `into`
     const uint32_t whole = next_id_++;
     emit(spv::OpLoad, {vector, whole, variable});
     uint32_t layer = value(spv::OpCompositeExtract, type, whole, into);
@@ -171,7 +171,7 @@ void Folder::rewrite(Instruction load) {
 std::vector<uint32_t> Folder::run() {
     find_numbers();
     check_uses();
-    // Functions first: they tell which constants there are, which stand before them.
+    // Functions come first: rewriting them collects the constants, which are placed before them.
     std::vector<uint32_t> head;
     made_.assign(words_.begin(), words_.begin() + header_words);
     for (size_t offset = header_words; offset < words_.size(); offset += words_[offset] >> 16) {
@@ -207,7 +207,7 @@ std::optional<Fold> fold_of(const std::array<uint32_t, 3>& local_size, const std
     if (over > 1) refuse("more than one axis has too many");
     uint32_t free = 3;
     for (uint32_t axis = 0; axis < 3; ++axis)
-        if (groups[axis] == 1) free = axis;  // z before y: neighbours in memory stay neighbours
+        if (groups[axis] == 1) free = axis;  // prefers z to y: neighbours in memory stay neighbours
     if (free == 3) refuse("no other axis has one group, to count layers of them on");
     fold.into = free;
     fold.stride = limits[fold.from];
@@ -220,7 +220,7 @@ std::optional<Fold> fold_of(const std::array<uint32_t, 3>& local_size, const std
 
 std::vector<uint32_t> folded(std::span<const uint32_t> words, const std::string& entry, const Fold& fold,
                              const std::array<uint32_t, 3>& local_size) {
-    // The answer is the same for all constants: they decide which code runs, not what it reads.
+    // The answer is the same for all constants: they decide which code runs, not which values it reads.
     if (invocation_use(words, entry).group_count != 0)
         throw Error(ErrorKind::unimplemented,
                     "its code reads gl_NumWorkGroups, whose count would be that of one layer");

@@ -18,7 +18,7 @@ using spirv::Module;
 
 constexpr size_t bound_word = 3;
 constexpr size_t header_words = 5;
-constexpr size_t deepest = 16;  // access chains upon access chains
+constexpr size_t deepest = 16;  // the most access chains upon access chains
 
 constexpr uint32_t atomic_min_ext = 5614;  // OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT
 constexpr uint32_t atomic_max_ext = 5615;
@@ -29,7 +29,8 @@ bool is_atomic(uint32_t op) {
            op == atomic_max_ext || op == atomic_add_ext;
 }
 
-// An index, and what it must be below: a number, or the length of the member of a block at the end of a chain of indices.
+// An index and its upper bound: a number, or the length of a member of the block that a chain of indices
+// leads to.
 struct Bound {
     uint32_t index = 0;
     uint64_t number = 0;
@@ -57,7 +58,7 @@ private:
         if (op != spv::OpConstant && op != spv::OpConstantNull) return std::nullopt;
         return constants_.integer(id);
     }
-    // An integer of 32 bits without a sign, a bool, a pointer: the module's, or one that is added to it.
+    // A 32-bit unsigned integer, a bool or a pointer: the module's, or one that is added to it.
     [[nodiscard]] uint32_t type(std::initializer_list<uint32_t> declaration);
     [[nodiscard]] uint32_t null_of(uint32_t type);
     void emit(uint32_t op, std::initializer_list<uint32_t> operands) { put(made_, op, operands); }
@@ -76,11 +77,12 @@ private:
     std::map<std::vector<uint32_t>, uint32_t> added_types_;
     std::map<uint32_t, uint32_t> nulls_;
     std::map<std::pair<uint32_t, uint64_t>, uint32_t> numbers_;
-    std::map<uint32_t, uint32_t> last_part_;  // of a block that was cut: its label -> that of its end
+    std::map<uint32_t, uint32_t>
+        last_part_;  // of a block that was split: its label -> the label of its last part
     std::vector<uint32_t> globals_;
     std::vector<uint32_t> made_;
     uint32_t label_ = 0;  // of the block that is being copied
-    uint32_t part_ = 0;   // of the part of it that is being written
+    uint32_t part_ = 0;   // of its part that is being written
     bool changed_ = false;
 };
 
@@ -107,7 +109,8 @@ uint32_t Guard::null_of(uint32_t type) {
     return entry->second;
 }
 
-// What the indices of the access chains that make the pointer must be below; nothing if it is no pointer into a buffer's variable.
+// The bounds of the indices in the access chains that make the pointer; empty if it does not point into a
+// buffer variable.
 std::vector<Bound> Guard::bounds_of(uint32_t pointer, uint32_t& variable, uint32_t& storage) const {
     std::vector<uint32_t> indices;
     Instruction made = module_.find(pointer);
@@ -159,7 +162,7 @@ std::vector<Bound> Guard::bounds_of(uint32_t pointer, uint32_t& variable, uint32
     return bounds;
 }
 
-// Whether the index is below its bound, as the id of a bool. A negative index is beyond all bounds.
+// Tests if the index is below its bound; returns the id of a bool. A negative index is beyond every bound.
 uint32_t Guard::within(const Bound& bound, uint32_t variable, uint32_t storage) {
     const Instruction own = module_.find(module_.type_of(bound.index));
     const uint32_t width = std::max(own[2], 32u);
@@ -234,7 +237,7 @@ void Guard::guard(Instruction atomic, const std::vector<Bound>& bounds, uint32_t
     part_ = after;
 }
 
-// A block from its label to its terminator.
+// Copies a block, from its label to its terminator.
 void Guard::copy_block(std::span<const Instruction> block) {
     label_ = part_ = block.front()[1];
     const Instruction end = block.back();
@@ -242,7 +245,7 @@ void Guard::copy_block(std::span<const Instruction> block) {
     const bool loop = merge.op() == spv::OpLoopMerge;
     bool cuttable = true;
     if (loop) {
-        // The loop's merge stays in its first block, and the rest moves into the loop.
+        // The loop's merge instruction stays in its first block; the rest of the block moves into the loop.
         const bool leaves = end.op() == spv::OpBranch || (end.op() == spv::OpBranchConditional &&
                                                           (end[2] == merge[1] || end[3] == merge[1]));
         cuttable = leaves && merge[2] != label_;
@@ -274,11 +277,13 @@ void Guard::copy_block(std::span<const Instruction> block) {
     if (part_ != label_) last_part_[label_] = part_;
 }
 
-// Blocks that were cut end in another block than they begin in: OpPhi names the one that it is reached from.
+// A block that was split ends in another block than it starts in. OpPhi must name the block that it is
+// reached from.
 void Guard::name_predecessors(std::vector<uint32_t>& body) const {
     for (size_t at = 0; at < body.size(); at += body[at] >> 16) {
         if ((body[at] & 0xFFFFu) != spv::OpPhi) continue;
-        // One that guard() made names its own parts, which are no block's beginning, or the beginning before any cut.
+        // An OpPhi that guard() made already names the right blocks: its own parts, or the block's start
+        // before the first split.
         const bool own = body[at + 2] < words_[bound_word] && is_atomic(module_.find(body[at + 2]).op());
         for (size_t i = at + 4; !own && i < at + (body[at] >> 16); i += 2)
             if (const auto found = last_part_.find(body[i]); found != last_part_.end())

@@ -17,14 +17,15 @@ struct Name {
     const char* name;
 };
 
-// An input of a compute shader: a 32-bit integer, or a vector of so many of them. Its signedness is free.
+// An input of a compute shader: a 32-bit integer, or a vector of `components` such integers, signed or
+// unsigned.
 struct BuiltIn {
     uint32_t value;
     const char* name;
     uint32_t components;
 };
 
-// All inputs that Vulkan gives a compute shader.
+// All inputs that Vulkan defines for a compute shader.
 constexpr BuiltIn built_ins[] = {
     {spv::BuiltInNumWorkgroups, "NumWorkgroups", 3},
     {spv::BuiltInWorkgroupId, "WorkgroupId", 3},
@@ -60,7 +61,7 @@ constexpr Name class_names[] = {
     {spv::StorageClassPhysicalStorageBuffer, "PhysicalStorageBuffer"},
 };
 
-// What other stages have, for messages.
+// Built-ins of other stages, for messages.
 constexpr Name other_built_ins[] = {
     {0, "Position"},       {1, "PointSize"},         {3, "ClipDistance"},    {4, "CullDistance"},
     {5, "VertexId"},       {6, "InstanceId"},        {7, "PrimitiveId"},     {8, "InvocationId"},
@@ -84,7 +85,7 @@ std::string described(const Module& module, Instruction variable) {
     return name.empty() ? "The variable " + std::to_string(id) : "The variable '" + name + "'";
 }
 
-// Whether the variable holds a 32-bit integer, or a vector of so many of them.
+// True if the variable holds a 32-bit integer, or a vector of `components` such integers.
 bool holds_integers(const Module& module, Instruction variable, uint32_t components) {
     const Instruction pointer = module.find(variable[1]);
     if (pointer.op() != spv::OpTypePointer) return false;
@@ -96,7 +97,7 @@ bool holds_integers(const Module& module, Instruction variable, uint32_t compone
     return type.op() == spv::OpTypeInt && type[2] == 32;
 }
 
-// Why the variable cannot be; "" if it can.
+// The reason why the variable is invalid; "" if it is valid.
 std::string problem_of(const Module& module, Instruction variable) {
     const uint32_t id = variable[2];
     const uint32_t storage = variable[3];
@@ -130,7 +131,8 @@ std::string problem_of(const Module& module, Instruction variable) {
     return "";
 }
 
-// Sizes of types, each found once: a struct may hold another twice, and that a third.
+// Sizes of types. Each type is measured once: a struct may hold another struct twice, which holds a third one
+// twice, and so on.
 class Sizes {
 public:
     Sizes(const Module& module, std::span<const SpecValue> specialization)

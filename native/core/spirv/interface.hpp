@@ -1,8 +1,9 @@
-// The variables of a compute shader that are not its bindings: which there may be.
+// Checks the variables of a compute shader that are not its bindings.
 //
-// A compute shader has no inputs but built-ins, and no outputs. SPIRV-Tools takes others, since the storage classes exist; drivers
-// look for what a pipeline of stages would have given them, and end the process. So they do for a built-in of another type than its
-// own; SPIRV-Tools compares the types of most built-ins, and not that of LocalInvocationIndex.
+// A compute shader has no inputs except built-ins, and no outputs. SPIRV-Tools accepts others, because their
+// storage classes exist. Drivers then look for values that another pipeline stage would have passed, and end
+// the process. They do the same if a built-in has the wrong type. SPIRV-Tools checks the types of most
+// built-ins, but not the type of LocalInvocationIndex.
 #pragma once
 
 #include "spirv/reflect.hpp"
@@ -13,17 +14,18 @@
 
 namespace kp {
 
-// What is wrong with the variables of the entry point, as a sentence that names the first such one and says what to do; ""
-// if nothing is. Throws Error(invalid_argument) for a malformed module.
+// The first invalid variable of the entry point, as a sentence that names it and the fix; "" if all are
+// valid. Throws Error(invalid_argument) for a malformed module.
 [[nodiscard]] std::string interface_problem(std::span<const uint32_t> words, const std::string& entry);
 
-// The first array whose length these constants make less than 1, which SPIR-V does not have and drivers do not look for, as a
-// sentence that says what to do; "" if there is none.
+// The first array that has a length below 1 with these constants, as a sentence with the fix; "" if there is
+// none. SPIR-V does not allow such arrays, and drivers do not check for them.
 [[nodiscard]] std::string empty_array(std::span<const uint32_t> words,
                                       std::span<const SpecValue> specialization);
 
-// Bytes of all variables that each invocation has by itself (Private, Function), of any function, without alignment.
-// Vulkan has no limit for them: compilers of drivers run for hours, or end the process, on arrays of megabytes.
+// The total size, in bytes, of the variables that each invocation owns (Private, Function), in all functions,
+// without alignment. Vulkan does not limit it: with arrays of megabytes, drivers' compilers run for hours or
+// end the process.
 [[nodiscard]] uint64_t private_bytes(std::span<const uint32_t> words,
                                      std::span<const SpecValue> specialization = {});
 

@@ -1,14 +1,16 @@
-// Model. A demand says which components of a value matter: to memory that outlives the invocation, to an image, to a
-// branch. It starts at the instructions that have such effects and goes backwards, from results to operands, until
-// nothing changes; what reaches the variables of the built-in numbers is the answer. Dead code demands nothing.
+// Model. A demand names the components of a value that matter: to memory that outlives the invocation, to an
+// image, or to a branch. Demands start at the instructions that have such effects and go backwards, from
+// results to operands, until nothing changes. The demands that reach the variables of the built-in numbers
+// are the answer. Dead code demands nothing.
 //
-// Variables of the invocation and of the group, and values of struct types, are places: what is demanded of a load is
-// demanded of every store to the same place. Places that are copied into each other, or passed to functions, are one
-// (union-find); a struct's members are told apart, the elements of an array are not. Order does not matter.
+// Variables of the invocation and of the group, and values of struct types, are places: a demand on a load is
+// a demand on every store to the same place. Places that are copied into each other, or passed to functions,
+// become one place (union-find). The members of a struct are separate; the elements of an array are not. The
+// order of instructions does not matter.
 //
-// A demand also says how the value was scaled on its way: a group's number that is only ever multiplied by at least the
-// group's size counts tiles of invocations, as gl_GlobalInvocationID does. Scales are kept for each component, as a set
-// of sizes that the factor reaches.
+// A demand also records how the value was scaled. If a group's number is always multiplied by at least the
+// group's size, it counts tiles of invocations, as gl_GlobalInvocationID does. Scales are kept for each
+// component, as the set of sizes that the factor reaches.
 #include "spirv/invocation.hpp"
 
 #include "spirv/constants.hpp"
@@ -30,18 +32,20 @@ namespace spirv {
 namespace {
 
 constexpr uint8_t every_part = 0xF;
-constexpr uint32_t deepest_chain = 64;  // access chains of access chains
-constexpr uint32_t last_member = 31;    // members from here on are one
+constexpr uint32_t deepest_chain = 64;  // chains upon chains
+constexpr uint32_t last_member = 31;    // members from here on share one place
 
-// What matters of a value. Scalars have part 0, vectors up to four; of anything else all parts matter.
+// The parts of a value that matter. A scalar has part 0, a vector up to four; of other values all parts
+// matter.
 struct Demand {
     uint8_t parts = 0;
     uint8_t firm =
-        0;  // of `parts`: known exactly, and not since something else in the same aggregate matters
-    // Of each part: the sizes of a group that it is multiplied by at least (bits 0 to 2 by axis, bit 3 for all).
+        0;  // of `parts`: known exactly, not only because another part of the same aggregate matters
+    // For each part: the sizes of a group that its factor reaches (bits 0 to 2: by axis, bit 3: the whole
+    // group).
     std::array<uint8_t, 4> scales{every_part, every_part, every_part, every_part};
 
-    // Whether anything was added.
+    // Returns true if anything was added.
     bool merge(const Demand& other) {
         bool changed = (other.parts & ~parts) != 0 || (other.firm & ~firm) != 0;
         for (uint32_t part = 0; part < 4; ++part) {
@@ -121,7 +125,7 @@ private:
         const uint32_t op = type_of(id).op();
         return op == spv::OpTypeStruct || op == spv::OpTypeArray || op == spv::OpTypeMatrix;
     }
-    // Components of a type: 1 of scalars, 0 of what is neither scalar nor vector.
+    // Components of a type: 1 for scalars, 0 for types that are neither scalar nor vector.
     [[nodiscard]] static uint32_t components(Instruction type) {
         if (type.op() == spv::OpTypeVector) return std::min(type[3], 4u);
         return in(type.op(), spv::OpTypeBool, spv::OpTypeFloat) ? 1 : 0;
@@ -176,7 +180,7 @@ private:
     const Constants& constants_;
     std::array<uint32_t, 3> local_size_;
     uint64_t invocations_ = 1;
-    mutable std::vector<uint32_t> parents_;  // of places that are one, by id
+    mutable std::vector<uint32_t> parents_;  // by id: of places that were united
     std::vector<Demand> demands_;            // by id of a value
     std::vector<uint32_t> changed_;
     std::map<std::pair<uint32_t, uint32_t>, Demand> places_;   // by root and member
@@ -184,7 +188,7 @@ private:
     std::unordered_map<uint32_t, std::pair<const Function*, uint32_t>> parameters_;
     std::unordered_map<uint32_t, std::vector<Instruction>> calls_;  // by function
     std::unordered_map<uint32_t, std::vector<uint32_t>> returned_;  // by function
-    std::vector<uint32_t> escaped_;  // roots whose memory something else may read
+    std::vector<uint32_t> escaped_;  // roots with memory that other code may read
 };
 
 std::optional<uint64_t> Analysis::constant(uint32_t id, uint32_t part, uint32_t depth) const {
@@ -206,7 +210,8 @@ std::optional<uint64_t> Analysis::constant(uint32_t id, uint32_t part, uint32_t 
                             : constant(instruction[4], from - first, depth + 1);
     }
     case spv::OpCompositeConstruct:
-        // One component each; what is longer than the vector is asked for where there is no such component.
+        // Only if each operand gives one component: a vector among them shifts the positions. A part beyond
+        // the end of the vector has no value.
         if (instruction.size() != 3 + components(type_of(id)) || 3 + part >= instruction.size())
             return std::nullopt;
         return constant(instruction[3 + part], 0, depth + 1);
@@ -218,14 +223,14 @@ std::optional<uint64_t> Analysis::constant(uint32_t id, uint32_t part, uint32_t 
     }
 }
 
-// Whether the variable's memory is the invocation's own or its group's, or holds one of its numbers.
+// True if the variable's memory belongs to the invocation or its group, or holds one of its numbers.
 bool Analysis::private_place(uint32_t id) const {
     const auto storage = module_.storage_class(module_.type_of(id));
     return storage && (*storage == spv::StorageClassFunction || *storage == spv::StorageClassPrivate ||
                        *storage == spv::StorageClassWorkgroup || *storage == spv::StorageClassInput);
 }
 
-// Steps from what `type` is to the member or component that `index`, a literal or UINT32_MAX for an unknown one, names.
+// Steps from `type` to its member or component `index`, which is a literal, or UINT32_MAX if unknown.
 void Analysis::index_member(Place& place, Instruction& type, uint32_t index) const {
     if (place.part != Place::Part::whole) {
         place.part = Place::Part::inexact;
@@ -277,7 +282,7 @@ void Analysis::join_pointers(uint32_t a, uint32_t b) {
     if (at.root == 0 && other.root == 0) return;
     if (at.root == 0 || other.root == 0 || at.part != Place::Part::whole ||
         other.part != Place::Part::whole || at.member != 0 || other.member != 0) {
-        // A part passed as a pointer, or one of several memories: nothing is told apart then.
+        // A part passed as a pointer, or one of several memories: the parts are no longer separate.
         escape({at.root, other.root});
         return;
     }
@@ -330,7 +335,7 @@ void Analysis::join_places(const Function& function, Instruction instruction) {
         return;
     case spv::OpLoad:
     case spv::OpStore: {
-        // Copies of a whole struct: the variable and the value are one place.
+        // A copy of a whole struct: the variable and the value become one place.
         const bool loads = instruction.op() == spv::OpLoad;
         const uint32_t value = instruction[2];
         if (!is_aggregate(value)) return;
@@ -377,7 +382,7 @@ void Analysis::collect_store(Instruction instruction) {
     }
 }
 
-// The instructions whose effects outlive the invocation, or decide what it does.
+// Starts at instructions that have effects beyond the invocation, or that decide its course.
 void Analysis::start(Instruction instruction) {
     const uint32_t op = instruction.op();
     if (op == spv::OpStore) {
@@ -429,7 +434,7 @@ void Analysis::want_operands(Instruction instruction, uint32_t first) {
     }
 }
 
-// What chooses the place that a pointer points to.
+// Demands the values that choose the pointer's target.
 void Analysis::want_chain(uint32_t pointer) {
     for (uint32_t depth = 0; depth < deepest_chain; ++depth) {
         const Instruction instruction = module_.find(pointer);
@@ -437,7 +442,7 @@ void Analysis::want_chain(uint32_t pointer) {
         if (in(op, spv::OpAccessChain, spv::OpInBoundsPtrAccessChain)) {
             for (uint32_t i = 4; i < instruction.size(); ++i) want_all(instruction[i]);
         } else if (op != spv::OpCopyObject) {
-            // A variable, or an address that was computed.
+            // A variable, or a computed address.
             if (op != spv::OpVariable && op != spv::OpFunctionParameter) want_all(pointer);
             return;
         }
@@ -445,7 +450,7 @@ void Analysis::want_chain(uint32_t pointer) {
     }
 }
 
-// What is demanded of a load of `place`.
+// Adds the demand on a load of `place`.
 void Analysis::want_place(const Place& place, const Demand& demand) {
     Demand of_member;
     switch (place.part) {
@@ -476,7 +481,8 @@ void Analysis::want_everything_of(uint32_t root) {
     Demand demand;
     demand.parts = every_part;
     demand.scales.fill(scale_of(1));
-    // Only built-in variables and values whose every member matters: each member is asked for alone.
+    // Only for built-in variables and for values in which every member matters: each member is demanded
+    // alone.
     Place place{find(root), 0, Place::Part::whole, 0};
     want_place(place, demand);
     if (const auto found = stores_.find(place.root); found != stores_.end()) {
@@ -486,7 +492,7 @@ void Analysis::want_everything_of(uint32_t root) {
     }
 }
 
-// Hands what is demanded of a place on to a value that is stored there.
+// Passes the demand on a place to a value that is stored there.
 void Analysis::want_stored(const Place& place, uint32_t number) {
     const Store store = stores_[place.root][number];
     Demand demand;
@@ -550,7 +556,7 @@ void Analysis::spread_scaled(Instruction instruction, const Demand& demand) {
     }
 }
 
-// Hands a value's demand on to what it is made of.
+// Passes a value's demand to its operands.
 void Analysis::spread(uint32_t id) {
     const Demand demand = demands_[id];
     const Instruction instruction = module_.find(id);
@@ -576,7 +582,7 @@ void Analysis::spread(uint32_t id) {
         Place place = value_place(instruction[3], 0);
         for (uint32_t i = 4; i < instruction.size(); ++i) index_member(place, type, instruction[i]);
         if (known(instruction[3]) && !is_aggregate(id)) want_place(place, demand);
-        // Also what makes the aggregate, where it is more than a copy.
+        // Also demands the operands that make the aggregate, if it is not just a copy.
         Demand made = all_of(instruction[3], demand.least_scale(), false);
         want(instruction[3], made);
         return;
@@ -662,7 +668,7 @@ void Analysis::spread(uint32_t id) {
     case spv::OpVariable: return;
     default: break;
     }
-    if (!only_values(op) && op != spv::OpExtInst) return;  // its operands matter in any case
+    if (!only_values(op) && op != spv::OpExtInst) return;  // its operands matter anyway
     const bool componentwise = op == spv::OpExtInst ? by_component_of_glsl(instruction[4]) : by_component(op);
     const uint32_t first = op == spv::OpExtInst ? 5 : 3;
     if (!componentwise || count == 0) return want_operands(instruction, first);

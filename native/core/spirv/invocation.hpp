@@ -1,4 +1,4 @@
-// Which numbers of its invocation an entry point's code depends on: what a grid has to count. Pure.
+// The numbers of its invocation that an entry point's code depends on, which a grid has to count. Pure.
 #pragma once
 
 #include "spirv/reflect.hpp"
@@ -9,20 +9,22 @@
 
 namespace kp {
 
-// The numbers of its invocation that an entry point's effects depend on. Bit 0 is x, 1 y, 2 z.
+// The numbers that an entry point's effects depend on. Bit 0 is x, 1 y, 2 z.
 struct InvocationUse {
-    uint8_t global = 0;       // gl_GlobalInvocationID
-    uint8_t group = 0;        // gl_WorkGroupID
-    uint8_t group_alone = 0;  // of `group`: somewhere not multiplied by the group's size on that axis or more
+    uint8_t global = 0;  // gl_GlobalInvocationID
+    uint8_t group = 0;   // gl_WorkGroupID
+    uint8_t group_alone =
+        0;  // of `group`: in some place not multiplied by at least the group's size on that axis
     uint8_t group_below_block =
-        0;                     // of `group`: somewhere not multiplied by all invocations of a group or more
+        0;  // of `group`: in some place not multiplied by at least the number of invocations in a group
     uint8_t local = 0;         // gl_LocalInvocationID
     uint8_t group_count = 0;   // gl_NumWorkGroups
     bool local_index = false;  // gl_LocalInvocationIndex, or the numbers of subgroups
     uint8_t vague = 0;         // of `global` and `group`: perhaps not used after all
 };
 
-// Of the entry point that reflect() finds by name, with the specialization applied. Throws what reflect() throws.
+// Of the entry point that reflect() finds by name, with the specialization applied. Throws the errors of
+// reflect().
 [[nodiscard]] InvocationUse invocation_use(std::span<const uint32_t> words, const std::string& entry = "main",
                                            std::span<const SpecValue> specialization = {});
 

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t deepest_nesting = 255;  // the specification's limit for structs
 
 // A struct that holds two structs that hold two structs... doubles with every level. No real block comes near
-// this.
+// this limit.
 constexpr uint64_t most_nodes = 1u << 16;
 
 // Every node repeats its type's name, which may be a quarter of a megabyte long.
@@ -19,7 +19,7 @@ constexpr uint64_t name_bytes_a_node = 128;
 
 constexpr uint64_t pointer_bytes = 8;
 
-// Sizes come from garbage too: they stop at the largest value instead of wrapping round.
+// Malformed modules give huge sizes: sums stop at the largest value instead of wrapping round.
 uint64_t add(uint64_t a, uint64_t b) {
     const uint64_t sum = a + b;
     return sum < a ? std::numeric_limits<uint64_t>::max() : sum;
@@ -103,7 +103,7 @@ LayoutBuilder::Placed LayoutBuilder::place(uint32_t type, MatrixDecorations matr
                   " contains itself or nests more deeply than any shader's may");
     Placed placed;
     TypeLayout& layout = placed.layout;
-    // Arrays of arrays share one node with their element.
+    // An array of arrays and its element share one node.
     std::vector<uint32_t> array_types;
     Instruction element = module_.at(type, "a type");
     for (;;) {
@@ -135,7 +135,7 @@ void LayoutBuilder::place_element(Instruction type, MatrixDecorations matrix, ui
     case spv::OpTypeStruct: place_struct(type, depth, placed); return;
     case spv::OpTypeMatrix: place_matrix(type, matrix, placed); return;
     case spv::OpTypePointer:
-        // Not followed: a linked list's node points to its own type.
+        // The target is not followed: the node of a linked list points to its own type.
         if (type[2] == spv::StorageClassPhysicalStorageBuffer) {
             placed.layout.physical_pointer = true;
             placed.layout.scalar = ScalarKind::unsigned_int;
@@ -187,7 +187,7 @@ void LayoutBuilder::place_struct(Instruction type, uint32_t depth, Placed& place
     TypeLayout& layout = placed.layout;
     charge(module_.name(id).size() / name_bytes_a_node);
     layout.type_name = source_name(module_.name(id));
-    uint64_t cursor = 0;  // end of the last member, for members that say no offset
+    uint64_t cursor = 0;  // end of the last member, for members without an offset
     for (uint32_t member = 0; member + 2 < type.size(); ++member) {
         Placed inner = place(type[member + 2], matrix_of(id, member), depth + 1);
         charge(module_.member_name(id, member).size() / name_bytes_a_node);

@@ -1,10 +1,11 @@
-// Types -> their layout in memory, as their source has them. Explicit decorations (Offset, ArrayStride, MatrixStride) decide; where a
-// type has none, as in workgroup memory, the std430 rules do.
+// Computes the memory layout of types, as their source declares them. Explicit decorations (Offset,
+// ArrayStride, MatrixStride) decide; types without decorations, as in workgroup memory, follow the std430
+// rules.
 //
-// Compilers from HLSL and Slang write a matrix of R rows and C columns as SPIR-V's matrix of R columns of C components each,
-// since M[i] is a row there; "column-major" then becomes RowMajor. The bytes stay the same, so that exchanging rows,
-// columns and order gives the matrix of the source. Slang also wraps arrays in structs (_Array_...), and the struct of a
-// ConstantBuffer<T> in a block without a name.
+// Compilers from HLSL and Slang write a matrix of R rows and C columns as a SPIR-V matrix of R columns with C
+// components each, because M[i] is a row in these languages; "column-major" then becomes RowMajor. The bytes
+// stay the same, so exchanging rows, columns and order gives the source's matrix. Slang also wraps arrays in
+// structs (_Array_...), and the struct of a ConstantBuffer<T> in a block without a name.
 #pragma once
 
 #include "spirv/constants.hpp"
@@ -16,7 +17,7 @@
 
 namespace kp::spirv {
 
-// A block's or a member's name without what compilers from HLSL put around it: "type.Params" -> "Params",
+// The name of a block or member without the text that compilers from HLSL add: "type.Params" -> "Params",
 // "@data" -> "data".
 [[nodiscard]] std::string source_name(const std::string& name);
 
@@ -33,10 +34,11 @@ public:
         uint64_t alignment = 1;  // by the std430 rules
     };
 
-    // Throws for types that contain themselves and for expansions beyond any real shader's.
+    // Throws for types that contain themselves and for types that expand to more members than any real shader
+    // has.
     [[nodiscard]] Placed place(uint32_t type) { return place(type, {}, 0); }
 
-    // Length of an OpTypeArray with specialization defaults, cut to 32 bits. Throws where it is no known
+    // Length of an OpTypeArray with specialization applied, cut to 32 bits. Throws if it is not a known
     // integer.
     [[nodiscard]] uint32_t array_length(Instruction array) const;
 
@@ -47,7 +49,7 @@ private:
         bool row_major = false;
     };
 
-    void charge(uint64_t nodes);  // throws when the module as a whole has used up its share
+    void charge(uint64_t nodes);  // throws if the whole module has used up its share
     [[nodiscard]] Placed place(uint32_t type, MatrixDecorations matrix, uint32_t depth);
     void place_element(Instruction type, MatrixDecorations matrix, uint32_t depth, Placed& placed);
     void place_struct(Instruction type, uint32_t depth, Placed& placed);

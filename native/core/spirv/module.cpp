@@ -12,13 +12,13 @@ namespace {
 constexpr uint32_t header_words = 5;
 constexpr uint32_t byte_swapped_magic = 0x03022307;
 
-// The specification's universal limit. It also bounds the index, which has one entry an id.
+// The specification's universal limit. It also bounds the index, which has one entry per id.
 constexpr uint32_t largest_bound = 0x3FFFFF;
 
-// No struct has more members; it also lets a member fit into a key.
+// Structs cannot have more members. The limit also lets a member fit into a key.
 constexpr uint32_t largest_member = 0x3FFF;
 
-// The decorations that anything here asks for. The rest are not kept.
+// The decorations that this code queries. All others are dropped.
 constexpr auto kept_decorations = std::to_array<uint32_t>({
     spv::DecorationSpecId,
     spv::DecorationBlock,
@@ -67,7 +67,7 @@ ResultShape result_shape(uint32_t op) {
     return shape;
 }
 
-// How many bytes the UTF-8 sequence at the start of `bytes` takes; 0 where there is none.
+// The length in bytes of the UTF-8 sequence at the start of `bytes`; 0 if it is invalid.
 size_t utf8_length(const unsigned char* bytes, size_t left) {
     const unsigned char lead = bytes[0];
     const size_t length = lead < 0x80   ? 1
@@ -84,7 +84,7 @@ size_t utf8_length(const unsigned char* bytes, size_t left) {
     return length;
 }
 
-// Names end in messages and in Python strings, which must be UTF-8.
+// Names appear in messages and Python strings, which must be UTF-8.
 std::string clean_utf8(const std::string& bytes) {
     std::string clean;
     clean.reserve(bytes.size());
@@ -107,7 +107,7 @@ std::string hex(uint32_t value) {
     return text;
 }
 
-// Says what the bytes are when they are a thing that people mistake for SPIR-V.
+// Says what the bytes are if they are a known format that people mistake for SPIR-V.
 [[noreturn]] void not_spirv(std::span<const uint32_t> words) {
     std::string bytes(std::min<size_t>(words.size() * 4, 64), '\0');
     if (!bytes.empty()) std::memcpy(bytes.data(), words.data(), bytes.size());
@@ -125,7 +125,7 @@ std::string hex(uint32_t value) {
     if (bytes.starts_with("BC\xC0\xDE")) fail("they are LLVM bitcode; compile to SPIR-V first");
     if (bytes.starts_with("; SPIR-V") || bytes.find("OpCapability") != std::string::npos)
         fail("they are SPIR-V assembly text; assemble it with spirv-as first");
-    // Not the last bytes: the words that the text was put into may end in padding.
+    // Not the last bytes: the words that hold the text may end in padding.
     const size_t shown = std::min<size_t>(bytes.size() > 4 ? bytes.size() - 3 : bytes.size(), 24);
     const bool text =
         shown > 0 && std::all_of(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(shown), [](char c) {
@@ -141,7 +141,7 @@ std::string hex(uint32_t value) {
         fail(std::to_string(words.size()) + " words are too few, the header alone takes " +
              std::to_string(header_words));
     fail("the first word is " + hex(words[0]) + ", the magic number is 0x07230203");
-    std::abort();  // `fail` always throws, which a lambda cannot declare
+    std::abort();  // `fail` always throws, but a lambda cannot declare it
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ std::string Instruction::string(uint32_t index, uint32_t* next) const {
 std::string Instruction::bytes(uint32_t index, uint32_t* next) const {
     std::string text;
     for (uint32_t i = index;; ++i) {
-        const uint32_t word = (*this)[i];  // throws where the terminating zero is missing
+        const uint32_t word = (*this)[i];  // throws if the terminating zero is missing
         for (uint32_t shift = 0; shift < 32; shift += 8) {
             const char c = static_cast<char>(word >> shift & 0xFFu);
             if (c == '\0') {
@@ -227,7 +227,7 @@ void Module::read_instruction(Instruction instruction, uint32_t offset) {
     }
 }
 
-// Everything outside functions.
+// Reads an instruction outside of functions.
 void Module::read_annotation(Instruction instruction) {
     switch (instruction.op()) {
     case spv::OpCapability: capabilities.push_back(instruction[1]); return;
@@ -239,7 +239,7 @@ void Module::read_annotation(Instruction instruction) {
         point.function = instruction[2];
         uint32_t next = 0;
         point.name = instruction.string(3, &next);
-        // Drivers look for the entry by its name: under a replaced one it is not found.
+        // Drivers find the entry by its exact name, so a cleaned name would not be found.
         if (point.name != instruction.bytes(3))
             malformed("the name of the entry '" + point.name + "' is not UTF-8");
         for (; next < instruction.size(); ++next) point.interface.push_back(instruction[next]);
@@ -254,7 +254,7 @@ void Module::read_annotation(Instruction instruction) {
         return;
     }
     case spv::OpSource: source_language = instruction[1]; return;
-    // The first name is that of the declaration: glslang adds one for each `const` that is made of it.
+    // The first name is the declaration's: glslang adds a name for each `const` that is made from it.
     case spv::OpName: names_.try_emplace(instruction[1], instruction.string(2)); return;
     case spv::OpMemberName:
         if (instruction[2] <= largest_member)
@@ -298,7 +298,7 @@ void Module::decorate(uint32_t target, uint64_t member_key, uint32_t decoration,
         decorations_[key_of(target, member_key, decoration)] = value;
 }
 
-// Applies what a decoration group (OpDecorationGroup) was decorated with.
+// Applies the decorations of a decoration group (OpDecorationGroup).
 void Module::copy_group(uint32_t group, uint32_t target, uint64_t member_key) {
     for (const uint32_t kept : kept_decorations)
         if (const auto value = decoration(group, static_cast<spv::Decoration>(kept)))

@@ -1,8 +1,9 @@
-// A SPIR-V module cut into instructions and indexed by id. Checks the shape of the words, not what they mean.
+// A SPIR-V module split into instructions and indexed by id. Checks the structure of the words, not their
+// meaning.
 //
-// Nothing here trusts its input: instruction lengths, ids, operand counts and strings are all checked against
-// the words that are there, since modules come from users and need not have been validated. Whatever is wrong
-// throws Error(invalid_argument).
+// The input is not trusted: modules come from users and may not have been validated. Instruction lengths,
+// ids, operand counts and strings are checked against the available words. Every fault throws
+// Error(invalid_argument).
 #pragma once
 
 #include <spirv/unified1/spirv.hpp>
@@ -17,7 +18,7 @@
 
 namespace kp::spirv {
 
-// Throws Error(invalid_argument) that says the module is not well-formed and why.
+// Throws Error(invalid_argument) with a message that the module is malformed, and why.
 [[noreturn]] void malformed(const std::string& why);
 
 // Opcodes newer than the oldest spirv.hpp that we build against.
@@ -50,20 +51,20 @@ public:
     [[nodiscard]] uint32_t op() const noexcept { return words_.empty() ? 0 : words_[0] & 0xFFFFu; }
     [[nodiscard]] uint32_t size() const noexcept { return static_cast<uint32_t>(words_.size()); }
 
-    // Throws when the instruction is too short to have that operand.
+    // Throws if the instruction is too short to have that operand.
     [[nodiscard]] uint32_t operator[](uint32_t index) const {
         if (index >= words_.size()) [[unlikely]]
             too_short(index);
         return words_[index];
     }
 
-    [[nodiscard]] uint32_t type() const;    // id of the result type, 0 where the opcode has none
-    [[nodiscard]] uint32_t result() const;  // result id, 0 where the opcode has none
+    [[nodiscard]] uint32_t type() const;    // id of the result type, 0 if the opcode has none
+    [[nodiscard]] uint32_t result() const;  // result id, 0 if the opcode has none
 
-    // The literal string that starts at word `index`, with anything that is not UTF-8 replaced; `next` gets
-    // the index of the word after it.
+    // The literal string that starts at word `index`, with invalid UTF-8 replaced; `next` gets the index of
+    // the word after it.
     [[nodiscard]] std::string string(uint32_t index, uint32_t* next = nullptr) const;
-    [[nodiscard]] std::string bytes(uint32_t index, uint32_t* next = nullptr) const;  // as it is
+    [[nodiscard]] std::string bytes(uint32_t index, uint32_t* next = nullptr) const;  // unchanged
 
 private:
     [[noreturn]] void too_short(uint32_t index) const;
@@ -81,8 +82,7 @@ struct EntryPoint {
     uint32_t model = 0;
     uint32_t function = 0;
     std::string name;
-    std::vector<uint32_t>
-        interface;  // variables: its inputs and outputs, and from SPIR-V 1.4 on all that it uses
+    std::vector<uint32_t> interface;  // its inputs and outputs; from SPIR-V 1.4 on all variables that it uses
 };
 
 struct ExecutionMode {
@@ -94,7 +94,7 @@ struct ExecutionMode {
 
 class Module {
 public:
-    // Keeps a view of `words`: they must outlive the module.
+    // Keeps a view of `words`, which must outlive the module.
     explicit Module(std::span<const uint32_t> words);
 
     uint32_t version = 0;
@@ -103,32 +103,32 @@ public:
     std::vector<EntryPoint> entry_points;
     std::vector<ExecutionMode> execution_modes;
     std::vector<Instruction> globals;  // types, constants and module-scope variables, in order
-    uint32_t source_language = 0;      // SpvSourceLanguage; 0 where it is not said
+    uint32_t source_language = 0;      // SpvSourceLanguage; 0 if not declared
     std::unordered_map<uint32_t, std::string> instruction_sets;  // id -> name of an extended instruction set
 
     [[nodiscard]] const Function* function(uint32_t id) const;
     [[nodiscard]] const std::vector<Function>& functions() const noexcept { return functions_; }
 
-    // The module's promise: every id is below it. Throws for one that is not.
+    // The module declares that every id is below its bound. Throws if `id` is not.
     void check_bound(uint32_t id) const {
         if (id >= bound_) [[unlikely]]
             out_of_bound(id);
     }
 
-    // One past the largest id that anything defines.
+    // One past the largest id that has a definition.
     [[nodiscard]] uint32_t id_limit() const noexcept { return static_cast<uint32_t>(definitions_.size()); }
 
-    [[nodiscard]] Instruction find(uint32_t id) const;                  // empty where nothing defines the id
+    [[nodiscard]] Instruction find(uint32_t id) const;                  // empty if the id has no definition
     [[nodiscard]] Instruction at(uint32_t id, const char* role) const;  // throws instead, naming the role
-    [[nodiscard]] uint32_t type_of(uint32_t id) const;                  // 0 where the id has no type
+    [[nodiscard]] uint32_t type_of(uint32_t id) const;                  // 0 if the id has no type
 
     // Storage class of a pointer type; nothing for other types.
     [[nodiscard]] std::optional<uint32_t> storage_class(uint32_t pointer_type) const;
 
-    [[nodiscard]] const std::string& name(uint32_t id) const;  // "" where it has none
+    [[nodiscard]] const std::string& name(uint32_t id) const;  // "" if it has none
     [[nodiscard]] const std::string& member_name(uint32_t id, uint32_t member) const;
 
-    // First operand of the decoration (0 where it takes none); nothing where the id is not so decorated.
+    // First operand of the decoration (0 if it takes none); nothing if the id lacks the decoration.
     [[nodiscard]] std::optional<uint32_t> decoration(uint32_t id, spv::Decoration decoration) const;
     [[nodiscard]] std::optional<uint32_t> member_decoration(uint32_t id, uint32_t member,
                                                             spv::Decoration decoration) const;
@@ -152,7 +152,8 @@ private:
     bool in_function_ = false;
 };
 
-// The functions that may run when `entry_function` does, that one first. Throws where something else is called.
+// The functions that may run when `entry_function` runs, starting with it. Throws if a call's target is not a
+// function.
 [[nodiscard]] std::vector<const Function*> call_tree(const Module& module, uint32_t entry_function);
 
 }  // namespace kp::spirv

@@ -11,8 +11,8 @@ struct CapabilityName {
     const char* name;
 };
 
-// By value. From the grammar of the SPIR-V registry; of several names for a value, the one without a vendor's
-// suffix.
+// Sorted by value. From the grammar of the SPIR-V registry; if a value has several names, the name without a
+// vendor suffix.
 // clang-format off
 constexpr CapabilityName capability_names[] = {
     {0, "Matrix"}, {1, "Shader"}, {2, "Geometry"}, {3, "Tessellation"}, {4, "Addresses"}, {5, "Linkage"},

@@ -1,4 +1,4 @@
-// Opcodes by how their operands make their results.
+// Opcodes grouped by how their results depend on their operands.
 #pragma once
 
 #include "spirv/module.hpp"
@@ -11,7 +11,7 @@ namespace kp::spirv {
 
 inline bool in(uint32_t op, uint32_t first, uint32_t last) { return op >= first && op <= last; }
 
-// Each component of the result comes from the same component of the operands, whose sum it is: scales stay.
+// Each component of the result is a sum of the same component of the operands, so scales stay.
 inline bool keeps_scale(uint32_t op) {
     switch (op) {
     case spv::OpIAdd:
@@ -27,7 +27,7 @@ inline bool keeps_scale(uint32_t op) {
     }
 }
 
-// Each component of the result comes from the same component of the operands.
+// Each component of the result depends on the same component of the operands.
 inline bool by_component(uint32_t op) {
     return keeps_scale(op) || in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) ||
            in(op, spv::OpSNegate, spv::OpFMod) || in(op, spv::OpIsNan, spv::OpSelect) ||
@@ -45,7 +45,7 @@ inline bool by_component_of_glsl(uint32_t instruction) {
            in(instruction, GLSLstd450NMin, GLSLstd450NClamp);
 }
 
-// A value from values, and nothing besides.
+// Computes a value from values, without other effects.
 inline bool only_values(uint32_t op) {
     return op == spv::OpUndef || op == spv::OpLoad ||
            in(op, spv::OpAccessChain, spv::OpInBoundsPtrAccessChain) ||
@@ -64,7 +64,7 @@ inline bool only_values(uint32_t op) {
            op == newer::untyped_array_length || op == spv::OpImageTexelPointer;
 }
 
-// No operand matters.
+// The operands do not matter.
 inline bool means_nothing(uint32_t op) {
     return op == spv::OpNop || op == spv::OpLine || op == spv::OpNoLine || op == spv::OpLabel ||
            op == spv::OpVariable || op == spv::OpLoopMerge || op == spv::OpSelectionMerge ||
@@ -73,7 +73,7 @@ inline bool means_nothing(uint32_t op) {
            op == spv::OpLifetimeStart || op == spv::OpLifetimeStop;
 }
 
-// Where the mask of an image instruction's further operands stands, a literal; 0 for other instructions.
+// The position of the mask of an image instruction's optional operands, a literal; 0 for other instructions.
 inline uint32_t mask_index(uint32_t op) {
     if (op == spv::OpImageWrite) return 4;
     if (in(op, spv::OpImageSampleDrefImplicitLod, spv::OpImageSampleDrefExplicitLod) ||

@@ -55,7 +55,8 @@ private:
         return storage && *storage != spv::StorageClassPhysicalStorageBuffer;
     }
 
-    // Whether pointers of that type stand for one variable each: others can be null until they get a value.
+    // True if every pointer of that type stands for one variable. Other pointers can be null until they get a
+    // value.
     [[nodiscard]] bool is_fixed(uint32_t type) const {
         if (!is_logical(type)) return false;
         switch (module_.storage_class(type).value_or(0)) {
@@ -65,7 +66,7 @@ private:
         }
     }
 
-    // Unused ones do no harm, and optimizers leave them behind.
+    // Unused undefined pointers are harmless, and optimizers leave them behind.
     [[nodiscard]] std::string use(uint32_t id) const {
         const Instruction pointer = module_.find(id);
         if (pointer.op() != spv::OpUndef || !is_fixed(pointer[1])) return "";

@@ -1,17 +1,19 @@
-// Model. One path is followed from the entry point's first block on: that of an invocation for which every bounds check holds.
-// A branch is a bounds check if its condition compares an expression of the invocation's number with one that is the same
-// for all invocations; the path takes the side on which the number is the smaller one, and from there on the check is a
-// guard. A branch on a constant is known. Around any other branch, and around loops, the path goes to the block behind
-// it; it ends if the code between may return. So each element that is used on the path is used by every invocation that passes the
-// guards, and nothing is said of the rest. Guards are never taken back, which makes them too strict at worst; `alone` says
-// where that cannot be.
+// Model. The walker follows one path from the entry point's first block: the path of an invocation that
+// passes every bounds check. A branch is a bounds check if its condition compares an expression of the
+// invocation's number with an expression that is the same for all invocations. The path takes the side on
+// which the number is smaller, and from there on the check is a guard. A branch on a constant has a known
+// side. At any other branch, and at loops, the path skips to the block behind it; it ends if the code between
+// may return. So every invocation that passes the guards uses every element that is used on the path; other
+// invocations are not covered. Guards are never removed, so they are too strict at worst. `alone` is false if
+// they may be.
 //
-// Code beside the path is looked at afterwards, for accesses that some invocations may make. Each has the guards that
-// hold where it is; nothing is said of code that cannot be reached from the path.
+// Code beside the path is searched afterwards, for accesses that some invocations may make. Each access has
+// the guards that hold at its place. Code that cannot be reached from the path is not covered.
 //
-// Values are followed through local variables that are stored once, conversions, vectors, and functions: a parameter stands for
-// what the only call gives it, or for what the call gives that is being looked at. What is left is `unknown`. Equal expressions
-// are one number. The path and the values are one class, and one long file: each asks the other.
+// Values are followed through local variables that are stored once, conversions, vectors, and functions: a
+// parameter stands for the argument of the only call, or of the call that is being searched. All other values
+// are `unknown`. Equal expressions have one number. The path and the values are one class, in one long file,
+// because each needs the other.
 #include "spirv/reach.hpp"
 
 #include "base/error.hpp"
@@ -125,29 +127,29 @@ private:
     uint32_t entry_ = 0;
     std::array<uint32_t, 3> local_size_{1, 1, 1};
     std::unordered_map<uint32_t, Block> blocks_;     // by label
-    std::set<uint32_t> escaped_;                     // variables that are used in ways that are not followed
+    std::set<uint32_t> escaped_;                     // variables with uses that are not followed
     std::unordered_map<uint32_t, uint32_t> stored_;  // variable -> its only value; 0: several
     std::map<ReachExpression, uint32_t> numbers_;
-    std::unordered_map<uint32_t, uint32_t> arguments_;  // parameter -> argument; 0: called in several places
-    std::unordered_map<uint32_t, uint32_t> arrived_;    // label on the path -> the one before it
-    std::unordered_map<uint32_t, uint32_t> label_of_;   // phi -> its block
-    std::vector<Instruction> accesses_;                 // loads, stores and atomics of all functions
+    std::unordered_map<uint32_t, uint32_t> arguments_;          // parameter -> argument; 0: several calls
+    std::unordered_map<uint32_t, uint32_t> arrived_;            // label on the path -> the label before it
+    std::unordered_map<uint32_t, uint32_t> label_of_;           // phi -> its block
+    std::vector<Instruction> accesses_;                         // loads, stores and atomics of all functions
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> values_;  // (id, component or `whole`)
     uint32_t steps_ = 0;                                        // of guards_if and from_invocation
-    uint32_t calls_ = 0;                                        // that were looked into
+    uint32_t calls_ = 0;                                        // calls that were searched
     uint32_t inside_ = 0;
     std::vector<bool> varying_;
     std::vector<uint32_t> walked_;
     Guards guards_;
-    Guards held_;  // of `guards_`: those that hold for all that come to where the path is
+    Guards held_;  // of `guards_`: those that hold for all invocations at the current block
     struct Beside {
         uint32_t label;
         Guards guards;
         std::set<uint32_t> ends;
     };
-    std::vector<Beside> beside_;  // where the path was left
-    std::set<uint32_t> seen_;     // blocks that were looked at
-    std::set<uint32_t> lapsed_;   // blocks in which invocations that failed a check came back to the path
+    std::vector<Beside> beside_;  // places at which the path was left
+    std::set<uint32_t> seen_;     // visited blocks
+    std::set<uint32_t> lapsed_;   // blocks at which invocations that failed a check rejoined the path
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> on_path_;  // binding -> accesses
     ShaderReach result_;
 };
@@ -159,7 +161,7 @@ bool is_atomic(uint32_t op) {
            op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
 }
 
-// The pointer that an instruction reads or writes through; 0 where it is no such instruction.
+// The pointer that an instruction reads or writes through; 0 for other instructions.
 uint32_t pointer_of(Instruction instruction) {
     const uint32_t op = instruction.op();
     if (op == spv::OpLoad) return instruction[3];
@@ -179,7 +181,7 @@ uint32_t returned_by(const Function& function) {
     return 0;
 }
 
-// Operations on two integers, or two vectors of them, that are followed.
+// Operations on two integers, or on two vectors of integers, that are followed.
 bool is_binary(uint32_t op) {
     switch (op) {
     case spv::OpIAdd:
@@ -234,15 +236,15 @@ void Walker::index_functions() {
     }
 }
 
-// Notes what happens to variables.
+// Records the uses of variables.
 void Walker::index_variables(Instruction instruction) {
     const uint32_t op = instruction.op();
     if (op == spv::OpStore) {
-        escaped_.insert(instruction[2]);  // if it is a pointer, others may write through it
+        escaped_.insert(instruction[2]);  // if it is a pointer, other code may write through it
     } else if (op == spv::OpVariable) {
         if (instruction.size() > 4) escaped_.insert(instruction[2]);
     } else if (op == spv::OpFunctionCall) {
-        // A parameter stands for its argument, if there is only one call.
+        // A parameter stands for its argument if there is only one call.
         for (uint32_t i = 4; i < instruction.size(); ++i) {
             const Function* callee = module_.function(instruction[3]);
             const bool followed = callee && i - 4 < callee->parameters.size() &&
@@ -256,13 +258,13 @@ void Walker::index_variables(Instruction instruction) {
     }
 }
 
-// What the only call of its function gives a parameter; 0 where there are several, or none.
+// The argument of a parameter in the only call of its function; 0 if there are several calls, or none.
 uint32_t Walker::argument_of(uint32_t parameter) const {
     const auto known = arguments_.find(parameter);
     return known == arguments_.end() ? 0 : known->second;
 }
 
-// What a parameter stands for, or the id itself.
+// The id that a parameter or a copy stands for, or the id itself.
 uint32_t Walker::origin(uint32_t id) const {
     for (uint32_t depth = 0; depth < deepest; ++depth) {
         const Instruction instruction = module_.find(id);
@@ -279,7 +281,7 @@ uint32_t Walker::origin(uint32_t id) const {
     return id;
 }
 
-// The only value that a local variable ever has; 0 where that is not known.
+// The only value that a local variable ever has; 0 if it is not known.
 uint32_t Walker::stored_in(uint32_t variable) const {
     const auto known = stored_.find(variable);
     return known == stored_.end() || escaped_.contains(variable) ? 0 : known->second;
@@ -294,14 +296,15 @@ std::vector<uint32_t> Walker::successors(uint32_t label) const {
     std::vector<uint32_t> targets;
     if (last.op() == spv::OpSwitch) {
         targets.push_back(last[2]);
-        // Literals may have more than one word: any word that is a label counts, which finds too many at worst.
+        // Literals may have several words. Any word that is a label counts, so at worst too many targets are
+        // found.
         for (uint32_t i = 3; i < last.size(); ++i)
             if (blocks_.contains(last[i])) targets.push_back(last[i]);
     }
     return targets;
 }
 
-// Whether something between `from` and `merge` ends the function, or cannot be followed.
+// True if a block between `from` and `merge` ends the function, or cannot be followed.
 bool Walker::may_return(uint32_t from, uint32_t merge) const {
     std::set<uint32_t> seen{merge};
     std::vector<uint32_t> open{from};
@@ -336,8 +339,8 @@ void Walker::walk(const Function& function, uint32_t depth) {
     uint32_t before = 0;
     std::set<uint32_t> visited;
     struct Failed {
-        std::set<uint32_t> reached;  // where invocations that failed a check may be
-        Guards held;                 // of all that came to the check
+        std::set<uint32_t> reached;  // blocks that invocations that failed a check may run
+        Guards held;                 // guards of all invocations that reached the check
     };
     std::vector<Failed> others;
     while (label != 0 && visited.insert(label).second) {
@@ -364,7 +367,8 @@ void Walker::walk(const Function& function, uint32_t depth) {
                 break;
             case spv::OpBranch: next = instruction[1]; break;
             case spv::OpSwitch:
-                // With nothing but a default: what optimizers make of a function that returns in its middle.
+                // A switch with only a default: optimizers make it from a function that returns in its
+                // middle.
                 if (instruction.size() == 3) next = instruction[2];
                 break;
             case spv::OpReturn:
@@ -379,7 +383,7 @@ void Walker::walk(const Function& function, uint32_t depth) {
                         walk(*callee, depth + 1);
                     else
                         look_into(instruction, *callee, held_, 0);
-                    // Invocations that leave the callee early come back.
+                    // Invocations that leave the callee early continue here.
                     if (guards_.size() != before_call) lapsed_.insert(0);
                     held_ = held_before;
                 }
@@ -408,7 +412,7 @@ void Walker::walk(const Function& function, uint32_t depth) {
             }
         }
         if (loop) next = 0;
-        if (next == 0) {  // around what is not known
+        if (next == 0) {  // skip unknown code
             const std::set<uint32_t> ends = merge == 0 ? std::set<uint32_t>{} : std::set{merge};
             for (const uint32_t successor : successors(label)) leave(successor, held_, ends);
             if (merge == 0) return;
@@ -416,7 +420,7 @@ void Walker::walk(const Function& function, uint32_t depth) {
                 leave(merge, held_, {});
                 return;
             }
-            // Values that a phi there chooses among are not known, since the way is not.
+            // The way is unknown, so the values that a phi chooses there are unknown too.
             before = 0;
             label = merge;
             continue;
@@ -427,12 +431,12 @@ void Walker::walk(const Function& function, uint32_t depth) {
     return;
 }
 
-// Remembers to look at what is not on the path from `label` on, up to one of `ends`.
+// Remembers to search the code beside the path, from `label` up to one of `ends`.
 void Walker::leave(uint32_t label, const Guards& guards, const std::set<uint32_t>& ends) {
     if (label != 0) beside_.push_back({label, guards, ends});
 }
 
-// Whether a function does nothing with a parameter but to load what it points to.
+// True if the function only loads from the parameter.
 bool Walker::only_read(const Function& callee, uint32_t parameter) const {
     for (const Instruction instruction : callee.body)
         for (uint32_t i = 1; i < instruction.size(); ++i)
@@ -440,7 +444,7 @@ bool Walker::only_read(const Function& callee, uint32_t parameter) const {
     return true;
 }
 
-// Runs `look` while the parameters of a function stand for what this call gives them.
+// Runs `look` while the function's parameters stand for the arguments of this call.
 template <typename Look>
 void Walker::in_call(Instruction call, const Function& callee, const Look& look) {
     if (inside_ >= 8 || ++calls_ > most_calls) return;
@@ -456,7 +460,7 @@ void Walker::in_call(Instruction call, const Function& callee, const Look& look)
     --inside_;
 }
 
-// Looks at the code of a called function, once for each call.
+// Searches the code of a called function, once for each call.
 void Walker::look_into(Instruction call, const Function& callee, const Guards& guards, uint32_t depth) {
     in_call(call, callee, [&] {
         const std::set<uint32_t> seen = std::exchange(seen_, {});
@@ -465,7 +469,7 @@ void Walker::look_into(Instruction call, const Function& callee, const Guards& g
     });
 }
 
-// The function that is called, if it returns in one place.
+// The called function, if it returns in exactly one place.
 const Function* Walker::called(Instruction call) const {
     const Function* callee = module_.function(call[3]);
     if (!callee) return nullptr;
@@ -474,7 +478,7 @@ const Function* Walker::called(Instruction call) const {
 }
 
 void Walker::look_beside() {
-    for (size_t i = 0; i < beside_.size(); ++i) {  // looking adds to them
+    for (size_t i = 0; i < beside_.size(); ++i) {  // the loop adds elements
         const Beside each = beside_[i];
         look_beside(each.label, each.guards, each.ends, 0);
     }
@@ -519,7 +523,8 @@ void Walker::look_beside(uint32_t label, Guards guards, const std::set<uint32_t>
     }
 }
 
-// The comparisons (left < right, left of the invocation's number) that hold exactly where `condition` is `holds`.
+// The comparisons (left < right, left depends on the invocation's number) that hold exactly if `condition` is
+// `holds`.
 std::optional<Guards> Walker::guards_if(uint32_t condition, bool holds, uint32_t depth) {
     if (depth > deepest || ++steps_ > most_steps) return std::nullopt;
     const Instruction made = module_.find(origin(condition));
@@ -558,14 +563,14 @@ std::optional<Guards> Walker::guards_if(uint32_t condition, bool holds, uint32_t
         return stored == 0 ? std::nullopt : guards_if(stored, holds, depth + 1);
     }
     case spv::OpPhi: {
-        // `a && b` is `b` on the way on which `a` held, which is a guard already.
+        // `a && b` is `b` on the way on which `a` held; that is already a guard.
         const auto label = label_of_.find(made[2]);
         const auto before = label == label_of_.end() ? arrived_.end() : arrived_.find(label->second);
         if (before == arrived_.end() || before->second == 0) return std::nullopt;
         for (uint32_t i = 3; i + 1 < made.size(); i += 2) {
             if (made[i + 1] != before->second) continue;
             auto found = guards_if(made[i], holds, depth + 1);
-            // Those that came on the other ways are told apart again, if a constant says so.
+            // Invocations from the other ways are separated again, if a constant or the condition decides it.
             if (found && others_fail(made, before->second, holds)) lapsed_.erase(label->second);
             return found;
         }
@@ -575,7 +580,7 @@ std::optional<Guards> Walker::guards_if(uint32_t condition, bool holds, uint32_t
     }
 }
 
-// Whether a phi has the other value, or one that is its own condition's, on all ways but one.
+// True if on all other ways the phi has the opposite value, or the condition that failed there.
 bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
     for (uint32_t i = 3; i + 1 < phi.size(); i += 2) {
         if (phi[i + 1] == way) continue;
@@ -584,7 +589,7 @@ bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
         const Instruction last = block->second.body.back();
         const auto* constant = constants_.find(phi[i]);
         const bool fails = constant && (constant->bits[0] != 0) != holds;
-        // `a && b` as glslang writes it: where `a` failed, the value is `a`.
+        // `a && b` as glslang writes it: if `a` failed, the value is `a`.
         const bool itself = last.op() == spv::OpBranchConditional && last[1] == phi[i] &&
                             last[holds ? 3 : 2] == label_of_.at(phi[2]);
         if (!fails && !itself) return false;
@@ -592,7 +597,7 @@ bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
     return true;
 }
 
-// Notes which elements an access uses, in code where `guards` hold.
+// Records the elements that an access uses, in code that `guards` protect.
 void Walker::note(Instruction instruction, const Guards& guards, bool certain) {
     ReachAccess made;
     made.guards = guards;
@@ -641,11 +646,11 @@ void Walker::visit(Instruction instruction) {
     result_.reaches.push_back(std::move(*found));
 }
 
-// The array's element that `pointer` is in, where it is one of a buffer's. Arrays whose length the shader declares count if
-// `length` is given, which gets it.
+// The array element that `pointer` is in, if it is in a buffer's array. Arrays with a declared length only
+// count if `length` is given; it receives the length.
 std::optional<Reach> Walker::reach_of(uint32_t pointer, uint64_t* length) {
     Instruction chain = module_.find(origin(pointer));
-    // Of a chain that continues another one, the first names the element.
+    // If a chain continues another chain, the first one names the element.
     for (uint32_t depth = 0; is_chain(chain.op()) && depth < deepest; ++depth) {
         const Instruction inner = module_.find(origin(chain[3]));
         if (!is_chain(inner.op())) break;
@@ -682,7 +687,7 @@ std::optional<Reach> Walker::reach_of(uint32_t pointer, uint64_t* length) {
     return made;
 }
 
-// A binding that code beside the path uses, or with another index, may be larger or smaller than the rest for a reason.
+// A binding that is also used beside the path, or with another index, may have a different size on purpose.
 void Walker::mark_shared_bindings() {
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> all;
     for (const Instruction access : accesses_) {
@@ -698,7 +703,7 @@ void Walker::mark_shared_bindings() {
         if (all[{mine.set, mine.binding}] != on_path_[{mine.set, mine.binding}]) mine.alone = false;
 }
 
-// -- values ----------------------------------------------------------------------------------------------------------------
+// -- values ------------------------------------------------------------------------------------------------
 
 uint32_t Walker::expression(ReachExpression made) {
     const auto [known, added] = numbers_.emplace(made, static_cast<uint32_t>(result_.expressions.size()));
@@ -750,7 +755,7 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
     case spv::OpSNegate:
         return pair(ReachTerm::subtract, number(made.op() == spv::OpNot ? -1 : 0), value(made[3], depth + 1));
     case spv::OpPhi: {
-        // Of a choice; what a loop carries on is not followed.
+        // The phi of a choice; a loop's values are not followed.
         const auto label = label_of_.find(id);
         const auto block = label == label_of_.end() ? blocks_.end() : blocks_.find(label->second);
         if (block == blocks_.end() || made.size() < 5) break;
@@ -816,7 +821,8 @@ uint32_t Walker::compute(Instruction made, uint32_t id, uint32_t depth) {
     return from_invocation(id, depth + 1) ? expression({ReachTerm::derived, id, 0, 0}) : unknown(id);
 }
 
-// Whether arithmetic that is not followed makes the value of the invocation's number, and of nothing from memory.
+// True if arithmetic that is not followed computes the value from the invocation's number, and not from
+// memory.
 bool Walker::from_invocation(uint32_t id, uint32_t depth) {
     if (depth > deepest || ++steps_ > most_steps) return false;
     const Instruction made = module_.find(origin(id));
@@ -851,7 +857,7 @@ bool Walker::from_invocation(uint32_t id, uint32_t depth) {
 
 uint32_t Walker::image_size(Instruction query, uint32_t axis, uint32_t none) {
     Instruction load = module_.find(origin(query[3]));
-    if (load.op() == spv::OpImage) load = module_.find(origin(load[3]));  // of one with a sampler
+    if (load.op() == spv::OpImage) load = module_.find(origin(load[3]));  // of an image with a sampler
     if (load.op() != spv::OpLoad) return none;
     const Instruction variable = module_.find(origin(load[3]));
     if (variable.op() != spv::OpVariable) return none;
@@ -871,7 +877,7 @@ uint32_t Walker::pair(ReachTerm term, uint32_t left, uint32_t right) {
     return expression({term, 0, left, right});
 }
 
-// The least, the largest, or one value between two others.
+// The minimum, the maximum, or a clamp.
 uint32_t Walker::of_glsl(uint32_t instruction, std::initializer_list<uint32_t> operands, uint32_t none) {
     const auto* const given = operands.begin();
     switch (instruction) {
@@ -1011,7 +1017,8 @@ std::optional<uint32_t> Walker::put_together(uint32_t left, uint32_t right) cons
     return is_row(rows.a, rows.b) || is_row(rows.b, rows.a) ? std::optional(rest.a) : std::nullopt;
 }
 
-// The axis for which left + right is gl_WorkGroupID * (the group's size) + gl_LocalInvocationID, which is gl_GlobalInvocationID.
+// The axis if left + right is gl_WorkGroupID * (the group's size) + gl_LocalInvocationID, which is
+// gl_GlobalInvocationID.
 std::optional<int64_t> Walker::whole_number(uint32_t left, uint32_t right) const {
     const auto& all = result_.expressions;
     const ReachExpression &one = all[left], &two = all[right];
@@ -1031,7 +1038,7 @@ std::optional<int64_t> Walker::whole_number(uint32_t left, uint32_t right) const
     return times || (size == 1 && is_group(begin)) ? std::optional(local.value) : std::nullopt;
 }
 
-// A push constant that is a float and becomes an integer: Kompute's scripts give sizes so.
+// A float push constant that is converted to an integer: Kompute's scripts pass sizes in this way.
 uint32_t Walker::converted(uint32_t number, uint32_t none) {
     const Instruction load = module_.find(origin(number));
     if (load.op() != spv::OpLoad) return none;
@@ -1043,8 +1050,8 @@ uint32_t Walker::converted(uint32_t number, uint32_t none) {
     return offset ? expression({ReachTerm::push_constant, static_cast<int64_t>(*offset), 0, 1}) : none;
 }
 
-// What a load gives: of a built-in, of push constants, of a local variable; `index` chooses a component. `none`: what it is
-// where nothing is known.
+// The value of a load: of a built-in, a push constant, constant memory or a local variable; `index` chooses a
+// component. Returns `none` if the value is not known.
 uint32_t Walker::loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_t none, uint32_t depth) {
     const Instruction place = module_.find(origin(pointer));
     const bool part = is_chain(place.op());
@@ -1100,7 +1107,7 @@ uint32_t Walker::loaded(uint32_t pointer, std::optional<uint32_t> index, uint32_
     return index ? component(stored, *index, depth + 1) : value(stored, depth + 1);
 }
 
-// Whether no invocation writes what a block holds.
+// True if no invocation writes the block.
 bool Walker::constant_memory(Instruction variable) const {
     return std::none_of(accesses_.begin(), accesses_.end(), [&](Instruction access) {
         if (access.op() == spv::OpLoad || access.op() == spv::OpAtomicLoad) return false;
@@ -1111,7 +1118,7 @@ bool Walker::constant_memory(Instruction variable) const {
     });
 }
 
-// The byte of a block that a chain names, where that is a 32-bit number.
+// The byte offset in a block that a chain names, if it holds a 32-bit number.
 std::optional<uint64_t> Walker::byte_of(Instruction chain, std::optional<uint32_t> index,
                                         bool floating) const {
     const Instruction pointer = module_.find(module_.type_of(origin(chain[3])));

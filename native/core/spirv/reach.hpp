@@ -1,5 +1,5 @@
-// How far the invocations of an entry point reach into the arrays of its buffers: which element each of them certainly uses,
-// as an expression of the invocation's number, push constants and lengths of arrays. Pure.
+// How far the invocations of an entry point reach into the arrays of its buffers: the element that each
+// invocation certainly uses, as an expression of its number, push constants and array lengths. Pure.
 #pragma once
 
 #include "spirv/reflect.hpp"
@@ -14,24 +14,24 @@
 namespace kp {
 
 enum class ReachTerm : uint8_t {
-    unknown,     // a value of its own
-    constant,    // value
-    invocation,  // gl_GlobalInvocationID, axis `value`
-    group,       // gl_WorkGroupID
-    local,       // gl_LocalInvocationID
-    groups,      // gl_NumWorkGroups
-    push_constant,  // 32-bit integer at byte `value` of the push-constant space; `b` is 1 if it is a float that becomes one
-    length,      // of the run-time array of binding `b` in set `a`
-    image_size,  // of the image of binding `b` in set `a`, axis `value`
-    memory,      // at byte `value` of binding `b` in set `a`, which no invocation writes
-    derived,  // made of the invocation's number in a way that is not followed, such as floating-point arithmetic
-    add,      // terms a and b
+    unknown,        // a value of its own
+    constant,       // value
+    invocation,     // gl_GlobalInvocationID, axis `value`
+    group,          // gl_WorkGroupID
+    local,          // gl_LocalInvocationID
+    groups,         // gl_NumWorkGroups
+    push_constant,  // 32-bit integer at byte `value`; `b` is 1 if it is a float that is converted
+    length,         // of the run-time array of binding `b` in set `a`
+    image_size,     // of the image of binding `b` in set `a`, axis `value`
+    memory,         // at byte `value` of binding `b` in set `a`, which no invocation writes
+    derived,        // computed from the invocation's number by steps that are not followed, such as floats
+    add,            // terms a and b
     subtract,
     multiply,
     minimum,
     maximum,
     divide,  // towards zero
-    modulo,  // of the same sign as `a`
+    modulo,  // with the sign of `a`
     shift_left,
     shift_right,
     bit_and,
@@ -49,8 +49,8 @@ struct ReachExpression {
     friend auto operator<=>(const ReachExpression&, const ReachExpression&) = default;
 };
 
-// Every invocation for which left < right holds for each of `guards` uses the element `index` of the array that begins at byte
-// `offset` of the block.
+// Every invocation for which left < right holds for each of `guards` uses element `index` of the array that
+// begins at byte `offset` of the block.
 struct Reach {
     uint32_t set = 0;
     uint32_t binding = 0;
@@ -58,29 +58,31 @@ struct Reach {
     uint32_t stride = 0;
     uint32_t index = 0;
     std::vector<std::pair<uint32_t, uint32_t>> guards;
-    bool alone = true;  // no other invocation uses the element, and no code uses the binding in another way
+    bool alone = true;  // no other invocation uses the element, and all code uses the binding in this way
 };
 
-// An access to an array or an image, on the path or beside it, whose indices depend on the invocation's number.
+// An access to an array or an image, on or beside the path, with indices that depend on the invocation's
+// number.
 struct ReachAccess {
     uint32_t set = 0;
     uint32_t binding = 0;
     uint64_t offset = 0;
-    uint32_t stride = 0;                                // 0: of an image
+    uint32_t stride = 0;                                // 0 for an image
     uint64_t length = 0;                                // elements, if the shader declares them; else 0
     std::vector<uint32_t> indices;                      // one for an array, one for each axis of an image
-    std::vector<std::pair<uint32_t, uint32_t>> guards;  // hold whenever it is made, unlike those of `Reach`
+    std::vector<std::pair<uint32_t, uint32_t>> guards;  // hold at every such access, unlike `Reach::guards`
     bool written = false;
-    bool certain = false;  // made by every invocation that passes the guards
+    bool certain = false;  // every invocation that passes the guards makes it
 };
 
 struct ShaderReach {
-    std::vector<ReachExpression> expressions;  // those that others are made of come first; equal ones are one
+    std::vector<ReachExpression>
+        expressions;  // operands come before the expressions that use them; equal ones are one
     std::vector<Reach> reaches;
     std::vector<ReachAccess> accesses;
 };
 
-// Throws what reflect() throws.
+// Throws the errors of reflect().
 [[nodiscard]] ShaderReach reach(std::span<const uint32_t> words, const std::string& entry = "main",
                                 std::span<const SpecValue> specialization = {});
 

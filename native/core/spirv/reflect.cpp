@@ -25,14 +25,14 @@ using spirv::Uses;
 
 constexpr uint32_t no_type = 0;
 
-// A module-scope variable: what its pointer points to, and where.
+// A module-scope variable: its storage class and the type of its data.
 struct Variable {
     uint32_t id = 0;
     uint32_t storage = 0;
-    uint32_t type = no_type;  // of the data; no_type for untyped variables that name none
+    uint32_t type = no_type;  // of the data; no_type for untyped variables without a declared type
 };
 
-// One variable's binding before variables of the same set and binding are merged.
+// A variable's binding, before variables with the same set and binding are merged.
 struct Candidate {
     BindingInfo info;
     bool used = false;
@@ -54,7 +54,8 @@ const spirv::EntryPoint& find_entry_point(const Module& module, const std::strin
         list += (list.empty() ? "'" : ", '") + point.name + "'";
         if (!is_compute) list += " (" + execution_model_name(point.model) + ")";
     }
-    // "main" is what is asked for when nobody asked: a module with one compute shader, however named, leaves no doubt.
+    // "main" is the default: if the module has only one compute shader, the choice is clear, whatever its
+    // name.
     if (entry == "main" && compute_count == 1) return *only;
     std::string message;
     if (entry == "main" && compute_count > 1)
@@ -154,7 +155,7 @@ ShaderInfo Reflector::reflect() {
     return info;
 }
 
-// On the variable, or on every member of its block.
+// True if the variable, or every member of its block, has the decoration.
 bool Reflector::decorated(const Variable& variable, uint32_t type, spv::Decoration decoration) const {
     if (module_.decoration(variable.id, decoration)) return true;
     const Instruction block = module_.find(type);
@@ -183,8 +184,7 @@ bool Reflector::describe_image(uint32_t type, BindingInfo& info) const {
     info.image_arrayed = image[5] != 0;
     info.image_multisampled = image[6] != 0;
     info.image_format = image[8];
-    if (image[3] ==
-        spv::DimBuffer)  // GLSL's samplerBuffer is a sampled image in the type, not in the descriptor
+    if (image[3] == spv::DimBuffer)  // GLSL's samplerBuffer is a sampled image only in the type
         info.kind = storage && !combined ? DescriptorKind::storage_texel_buffer
                                          : DescriptorKind::uniform_texel_buffer;
     else if (combined)
@@ -236,7 +236,7 @@ std::optional<Candidate> Reflector::binding_of(const Variable& variable) {
     info.readonly = decorated(variable, type, spv::DecorationNonWritable);
     info.writeonly = decorated(variable, type, spv::DecorationNonReadable);
     info.atomic = (uses & Uses::atomic) != 0;
-    // Where the analysis gave up, the shader's own promises and the kind of the resource still hold.
+    // If the analysis gave up, the shader's own declarations and the kind of the resource still hold.
     uint8_t allowed = Uses::read | Uses::write;
     if (info.readonly || !writable_kind(info.kind)) allowed &= static_cast<uint8_t>(~Uses::write);
     if (info.writeonly) allowed &= static_cast<uint8_t>(~Uses::read);
@@ -274,7 +274,8 @@ std::vector<BindingInfo> Reflector::bindings() {
     std::vector<Candidate> candidates;
     for (const Variable& variable : variables_)
         if (auto candidate = binding_of(variable)) candidates.push_back(std::move(*candidate));
-    // Used ones first: what another entry point keeps at the same binding must not name or shape this one's.
+    // Used ones come first: another entry point's variable at the same binding must not name or shape this
+    // one's.
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
         return std::tuple(a.info.set, a.info.binding, !a.used) <
                std::tuple(b.info.set, b.info.binding, !b.used);
@@ -293,7 +294,8 @@ std::vector<BindingInfo> Reflector::bindings() {
     return merged;
 }
 
-// A module may hold a block for each entry point: this one's own, or all of them where it uses none.
+// A module may have a block for each entry point. Takes the blocks of this entry point, or all blocks if it
+// uses none.
 std::optional<PushConstantInfo> Reflector::push_constants() {
     std::vector<Variable> blocks;
     for (const Variable& variable : variables_)
@@ -333,8 +335,8 @@ std::optional<PushConstantInfo> Reflector::push_constants() {
     return merged;
 }
 
-// Names for constants that have none: that of a named expression that only converts the constant's type,
-// which compilers put between a constant and the name in the source.
+// Names for constants that have none: the name of an expression that only converts the constant's type.
+// Compilers put such an expression between a constant and the source's name.
 std::map<uint32_t, std::string> Reflector::derived_names() const {
     std::map<uint32_t, std::string> names;
     for (const Instruction global : module_.globals) {
@@ -402,8 +404,9 @@ std::vector<SpecConstantInfo> Reflector::spec_constants() const {
         case spirv::NumericType::Kind::floating: constant.scalar = ScalarKind::floating; break;
         }
         constant.width = constant.scalar == ScalarKind::boolean ? 32 : value->type.width;
-        // Several constants may share an id; they all get the one value that is given. Where none is, each has a default of
-        // its own (glslang makes one more, with 1, for each local_size_x_id): what shows is that of the one with a name.
+        // Several constants may share an id; a given value applies to all of them. Without a value, each has
+        // its own default (glslang adds one, with 1, for each local_size_x_id). Shows the default of the one
+        // with a name.
         const auto [entry, inserted] = by_id.emplace(constant.id, constant);
         SpecConstantInfo& shown = entry->second;
         if (inserted) continue;
@@ -454,7 +457,7 @@ void Reflector::set_local_size(ShaderInfo& info) const {
 }
 
 // Vulkan counts workgroup memory as if variables were laid out one after the other by the std430 rules.
-// Blocks with an explicit layout (all of them, then) share the same memory.
+// Blocks with an explicit layout share the same memory; if one variable is such a block, all are.
 uint64_t Reflector::shared_bytes() {
     uint64_t end = 0;
     uint64_t largest_block = 0;

@@ -1,5 +1,4 @@
-// What a SPIR-V module says about itself: bindings, what is read and written, constants, sizes, capabilities.
-// Pure.
+// A SPIR-V module's declarations: bindings, accesses, constants, sizes, capabilities. Pure.
 #pragma once
 
 #include <array>
@@ -29,8 +28,8 @@ enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 
 enum class ScalarKind : uint8_t { boolean, signed_int, unsigned_int, floating, none };
 
-// A type's layout in memory. A scalar, vector, matrix, array or struct; `offset` only has meaning as a
-// member.
+// A type's layout in memory: a scalar, vector, matrix, array or struct; `offset` is only meaningful for
+// members.
 struct TypeLayout {
     std::string name;                      // member's name, "" if unknown
     std::string type_name;                 // struct's name, "" otherwise
@@ -38,11 +37,11 @@ struct TypeLayout {
     uint32_t width = 0;                    // bits of the scalar: 8, 16, 32, 64 (bool: 32)
     uint32_t rows = 1;                     // vector length; rows of a matrix
     uint32_t columns = 1;                  // columns of a matrix, 1 otherwise
-    uint32_t matrix_stride = 0;            // bytes, 0 when not a matrix
+    uint32_t matrix_stride = 0;            // bytes, 0 if not a matrix
     bool row_major = false;
     bool hlsl_matrix = false;  // HLSL and Slang name it float2x3: 2 rows, 3 columns
     std::vector<uint32_t>
-        array;  // outermost first; 0 = runtime length; length set by a specialization constant: its default
+        array;  // outermost first; 0: run-time length; for a specialization constant: its default
     std::vector<uint32_t> array_strides;  // bytes, one per entry of `array`
     bool physical_pointer = false;        // a 64-bit buffer reference
     std::vector<TypeLayout> members;      // of a struct
@@ -56,7 +55,7 @@ struct BindingInfo {
     DescriptorKind kind = DescriptorKind::storage_buffer;
     uint32_t count = 1;  // array of descriptors; 0 = runtime-sized array of descriptors
     Access access = Access::none;
-    bool used = false;  // the code names it; it may ask for its length or size alone, which is no access
+    bool used = false;          // the code mentions it; a query of only its length or size is not an access
     std::string instance_name;  // "a" of `buffer A { float x[]; } a;`, "" if none
     std::string block_name;     // "A"
     bool readonly = false;      // decorated NonWritable (on the variable or all members)
@@ -68,12 +67,12 @@ struct BindingInfo {
     bool image_multisampled = false;
     uint32_t image_format = 0;                   // SpvImageFormat, 0 = unknown
     ScalarKind image_scalar = ScalarKind::none;  // sampled type
-    bool atomic = false;                         // atomics act on it
+    bool atomic = false;                         // atomics use it
 };
 
 struct PushConstantInfo {
     uint32_t offset = 0;  // first byte that any member occupies, rounded down to 4
-    uint32_t size = 0;    // bytes from `offset` to the end of the last member, which is rounded up to 4
+    uint32_t size = 0;    // bytes from `offset` to the end of the last member, rounded up to 4
     std::string instance_name, block_name;
     TypeLayout layout;  // members' offsets count from the start of the push-constant space
 };
@@ -84,11 +83,10 @@ struct SpecConstantInfo {
     ScalarKind scalar = ScalarKind::none;
     uint32_t width = 32;        // bits (bool: 32, as VkBool32)
     uint64_t default_bits = 0;  // bit pattern, zero-extended
-    std::string
-        conflict;  // the defaults of its declarations where they differ: "16 (TILE) and 1 (the local size)"
+    std::string conflict;       // differing defaults of its declarations: "16 (TILE) and 1 (the local size)"
 };
 
-// A value that a pipeline gives to a specialization constant.
+// A value that a pipeline sets for a specialization constant.
 struct SpecValue {
     uint32_t id = 0;    // SpecId
     uint64_t bits = 0;  // bit pattern, zero-extended
@@ -104,33 +102,37 @@ struct ShaderInfo {
     std::string entry;     // the entry point that the rest describes
     std::vector<EntryPointInfo> entry_points;
     std::vector<BindingInfo>
-        bindings;  // sorted by (set, binding); aliased variables merged (access OR-ed, readonly AND-ed)
+        bindings;  // sorted by (set, binding); aliases merged (access OR-ed, readonly AND-ed)
     std::optional<PushConstantInfo> push_constants;             // merged if several blocks
     std::vector<SpecConstantInfo> spec_constants;               // sorted by id
     std::array<uint32_t, 3> local_size{1, 1, 1};                // with specialization applied
-    std::array<std::optional<uint32_t>, 3> local_size_spec_id;  // constant_id that sets it, where one does
+    std::array<std::optional<uint32_t>, 3> local_size_spec_id;  // constant_id that sets it, if any
     std::vector<uint32_t> capabilities;                         // SpvCapability
     std::vector<std::string> extensions;
-    std::vector<std::string> atomic_features;  // that its atomics need, of any function
+    std::vector<std::string> atomic_features;  // needed by its atomics, of any function
     uint64_t shared_bytes = 0;                 // Workgroup storage used by the call tree
     bool physical_storage_buffer = false;      // accesses memory through buffer references
     bool physical_storage_writes = false;
 };
 
-// Never reads outside `words` and never crashes, whatever they hold. Throws Error(invalid_argument) for: too
-// short, bad magic (says so when the bytes look like text/GLSL, an ELF, byte-swapped), truncated
-// instructions, ids out of bound, no compute entry point, entry point not found (lists those that exist; "main",
-// the default, also means the only compute entry point of a module, whatever its name). The
-// module need not have been validated. Reflection is per entry point: only variables reachable from its call
-// tree have access != none, but every decorated variable of the module's interface used by the entry point OR
-// declared with set/binding is listed.
-// With `specialization`, everything that constants decide (local size, shared memory, array lengths, descriptor
-// counts) is as a pipeline with these values has it; SpecConstantInfo::default_bits stays the module's.
+// Never reads outside `words` and never crashes, for any contents. The module need not have been validated.
+// Throws Error(invalid_argument) if the module is too short, has a wrong magic number (the message says if
+// the bytes look like text/GLSL, an ELF, byte-swapped words), has truncated instructions or ids out of bound,
+// has no compute entry point, or not the named one (lists the existing ones; "main", the default, also means
+// a module's only compute entry point, whatever its name).
+//
+// Reflection is per entry point: only variables reachable from its call tree have access != none. All
+// variables of the module's interface that the entry point uses, or that have a set or binding, are listed.
+//
+// With `specialization`, all facts that constants decide (local size, shared memory, array lengths,
+// descriptor counts) are those of a pipeline with these values; SpecConstantInfo::default_bits stays the
+// module's.
 [[nodiscard]] ShaderInfo reflect(std::span<const uint32_t> words, const std::string& entry = "main",
                                  std::span<const SpecValue> specialization = {});
 
-// A shader that was optimized: its arguments are what its source declares, whatever the optimizer found that no code
-// reaches, and what it does (accesses, atomics, shared memory, capabilities) is what runs.
+// The reflection of an optimized shader. Its arguments are those that the source declares, even if the
+// optimizer removed the code that uses them. Its behaviour (accesses, atomics, shared memory, capabilities)
+// is that of the code that runs.
 [[nodiscard]] ShaderInfo as_declared(ShaderInfo declared, const ShaderInfo& runs);
 
 // SPIR-V's name: "GLCompute", "Vertex".
