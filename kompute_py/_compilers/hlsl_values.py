@@ -70,6 +70,7 @@ _UNKNOWN: Node = ("unknown",)
 _AT_RUN_TIME: Node = ("run",)
 _MOST_TOKENS = 400_000  # of a source with its macros expanded
 _MOST_VALUES = 64
+_MOST_LOOKS = 5000
 _DEEPEST = 24
 
 
@@ -111,6 +112,7 @@ def shift_misread(code: str, defines: Iterable[tuple[str, str]], folded: bool) -
         if token not in ("<<", ">>", "<<=", ">>="):
             continue
         amount, end = values.parse(i + 1, 0 if token.endswith("=") else 9)
+        values.look_anew()
         known = values.constants(amount)
         if known and not all(0 <= each < limit for each in known):
             begin = values.operand_begin(i, sums=True)
@@ -130,6 +132,7 @@ class _Values:
         ] = {}  # of functions: name, whether it is given back
         self._given: dict[str, list[Node]] = {}
         self._const: set[str] = set()
+        self._looks = 0
         self._declare()
         self._roots -= self._others  # of two variables with one name the worse one counts
         self._parse_all()
@@ -522,9 +525,16 @@ class _Values:
             return f"{node[1]}()" in names
         return False
 
+    def look_anew(self) -> None:
+        """Before `constants`: it looks at so many expressions, since names that depend on each other have very many."""
+        self._looks = _MOST_LOOKS
+
     def constants(self, node: Node, names: tuple[str, ...] = ()) -> set[int] | None:
         """The numbers that it can be; None where they are not known."""
         what = node[0]
+        self._looks -= 1
+        if self._looks < 0:
+            return None
         if what == "literal":
             return {node[1]}
         if what == "unary" and node[1] in ("-", "~", "+"):
