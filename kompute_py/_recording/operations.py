@@ -122,8 +122,8 @@ class OpBase:
             native = getattr(self, "_native", None)  # the slot may be unset
             if native is None:
                 raise FailedPreconditionError(
-                    f"{type(self).__name__} records nothing: define record(self, cmd), or call super().__init__(...) "
-                    "in the __init__ of an operation that derives from a built-in operation"
+                    f"{type(self).__name__} records nothing: define record(self, cmd), or call "
+                    "super().__init__(...) in the __init__ of an operation that derives from a built-in one"
                 )
             return native, None
 
@@ -163,7 +163,7 @@ class OpBase:
         """Refuses copying and pickling of built-in operations with an ArgumentTypeError (a TypeError)."""
         if self._custom:
             return super().__reduce_ex__(protocol)
-        raise not_copyable(self, "record the same one as often as you like, or create another one")
+        raise not_copyable(self, "record the same one as often as you like, or make a new one")
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"
@@ -406,7 +406,8 @@ class OpMult(OpBase):
                 raise ArgumentTypeError(f"OpMult multiplies float32 tensors; {tensor._describe()} is not one")
             if tensor._count != first._count:
                 raise InvalidArgumentError(
-                    f"OpMult needs tensors of one size; these have {', '.join(str(t._count) for t in given)} elements"
+                    "OpMult needs tensors of one size; these have "
+                    f"{', '.join(str(t._count) for t in given)} elements"
                 )
         if algorithm is None:
             algorithm = Algorithm(first._manager)

@@ -53,8 +53,8 @@ class SplitStream:
     def _drive(self, action: str) -> Generator[None, None, None]:
         if not self._driving.acquire(blocking=False):
             raise FailedPreconditionError(
-                f"The sequence{self._quoted_name()} cannot be {action}: another thread is changing or evaluating it. "
-                "Use a sequence in one thread at a time, or one for each thread"
+                f"The sequence{self._quoted_name()} cannot be {action}: another thread is changing or "
+                "evaluating it. Use a sequence in one thread at a time, or one for each thread"
             )
         try:
             self._require_idle(action)
@@ -85,8 +85,8 @@ class SplitStream:
             return
         if self._timed:
             raise FailedPreconditionError(
-                "A sequence with timestamps cannot hold a copy between Managers, because their clocks differ. "
-                "Create it without timestamps"
+                "A sequence with timestamps cannot hold a copy between Managers, because their clocks "
+                "differ. Create it without timestamps"
             )
         if self._manager not in operation.managers:
             raise InvalidArgumentError(
@@ -229,7 +229,8 @@ class SplitStream:
     def _require_idle(self, action: str) -> None:
         if self.is_running():
             raise FailedPreconditionError(
-                f"The sequence{self._quoted_name()} is running and cannot be {action}. Call eval_await() first"
+                f"The sequence{self._quoted_name()} is running and cannot be {action}. "
+                "Call eval_await() first"
             )
 
     def _quoted_name(self) -> str:
@@ -330,9 +331,8 @@ def submit_streams(
             stream.submit_ordered(first, waits, last)
             first = []
             if number + 1 < len(streams):
-                stream.wait(
-                    -1.0
-                )  # it may end on another device, and queues of this device cannot wait for that
+                # It may end on another device, and queues of this device cannot wait for that.
+                stream.wait(-1.0)
         else:
             first = [_native.submit(context, [stream], first, waits, last)]
         waits = []

@@ -7,11 +7,11 @@ each tensor (for dispatches, the shaders' code does):
 
 - *inputs* are uploaded before the frame, *outputs* downloaded after it. Sync operations of them are left out.
 - a tensor that a frame writes before it reads it is *owned*: each slot has a copy, with the tensor's contents
-at first.
+  at first.
 - a tensor that a frame reads before it writes it, and then writes, *carries state* from frame to frame. There
   is only the user's tensor, and frames use it in order. The same holds for memory in sync operations, `host`
-  and `deviceAndHost` memory (the host uses it in place), images, tensors with a streamed view, memory whose
-  address shaders hold, and memory in `shared=`.
+  and `deviceAndHost` memory (the host uses it in place), images, tensors with a streamed view, memory
+  with an address that shaders hold, and memory in `shared=`.
 - a tensor that is only read is the user's tensor.
 
 No work is needed here for ordering: streams that share memory order each other (native/core/run/stream.hpp).
@@ -190,8 +190,8 @@ class _Pipeline:
         for op in self._hooks:
             if op._custom:
                 raise UnimplementedError(
-                    f"{type(op).__name__} records its own Vulkan commands for fixed memory, so it cannot be streamed. "
-                    "Evaluate the sequence for each frame instead"
+                    f"{type(op).__name__} records its own Vulkan commands for fixed memory, "
+                    "so it cannot be streamed. Evaluate the sequence for each frame instead"
                 )
             op.pre_eval()  # so that the new version of a watched kernel is copied
         queue = sequence.queue_index
@@ -199,7 +199,8 @@ class _Pipeline:
         native = sequence._native
         if not isinstance(native, _native.Stream):
             raise UnimplementedError(
-                f"{sequence!r} copies between devices, so it cannot be streamed: stream a sequence of one Manager"
+                f"{sequence!r} copies between devices, so it cannot be streamed: "
+                "stream a sequence of one Manager"
             )
         roots = dict.fromkeys(map(_root, (*self._inputs, *self._outputs)))
         streamed: list[Any] = [each._native for each in roots]
@@ -230,7 +231,8 @@ class _Pipeline:
             index = as_index(asked, "transfer_queue")
             if not 0 <= index < len(queues):
                 raise OutOfRangeError(
-                    f"transfer_queue is {index}; {self._manager!r} opened {len(queues)} queue{'s' if len(queues) != 1 else ''}: "
+                    f"transfer_queue is {index}; {self._manager!r} opened {len(queues)} "
+                    f"queue{'s' if len(queues) != 1 else ''}: "
                     "give kp.Manager more family_queue_indices to open more"
                 )
             return index
@@ -375,7 +377,8 @@ class _Pipeline:
         number = self._submitted
         if self._short is not None:
             raise InvalidArgumentError(
-                f"items[{self._short}] is shorter than the inputs; only the last may be, and items[{number}] follows it"
+                f"items[{self._short}] is shorter than the inputs; only the last item may be, "
+                f"and items[{number}] follows it"
             )
         slot = number % self._depth
         length = self._fill(item, number, slot)
@@ -500,7 +503,8 @@ class _Pipeline:
                     parts.append(item[name])
                 else:
                     raise InvalidArgumentError(
-                        f"items[{number}]: missing {tensor._describe()}; the keys are the input tensors or their names"
+                        f"items[{number}]: missing {tensor._describe()}; "
+                        "the keys are the input tensors or their names"
                     )
             if len(item) != len(inputs):
                 raise InvalidArgumentError(
@@ -575,8 +579,8 @@ def _require_apart(inputs: list[Memory]) -> None:
             begins = [part.vk_offset for part in parts]
             if begins[0] < begins[1] + other._native.nbytes and begins[1] < begins[0] + one._native.nbytes:
                 raise InvalidArgumentError(
-                    f"inputs: {other._describe()} and {one._describe()} overlap, so one would overwrite the other: "
-                    "stream views that do not overlap, or the whole tensor"
+                    f"inputs: {other._describe()} and {one._describe()} overlap, "
+                    "so one would overwrite the other: stream views that do not overlap, or the whole tensor"
                 )
 
 

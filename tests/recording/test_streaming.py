@@ -246,7 +246,7 @@ def test_short_last_item(device):
         (np.zeros(N), kp.ArgumentTypeError, r"items\[2\] has dtype float64"),
         ("text", kp.ArgumentTypeError, r"items\[2\]"),
         (None, kp.KomputeError, r"items\[2\]"),
-        ({"unknown": 1}, kp.InvalidArgumentError, r"items\[2\] has nothing for"),
+        ({"unknown": 1}, kp.InvalidArgumentError, r"items\[2\]: missing"),
     ],
 )
 def test_wrong_items_come_after_the_results_before_them(device, bad, error, text):
