@@ -1,4 +1,4 @@
-"""DLPack and the buffer protocol: a tensor's memory for other libraries, and what their objects are made of."""
+"""DLPack and the buffer protocol: a tensor's memory for other libraries, and tensors from their objects."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 CPU = 1
 VULKAN = 7
 CPU_MEMORY = (CPU, 3, 11)
-"""Device types of DLPack whose memory the CPU addresses; 3 and 11 are pinned memory."""
-# DLPack's codes of the kinds of elements, by NumPy's letters.
+"""DLPack device types with memory that the CPU can address; 3 and 11 are pinned memory."""
+# DLPack's codes for the kinds of elements, by NumPy's letters.
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT16 = 4
 _KINDS = {code: kind for kind, code in _CODES.items()}
 
 
 def dlpack_device(tensor: Tensor) -> tuple[int, int]:
-    """(kDLCPU, 0) where the host addresses the tensor's contents on the device, else (kDLVulkan, the device's index)."""
+    """(kDLCPU, 0) if the host can address the tensor's contents, else (kDLVulkan, the device's index)."""
     tensor._require_init("be shared")
     if tensor._native.shareable:
         return CPU, 0
@@ -40,12 +40,12 @@ def to_dlpack(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """The capsule that `Tensor.__dlpack__` gives; see there."""
+    """The capsule that `Tensor.__dlpack__` returns; see that method."""
     tensor._require_init("be shared")
     what = tensor._describe()
     if stream is not None:
         raise InvalidArgumentError(
-            f"stream is {shown(stream)}: what {what} shares is the CPU's memory, which has none"
+            f"stream is {shown(stream)}; {what} shares the CPU's memory, which has no streams: give None"
         )
     native = tensor._native
     device = dlpack_device(tensor)
@@ -62,22 +62,23 @@ def to_dlpack(
         versioned = max_version is not None and int(max_version[0]) >= 1
     except Exception:
         raise ArgumentTypeError(f"max_version is {shown(max_version)}; give (major, minor)") from None
-    # A copy only where it was asked for: copy=True, or the CPU's memory by name where sharing it is not possible.
+    # Copy only if requested: copy=True, or the CPU's memory as dl_device if it cannot be shared.
     copied = copy is True or (
         copy is None and dl_device is not None and wanted == (CPU, 0) and device != wanted
     )
     if not copied:
         if device != (CPU, 0):
             raise ExchangeError(
-                f"{what} lies in memory of the device that the host "
+                f"{what} is in memory of the device that the host "
                 f"{'reads a word at a time (not cached)' if native.slow_to_read else 'does not address'}, "
-                "so it cannot be shared. Copy it: t.read(), or t.__dlpack__(dl_device=(1, 0), copy=None), which "
-                "np.from_dlpack(t, device='cpu') asks for; or make it with memory type "
+                "so it cannot be shared. Copy it: t.read(), or t.__dlpack__(dl_device=(1, 0), copy=None), as "
+                "np.from_dlpack(t, device='cpu') does; or create it with memory type "
                 f"{'host' if native.slow_to_read else 'deviceAndHost'}"
             )
         if native.read_only and not versioned:
             raise ExchangeError(
-                f"{what} is read-only, which DLPack before version 1 cannot say: pass max_version=(1, 0) or copy=True"
+                f"{what} is read-only, which DLPack before version 1 cannot express: "
+                "pass max_version=(1, 0) or copy=True"
             )
     native.wait()
     tensor._report()
@@ -91,12 +92,12 @@ def to_dlpack(
 def _code_of(dtype: np.dtype[Any], what: str) -> tuple[int, int]:
     if dtype.name == "bfloat16":
         return _BFLOAT16, 16
-    # Dtypes of ml_dtypes are floats by kind too, with bits of another meaning.
+    # Dtypes of ml_dtypes also have kind "f", but their bits have another meaning.
     code = _CODES.get(dtype.kind) if dtype.isbuiltin == 1 else None
     if code is None:
         raise ExchangeError(
             f"{what} has elements that DLPack has no name for; share one of another dtype: "
-            "t.view(dtype=np.uint8), or one field copied to a tensor of its own"
+            "t.view(dtype=np.uint8), or one field copied to a separate tensor"
         )
     return code, dtype.itemsize * 8
 
@@ -107,7 +108,8 @@ def dtype_of(code: int, bits: int) -> np.dtype[Any]:
             import ml_dtypes
         except ImportError:
             raise ArgumentTypeError(
-                "The DLPack tensor is of bfloat16, which NumPy has from the package ml_dtypes: pip install ml_dtypes"
+                "The DLPack tensor is of bfloat16; NumPy needs the package ml_dtypes for it: "
+                "pip install ml_dtypes"
             ) from None
         return np.dtype(ml_dtypes.bfloat16)
     kind = _KINDS.get(code)
@@ -117,36 +119,40 @@ def dtype_of(code: int, bits: int) -> np.dtype[Any]:
         except TypeError:
             pass
     raise ArgumentTypeError(
-        f"The DLPack tensor has elements of type code {code} and {bits} bits, which NumPy has no dtype for; "
-        "convert it first"
+        f"The DLPack tensor has elements of type code {code} and {bits} bits; NumPy has no dtype for "
+        "them: convert it first"
     )
 
 
 def memoryview_of(tensor: Tensor) -> memoryview:
-    """A memoryview of `host` or `deviceAndHost` memory, after pending work. Raises ExchangeError for the other types."""
+    """A memoryview of `host` or `deviceAndHost` memory, after pending work.
+
+    Raises ExchangeError for other types.
+    """
     tensor._require_init("be viewed")
     if not tensor._is_single():
         raise ExchangeError(
             f"{tensor._describe()} has memory type {tensor._memory_type.name}, which has no buffer to share: "
-            "take t.data() for the host copy, t.read() for the device's contents, or make it with deviceAndHost"
+            "use t.data() for the host copy, t.read() for the device's contents, or create it with "
+            "deviceAndHost"
         )
     if tensor._dtype.kind == "V" and tensor._dtype.names is None:
-        # Bytes with no meaning would come out as a struct with no field, and np.asarray takes a buffer before all else.
+        # Raw bytes would become a struct without fields, and np.asarray prefers a buffer to everything else.
         raise ExchangeError(
             f"{tensor._describe()} cannot be given as a buffer: the protocol has no letter for its dtype"
         )
     tensor._native.wait()
     tensor._report()
-    array: Any = tensor.numpy()  # what type checkers take for a buffer differs between Python versions
+    array: Any = tensor.numpy()  # the type of a buffer for type checkers differs between Python versions
     try:
         return memoryview(array)
-    except ValueError as error:  # a dtype that the buffer protocol has no letter for
+    except ValueError as error:  # the buffer protocol has no letter for this dtype
         raise ExchangeError(f"{tensor._describe()} cannot be given as a buffer: {error}") from None
 
 
 def capsule_of(obj: Any, copy: bool | None) -> Any:
     make: Callable[..., Any] = obj.__dlpack__
-    # Older producers know fewer keywords, and say so by TypeError.
+    # Older producers know fewer keywords and raise TypeError for the others.
     options: list[dict[str, Any]] = [{"max_version": (1, 1), "copy": copy}, {"max_version": (1, 1)}, {}]
     if copy is None:
         del options[0]

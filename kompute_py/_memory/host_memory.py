@@ -1,4 +1,4 @@
-"""Memory of the process that the device uses in place: arrays made for that, and Tensors over them."""
+"""Memory of the process that the device uses in place: arrays for this purpose, and Tensors over them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class HostBufferSemantics(IntEnum):
     """How long the caller leaves the memory unchanged, as PJRT_HostBufferSemantics (same names and values).
 
     `IMMUTABLE_ONLY_DURING_CALL`: the call copies the memory; it may change as soon as the call returns.
-    `IMMUTABLE_UNTIL_TRANSFER_COMPLETES`: the memory must not change before `on_done` is called. Here the call itself completes
-    the copy and calls `on_done` before it returns, so this is the same as `IMMUTABLE_ONLY_DURING_CALL`.
-    `IMMUTABLE_ZERO_COPY`: the tensor uses the memory in place; the memory must not change, and the tensor is read-only.
-    `MUTABLE_ZERO_COPY`: the tensor uses the memory in place; the host and the device may write it.
+    `IMMUTABLE_UNTIL_TRANSFER_COMPLETES`: the memory must not change before `on_done` is called. Here the call
+    itself completes the copy and calls `on_done` before it returns, so this is the same as
+    `IMMUTABLE_ONLY_DURING_CALL`. `IMMUTABLE_ZERO_COPY`: the tensor uses the memory in place; the memory must
+    not change, and the tensor is read-only. `MUTABLE_ZERO_COPY`: the tensor uses the memory in place; the
+    host and the device may write it.
     """
 
     IMMUTABLE_ONLY_DURING_CALL = 0
@@ -46,7 +47,7 @@ class HostBufferSemantics(IntEnum):
 
 
 class _Pages(mmap.mmap):
-    """Pages that hold one array and nothing else."""
+    """Pages that contain a single array."""
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
@@ -68,12 +69,13 @@ def _semantics(value: Any) -> HostBufferSemantics | None:
 def aligned_empty(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, alignment: int | None = None
 ) -> np.ndarray[Any, Any]:
-    """A writable array with undefined contents that `mgr.from_host` and `kp.from_dlpack` share with a device, uncopied.
+    """A writable array with undefined contents that `mgr.from_host` and `kp.from_dlpack` share without a
+    copy.
 
-    It begins at a multiple of `alignment` bytes (a power of two; None: the system's page size, which is what nearly all
-    devices ask for, see ``mgr.host_import_alignment``), and the room behind it up to the next multiple is its own.
-    Raises InvalidArgumentError for a negative axis or another alignment, ArgumentTypeError for a dtype that devices
-    do not have, OutOfMemoryError where the system has no such memory.
+    It begins at a multiple of `alignment` bytes, and the space behind it up to the next multiple belongs to
+    it. `alignment` is a power of two; None means the system's page size, which nearly all devices require
+    (see ``mgr.host_import_alignment``). Raises InvalidArgumentError for a negative axis or another alignment,
+    ArgumentTypeError for a dtype that devices do not have, OutOfMemoryError if the system has no such memory.
     """
     made = as_shape(shape)
     element = to_dtype(dtype)
@@ -82,9 +84,9 @@ def aligned_empty(
         raise InvalidArgumentError(f"alignment is {step}; give a power of two, such as {mmap.PAGESIZE}")
     step = max(step, mmap.PAGESIZE)
     count = math.prod(made)
-    size = max(1, -(-count * element.itemsize // step)) * step  # also for no element
+    size = max(1, -(-count * element.itemsize // step)) * step  # at least one step, even without elements
     try:
-        # Fresh pages of its own, which the system zeroes when they are touched first.
+        # Separate new pages, which the system zeroes at the first access.
         pages = _Pages(-1, size if step == mmap.PAGESIZE else size + step)
     except (OSError, OverflowError) as error:
         raise OutOfMemoryError(f"There is no memory for an array of {size} bytes: {error}") from None
@@ -95,14 +97,16 @@ def aligned_empty(
 def aligned_zeros(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, alignment: int | None = None
 ) -> np.ndarray[Any, Any]:
-    """`aligned_empty` with zeros in it. Raises what that raises."""
-    # Anonymous pages are zero: that they were not written is what makes them cheap.
+    """Like `aligned_empty`, filled with zeros. Raises the errors of `aligned_empty`."""
+    # Anonymous pages are zero already. Not writing them keeps them cheap.
     return aligned_empty(shape, dtype, alignment)
 
 
 def _room(array: np.ndarray[Any, Any]) -> int:
-    """Bytes from the array's first on that are its owner's and nobody else's: `array.nbytes`, but for those of
-    `aligned_empty`, whose pages end with nothing in them.
+    """The number of bytes, from the array's first byte, that belong only to the array.
+
+    This is `array.nbytes`, or more for arrays of `aligned_empty`, with unused bytes at the end of their
+    pages.
     """
     root: np.ndarray[Any, Any] = array
     while isinstance(root.base, np.ndarray):
@@ -110,7 +114,7 @@ def _room(array: np.ndarray[Any, Any]) -> int:
     pages: Any = root.base
     while isinstance(pages, memoryview):
         pages = pages.obj
-    # A part of the array may be followed by another part.
+    # If this is a part of the array, another part may follow it.
     if not isinstance(pages, _Pages) or _address(array) + array.nbytes != _address(root) + root.nbytes:
         return array.nbytes
     return _address(np.frombuffer(pages, np.uint8)) + len(pages) - _address(array)
@@ -119,11 +123,11 @@ def _room(array: np.ndarray[Any, Any]) -> int:
 def from_host(
     manager: Manager, array: Any, copy: str, semantics: Any, on_done: Callable[[], object] | None
 ) -> Tensor:
-    """What `Manager.from_host` does; see there."""
+    """Implements `Manager.from_host`; see there."""
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
-            f"from_host takes an ndarray, not {type(array).__name__}; kp.from_dlpack takes what speaks DLPack, "
-            "mgr.tensor_t anything"
+            f"from_host takes an ndarray, not {type(array).__name__}; use kp.from_dlpack for objects with "
+            "DLPack, mgr.tensor_t for anything else"
         )
     if not isinstance(copy, str) or copy not in _COPIES:
         raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
@@ -142,14 +146,15 @@ def from_host(
         except (InvalidArgumentError, UnimplementedError, OutOfMemoryError) as error:
             if copy == "never":
                 raise
-            from logging import getLogger  # costs milliseconds, and most programs never have a message
+            # Imported here: the import costs milliseconds, and most programs never log a message.
+            from logging import getLogger
 
             getLogger("kompute_py").debug(
                 "from_host copies: %s", str(error)
-            )  # a record that kept the error would keep its frames
+            )  # only the text: a record with the error itself would keep the error's frames alive
     data = converted(array, check_dtype(array.dtype))
     tensor = Tensor(manager, data, MemoryTypes.host)
-    # Memory of type host is written by the call itself, so for every one of the semantics the caller's memory is free now.
+    # The call itself writes memory of type host, so the caller's memory is free now for all semantics.
     if on_done is not None:
         on_done()
     return tensor
@@ -170,11 +175,11 @@ def _imported(
         )
     if not array.flags.c_contiguous:
         raise InvalidArgumentError(
-            f"{what} is not C-contiguous, and tensors are: use np.ascontiguousarray, which copies"
+            f"{what} is not C-contiguous, but tensors are: use np.ascontiguousarray, which copies"
         )
     if not array.dtype.isnative:
         raise InvalidArgumentError(
-            f"{what} has the other byte order, which no device reads: it must be copied"
+            f"{what} has the other byte order, which no device can read: it must be copied"
         )
     native = manager._native.import_array(array, _room(array), read_only, on_done)
     tensor = buffer_tensor(native, manager, array.shape, array.dtype, array.size, MemoryTypes.host)

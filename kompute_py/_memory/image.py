@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 
 class Image(Memory):
-    """An image of 1, 2 or 4 channels, for shaders that declare ``image2D``, ``sampler2D`` and the like.
+    """An image with 1, 2 or 4 channels, for shaders that declare ``image2D``, ``sampler2D`` and the like.
 
-    Made by ``mgr.image`` (float32) and ``mgr.image_t`` (the data's own dtype), ``mgr.image_empty``, or as
-    ``kp.Image(mgr, data, width, height, num_channels, memory_type, ...)``, which keeps the dtype.
+    Create one with ``mgr.image`` (float32), ``mgr.image_t`` (keeps the data's dtype) or ``mgr.image_empty``,
+    or as ``kp.Image(mgr, data, width, height, num_channels, memory_type, ...)``, which keeps the dtype.
 
-    The host's array has the axes (layers,) (depth,) (height,) width and, for more than one channel, channels.
+    The host's array has the axes (layers,) (depth,) (height,) width and, with more than one channel,
+    channels.
     """
 
     __slots__ = ("_channels", "_format", "_size")
@@ -75,8 +76,8 @@ class Image(Memory):
             and array.ndim not in (2, 3)
         ):
             raise InvalidArgumentError(
-                f"An array of shape {array.shape} does not tell an image's size; give width and height, or an (h, w[, c]) "
-                "array (with dims=1, dims=3 or layers=True: one of other axes)"
+                f"An array of shape {array.shape} does not determine an image's size; give width and height, "
+                "or an (h, w[, c]) array (with dims=1, dims=3 or layers=True: an array with their axes)"
             )
         size = size_of(array.shape, dims, width, height, depth, layers)
         axes = size.axes
@@ -91,8 +92,8 @@ class Image(Memory):
         _check_channels(channels, array, axes)
         if array.size != size.texels * channels:
             raise InvalidArgumentError(
-                f"An image of {' x '.join(map(str, reversed(axes)))} with {channels} channels has {size.texels * channels} "
-                f"components; the data has {array.size} (shape {array.shape})"
+                f"An image of {' x '.join(map(str, reversed(axes)))} with {channels} channels has "
+                f"{size.texels * channels} components; the data has {array.size} (shape {array.shape})"
             )
         chosen = _format_of(array, channels, fixed, format)
         shape = axes if channels == 1 and array.ndim != len(axes) + 1 else (*axes, channels)
@@ -132,62 +133,62 @@ class Image(Memory):
 
     def _like(self, manager: Manager, where: MemoryTypes) -> Image:
         made = Image._empty(manager, self._size, self._format, where)
-        made._shape = self._shape  # it may have been made from an array with an axis of one channel
+        made._shape = self._shape  # self may have been created from an array with an axis of one channel
         return made
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- what it is ------------------------------------------------------------------------------------------
 
     @property
     def width(self) -> int:
-        """Texels in a row."""
+        """The number of texels in a row."""
         return self._size.width
 
     @property
     def height(self) -> int:
-        """Rows; 1 for an image of one dimension."""
+        """The number of rows; 1 for a one-dimensional image."""
         return self._size.height
 
     @property
     def depth(self) -> int:
-        """Planes of an image of three dimensions; else 1."""
+        """The number of planes of a three-dimensional image; 1 for other images."""
         return self._size.depth
 
     @property
     def layers(self) -> int | None:
-        """Layers of an array of images; None for an image that is none."""
+        """The number of layers; None if the image is not an array of images."""
         return self._size.layers
 
     @property
     def dims(self) -> int:
-        """1, 2 or 3."""
+        """The number of dimensions: 1, 2 or 3."""
         return self._size.dims
 
     @property
     def num_channels(self) -> int:
-        """Components of a texel: 1, 2 or 4; a packed texel is one."""
+        """The number of components of a texel: 1, 2 or 4. A packed texel counts as one."""
         return self._channels
 
     @property
     def format(self) -> str:
-        """The format's name: GLSL's qualifier, or a name in its manner."""
+        """The format's name: GLSL's qualifier, or a name in the same style."""
         return self._format.name
 
     @property
     def storable(self) -> bool:
-        """Whether shaders of this device may load and store it (``image2D``)."""
+        """True if shaders of this device can load and store the image (``image2D``)."""
         return self._native.storable
 
     @property
     def sampleable(self) -> bool:
-        """Whether shaders of this device may sample it (``sampler2D``)."""
+        """True if shaders of this device can sample the image (``sampler2D``)."""
         return self._native.sampleable
 
     @property
     def filterable(self) -> bool:
-        """Whether this device filters it linearly."""
+        """True if this device can filter the image linearly."""
         return self._native.filterable
 
-    # -- access --------------------------------------------------------------------------------------------------------
+    # -- access ----------------------------------------------------------------------------------------------
 
     def sampled(
         self,
@@ -195,18 +196,19 @@ class Image(Memory):
         address: str | Sequence[str] = "clamp_to_edge",
         **options: Any,
     ) -> SampledImage:
-        """The image to be read through a sampler: what a ``sampler2D`` is bound to.
+        """Combines the image with a sampler, to be bound to a ``sampler2D``.
 
-        Takes a Sampler, or the arguments of ``mgr.sampler``: ``image.sampled("linear", "repeat")``.
+        Accepts a Sampler, or the arguments of ``mgr.sampler``: ``image.sampled("linear", "repeat")``.
         """
         if isinstance(sampler, Sampler):
             return SampledImage(self, sampler)
         return SampledImage(self, Sampler(self._manager, sampler, address, **options))
 
     def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
-        """As ``Tensor.read``. `region` is a box of texels: an index of ints and slices over all axes but the channels.
+        """Like ``Tensor.read``. `region` is a box of texels.
 
-        Only the region moves. Raises OutOfRangeError beyond an axis, UnimplementedError for a step.
+        A region is an index of ints and slices over all axes but the channels. Only the region is copied.
+        Raises OutOfRangeError beyond an axis, UnimplementedError for a step.
         """
         if region is None:
             return super().read(out)
@@ -223,7 +225,7 @@ class Image(Memory):
         return out
 
     def write(self, data: ArrayLike, region: Any = None) -> None:
-        """As ``Tensor.write``. `region` is a box of texels, as for `read`; only it moves."""
+        """Like ``Tensor.write``. `region` is a box of texels, as for `read`; only the region is copied."""
         if region is None:
             super().write(data)
             return
@@ -233,7 +235,7 @@ class Image(Memory):
         array = matching(data, self._dtype, count, f"The region of {self._describe()}")
         self._native.write_region(array, box)
         if self._memory_type in SINGLE and not self._native.host_visible:
-            # As in Memory.write: both sides of what was to be one memory hold the data.
+            # As in Memory.write: write the data to both sides of an image that was to have one memory.
             x, y, z, layer, width, height, depth, layers = box
             all_of_it = self.data().reshape(
                 self._size.layers or 1, self._size.depth, self._size.height, self._size.width, -1
@@ -248,9 +250,11 @@ class Image(Memory):
         return box, (*axes, *channels)
 
     def to_pil(self) -> PillowImage:
-        """The device's contents as a Pillow image: 8-bit images of two dimensions, of 1, 2 (LA) or 4 (RGBA) channels.
+        """The device's contents as a Pillow image.
 
-        Floats are taken as 0 to 1. Raises InvalidArgumentError for other images, FailedPreconditionError without Pillow.
+        Supports 8-bit images of two dimensions, with 1, 2 (LA) or 4 (RGBA) channels. Floats are taken as
+        values from 0 to 1. Raises InvalidArgumentError for other images, FailedPreconditionError if Pillow is
+        missing.
         """
         try:
             from PIL import Image as pillow
@@ -258,18 +262,20 @@ class Image(Memory):
             raise FailedPreconditionError("to_pil needs Pillow: pip install pillow") from None
         if self._size.dims != 2 or self._size.layers is not None:
             raise InvalidArgumentError(
-                f"{self._describe()} is no single picture: read(region=...) a part of it"
+                f"{self._describe()} is not a single picture: read(region=...) a part of it"
             )
         array = self.read().reshape(self.height, self.width, self._channels)
         if array.dtype.kind == "f":
             array = (np.clip(array, 0, 1) * 255 + 0.5).astype(np.uint8)
         elif array.dtype != np.uint8:
-            raise InvalidArgumentError(f"Pillow shows 8 bits a channel; {self._describe()} has {array.dtype}")
+            raise InvalidArgumentError(
+                f"Pillow shows 8 bits per channel; {self._describe()} has {array.dtype}"
+            )
         if self._format.vulkan.startswith("B8G8R8A8"):
             array = array[..., [2, 1, 0, 3]]
         return pillow.fromarray(array[..., 0] if self._channels == 1 else np.ascontiguousarray(array))
 
-    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+    # -- raw Vulkan ------------------------------------------------------------------------------------------
 
     @property
     def vk_image(self) -> int:
@@ -283,7 +289,7 @@ class Image(Memory):
 
     @property
     def vk_format(self) -> int:
-        """The VkFormat's number."""
+        """The number of the VkFormat."""
         return self._alive().vk_format
 
 
@@ -300,7 +306,8 @@ def _check_channels(channels: int, array: np.ndarray[Any, Any], axes: tuple[int,
         dense = ", ".join(map(str, axes))
         raise InvalidArgumentError(
             "Vulkan has no storage images of 3 channels; add a fourth: "
-            f"data = np.concatenate([data.reshape({dense}, 3), np.full(({dense}, 1), {top}, data.dtype)], axis={len(axes)})"
+            f"data = np.concatenate([data.reshape({dense}, 3), np.full(({dense}, 1), {top}, data.dtype)], "
+            f"axis={len(axes)})"
         )
     if channels not in (1, 2, 4):
         raise InvalidArgumentError(f"An image has 1, 2 or 4 channels, not {channels}")
@@ -324,7 +331,7 @@ def _format_of(
     found = plain_format(component, channels)
     if found is None:
         raise ArgumentTypeError(
-            f"dtype {array.dtype} is no component of an image of {channels} channels; use one of "
-            f"{', '.join(component_names())}"
+            f"dtype {array.dtype} cannot be the component type of an image of {channels} channels; "
+            f"use one of {', '.join(component_names())}"
         )
     return found

@@ -1,4 +1,4 @@
-"""Mapping: the host at work in a tensor's device memory, with no copy where the host addresses it."""
+"""Mapping: host access to a tensor's device memory, without a copy if the host can address that memory."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
 
 
 class MappedArray(np.ndarray[Any, Any]):
-    """An array over mapped memory, or a view of one: it ends with its mapping. It has no element then, and using it raises.
+    """An array over mapped memory, or a view of one. It ends with its mapping: it then has no elements, and
+    using it raises.
 
-    Results of arithmetic are plain arrays. (A view that is cast to a plain ndarray outlives the mapping; the memory behind it
-    stays, but what it holds is undefined.)
+    Results of arithmetic are plain arrays. (A view that is cast to a plain ndarray outlives the mapping. The
+    memory behind it stays valid, but its contents are undefined.)
     """
 
     _mapping: weakref.ref[Mapping] | None = None
     _memory: Any = None
 
     def __array_finalize__(self, source: Any) -> None:
-        # Copies and results have data of their own; only what looks at the mapped memory has to end with it.
+        # Copies and results have their own data; only views of the mapped memory must end with it.
         if source is None or self.flags.owndata:
             return
         reference = getattr(source, "_mapping", None)
@@ -47,7 +48,7 @@ class MappedArray(np.ndarray[Any, Any]):
 
     def __array_wrap__(self, result: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if isinstance(result, MappedArray) and result._mapping is not None:
-            return result  # an operation in place
+            return result  # an in-place operation
         plain = np.asarray(result)
         return plain[()] if return_scalar or plain.ndim == 0 else plain
 
@@ -55,7 +56,10 @@ class MappedArray(np.ndarray[Any, Any]):
         return np.array(self, subok=False).__reduce__()
 
     def _end(self) -> None:
-        """Makes it an array of no element. The memory stays for as long as it lives: others may look at it through it."""
+        """Turns this into an array without elements.
+
+        The memory lives as long as the array, because views may use it.
+        """
         self._memory = self.base
         self._mapping = None
         np.ndarray.__setstate__(self, (1, (0,), self.dtype, False, b""))  # type: ignore[arg-type]
@@ -63,7 +67,10 @@ class MappedArray(np.ndarray[Any, Any]):
 
 
 class EndedArray(MappedArray):
-    """An array whose mapping has ended. Without this, sums and copies of it would be those of an empty array."""
+    """An array with an ended mapping.
+
+    Without this class, sums and copies of it would be those of an empty array.
+    """
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise FailedPreconditionError(
@@ -78,38 +85,47 @@ class EndedArray(MappedArray):
 
     __array_finalize__ = None  # type: ignore[assignment]
     __array_ufunc__ = __array_function__ = __array_wrap__ = _refuse  # type: ignore[assignment]
-    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __contains__ = _refuse  # type: ignore[assignment]
-    __int__ = __float__ = __complex__ = __index__ = __copy__ = __deepcopy__ = __reduce__ = _refuse  # type: ignore[assignment]
-    astype = byteswap = choose = compress = copy = dot = dump = dumps = fill = flatten = item = _refuse  # type: ignore[assignment]
-    nonzero = partition = put = ravel = repeat = reshape = resize = searchsorted = sort = argsort = _refuse  # type: ignore[assignment]
-    sum = prod = mean = std = var = min = max = any = all = cumsum = cumprod = clip = round = _refuse  # type: ignore[assignment]
+    __getitem__ = __setitem__ = __iter__ = __len__ = _refuse  # type: ignore[assignment]
+    __bool__ = __contains__ = _refuse  # type: ignore[assignment]
+    __int__ = __float__ = __complex__ = __index__ = _refuse  # type: ignore[assignment]
+    __copy__ = __deepcopy__ = __reduce__ = _refuse  # type: ignore[assignment]
+    astype = byteswap = choose = compress = copy = dot = dump = dumps = _refuse  # type: ignore[assignment]
+    fill = flatten = item = nonzero = partition = put = ravel = repeat = _refuse  # type: ignore[assignment]
+    reshape = resize = searchsorted = sort = argsort = sum = prod = mean = _refuse  # type: ignore[assignment]
+    std = var = min = max = any = all = cumsum = cumprod = clip = round = _refuse  # type: ignore[assignment]
     argmax = argmin = trace = diagonal = conj = conjugate = squeeze = swapaxes = take = tobytes = tofile = (
         tolist
     ) = transpose = view = _refuse  # type: ignore[assignment]
 
 
 def _follows_a_call(frame: Any) -> bool:
-    """Whether the frame is loading an attribute of what it has just been returned, as in ``t.map(read=True).array``."""
+    """True if the frame is loading an attribute of the value just returned to it, as in
+    ``t.map(read=True).array``.
+    """
     from opcode import opname
 
     code, at = frame.f_code.co_code, frame.f_lasti
     if not opname[code[at]].startswith("LOAD_ATTR"):
         return False
     at -= 2
-    while at >= 0 and (code[at] == 0 or opname[code[at]] == "EXTENDED_ARG"):  # 0: the room of caches
+    while at >= 0 and (code[at] == 0 or opname[code[at]] == "EXTENDED_ARG"):  # 0: space for caches
         at -= 2
     return at >= 0 and opname[code[at]].startswith("CALL")
 
 
 class _ArrayOf:
-    """The attribute `array` of a Mapping. A data descriptor, whose calls Python never inlines: counts of references are the same
-    for each access then.
+    """The attribute `array` of a Mapping.
+
+    A data descriptor, because Python never inlines calls of it: reference counts are then the same for each
+    access.
     """
 
-    __doc__ = """The memory in the tensor's shape and dtype; writable if the mapping writes. It ends with the mapping, so keep that.
+    __doc__ = """The memory in the tensor's shape and dtype; writable if the mapping writes.
 
-    Raises FailedPreconditionError once closed, and for ``t.map(...).array``, with no name for the mapping, which would end with
-    the expression.
+    The array ends with the mapping, so keep a reference to the mapping.
+
+    Raises FailedPreconditionError if the mapping is closed, and for ``t.map(...).array``: without a name, the
+    mapping would end with the expression.
     """
 
     def __get__(self, mapping: Mapping, owner: Any = None) -> np.ndarray[Any, Any]:
@@ -118,8 +134,9 @@ class _ArrayOf:
         if self.references(mapping) <= _ALONE and _follows_a_call(sys._getframe(1)):
             mapping.close()
             raise FailedPreconditionError(
-                f"{mapping._tensor._describe()}: in t.map(...).array the mapping ends with the expression, and the array with it. Use "
-                "`with t.map(...) as array:`, or keep the mapping and close it: mapping = t.map(...)"
+                f"{mapping._tensor._describe()}: in t.map(...).array the mapping ends with the expression, "
+                "and the array ends with the mapping. Use `with t.map(...) as array:`, "
+                "or keep the mapping and close it: mapping = t.map(...)"
             )
         return mapping._open()
 
@@ -128,7 +145,7 @@ class _ArrayOf:
 
     @staticmethod
     def references(mapping: Any) -> int:
-        """How often `mapping` is referred to, by this call too."""
+        """The number of references to `mapping`, including this call's."""
         return sys.getrefcount(mapping)
 
 
@@ -141,13 +158,13 @@ class _Counted:
 
 
 _ALONE: int = _Counted().array if hasattr(sys, "getrefcount") else -1
-"""What `_ArrayOf.references` gives for a mapping that nothing else refers to."""
+"""The result of `_ArrayOf.references` for a mapping without other references."""
 
 
 class Mapping:
-    """A tensor's device memory as an array, until it is closed. Made by ``t.map(...)``; a context manager that gives the array.
+    """A tensor's device memory as an array, until it is closed. Created by ``t.map(...)``.
 
-    ::
+    Use it as a context manager, which returns the array::
 
         with t.map(write=True) as array:
             array[:] = 1
@@ -167,27 +184,30 @@ class Mapping:
 
     def __init__(self, tensor: Tensor, read: bool, write: bool, discard: bool, staging: bool) -> None:
         if isinstance(tensor, type) or not hasattr(tensor, "_part"):
-            raise ArgumentTypeError(f"A Mapping is of a Tensor, not of a {type(tensor).__name__}")
+            raise ArgumentTypeError(f"Mapping takes a Tensor, not a {type(tensor).__name__}")
         read, write, discard, staging = (
             to_flag(value, name)
             for value, name in ((read, "read"), (write, "write"), (discard, "discard"), (staging, "staging"))
         )
         if not (read or write or discard):
             raise InvalidArgumentError(
-                f"{tensor._describe()}: say what the mapping is for: map(read=True), map(write=True) or map(discard=True)"
+                f"{tensor._describe()}: missing the purpose of the mapping: give map(read=True), "
+                "map(write=True) or map(discard=True)"
             )
         tensor._require_init("be mapped")
         if not staging and not tensor.mappable:
             raise FailedPreconditionError(
-                f"{tensor._describe()} is in memory that the host does not see: use memory type host or deviceAndHost, or "
-                "map it with staging=True, which copies"
+                f"{tensor._describe()} is in memory that the host does not see: use memory type host or "
+                "deviceAndHost, or map it with staging=True, which copies"
             )
-        # Reading memory that the CPU does not cache takes a trip over the bus for each word: such a mapping reads a copy.
+        # Reading memory that the CPU does not cache takes a trip over the bus for each word, so a copy is
+        # read instead.
         in_place = not (read and tensor._native.slow_to_read)
         if not staging and not in_place:
             raise FailedPreconditionError(
-                f"{tensor._describe()} is in device memory that the host reads a word at a time (not cached): map it to "
-                "write alone, use memory type host, or map it with staging=True, which copies"
+                f"{tensor._describe()} is in device memory that the host reads a word at a time (not "
+                "cached): map it only to write, use memory type host, or map it with staging=True, "
+                "which copies"
             )
         writes = write or discard
         self._views: dict[int, weakref.ref[MappedArray]] = {}
@@ -231,23 +251,30 @@ class Mapping:
 
     @property
     def valid(self) -> bool:
-        """Whether it is open."""
+        """True if the mapping is open."""
         return self._native is not None
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """For ``np.array(mapping)``: a copy of the memory, which outlives the mapping. Raises ValueError for ``copy=False``."""
+        """For ``np.array(mapping)``: a copy of the memory, which outlives the mapping.
+
+        Raises ValueError for ``copy=False``.
+        """
         if copy is False:
             raise ValueError(
-                f"{self._tensor._describe()}: an array that outlives its mapping is a copy; use the mapping's own, mapping.array"
+                f"{self._tensor._describe()}: an array that outlives its mapping must be a copy; "
+                "use the mapping's own array, mapping.array"
             )
         try:
             wanted = None if dtype is None else np.dtype(dtype)
         except Exception as error:
-            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is no dtype: {error}") from None
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
         return np.array(self._open(), dtype=wanted)
 
     def close(self) -> None:
-        """Brings what was written to the device and ends the array and all its views. Again: nothing."""
+        """Copies written data to the device and ends the array and all its views.
+
+        Closing again does nothing.
+        """
         native, self._native = self._native, None
         if native is None:
             return
@@ -283,7 +310,7 @@ class Mapping:
             self.close()
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
         raise not_copyable(self, "copy its array: mapping.array.copy()")
 
     def __repr__(self) -> str:

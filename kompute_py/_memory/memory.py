@@ -1,4 +1,4 @@
-"""Memory: what Tensor and Image have in common."""
+"""Memory: the common base of Tensor and Image."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from .. import _native as core
     from .._manager.manager import Manager
 
-# By identity in the hot paths: an enumeration's own hash and .value are Python functions.
+# Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device
 _Kind = TypeVar("_Kind", bound="Memory")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
-# What `repr` adds to the host copy that it shows.
+# The remark that `repr` adds after the host copy.
 _FRESHNESS = {
     "matches": "",
     "unsent": "; not on the device yet",
@@ -48,11 +48,11 @@ _FRESHNESS = {
 
 
 def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTypes:
-    """The MemoryTypes that `value` names: a member, its name as str, or its number.
+    """Converts `value` to MemoryTypes: a member, its name as str, or its number. None means `device`.
 
-    None is `device`. `older` is what came in under the older keyword `tensor_type`. Raises InvalidArgumentError for an
-    unknown name or number or when both keywords are given, ArgumentTypeError for another type. `instead` says in that error how
-    to choose a dtype, for callers that gave one (see `types.memory_type`).
+    `older` is the value of the older keyword `tensor_type`. `instead` is text for the error that says how to
+    choose a dtype, for callers that passed one (see `types.memory_type`). Raises InvalidArgumentError for an
+    unknown name or number or if both keywords are given, ArgumentTypeError for another type.
     """
     if older is not None:
         if value is not None:
@@ -66,12 +66,14 @@ def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTy
 
 
 class Memory(ArrayHabits, DeviceMemoryObject):
-    """Base of Tensor and Image: memory on the device, and (but for `storage`) a copy of it that the host sees.
+    """Base of Tensor and Image: memory on the device and, except for `storage`, a host copy of it.
 
-    Made by a Manager. Compares and hashes by identity. It has no arithmetic: that is what shaders are for (see `array_habits`).
+    Created by a Manager. Compares and hashes by identity. It has no arithmetic: use shaders (see
+    `array_habits`).
 
-    `repr` and notebook cards show the host copy and say whether the device's contents are newer, as far as that is known without
-    a transfer or a wait. docs/data.md says what each other way of looking shows.
+    `repr` and notebook cards show the host copy and say whether the device's contents are newer, as far as
+    this is known without a transfer or a wait. docs/data.md describes every other way to look at the
+    contents.
     """
 
     __slots__ = (
@@ -99,7 +101,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         count: int,
         memory_type: MemoryTypes,
     ) -> None:
-        """Takes over a native object that the Manager just made."""
+        """Initializes the object from a native object that the Manager has just created."""
         self._native = native
         self._is_init = native.is_init
         self._manager = manager
@@ -107,13 +109,14 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         self._dtype = dtype
         self._count = count
         self._memory_type = memory_type
-        # Weak: the view's base is this object, so a strong reference would be a cycle.
+        # A weak reference: the view's base is this object, so a strong one would be a cycle.
         self._view: weakref.ref[np.ndarray[Any, Any]] | None = None
         self._host: object = None
 
     def _describe(self) -> str:
         name = self._native.name
-        return f"{type(self).__name__}{f' {name!r}' if name else ''} of shape {self._shape}, {dtype_text(self._dtype)}"
+        shown_name = f" {name!r}" if name else ""
+        return f"{type(self).__name__}{shown_name} of shape {self._shape}, {dtype_text(self._dtype)}"
 
     def _require_init(self, action: str) -> None:
         if not self._is_init():
@@ -121,25 +124,27 @@ class Memory(ArrayHabits, DeviceMemoryObject):
                 f"{self._describe()} is destroyed{_by_manager(self._manager)}: it cannot {action}"
             )
 
-    # -- the host's copy ---------------------------------------------------------------------------------------------
+    # -- the host's copy -------------------------------------------------------------------------------------
 
     def data(self) -> np.ndarray[Any, Any]:
-        """The host copy as a flat, writable array of `size()` elements of `dtype`; its ``.base`` is this object.
+        """The host copy as a flat, writable array of `size()` elements of `dtype`.
 
-        This method does not wait and transfers nothing. The host copy may be older than the device's contents; `repr` says whether
-        it is. OpSyncLocal brings the device's contents here; `read` returns them in a new array. The first use of the device
-        memory uploads the host copy, once. Later edits reach the device only by OpSyncDevice. `host` and `deviceAndHost` memory
-        is used by the device in place, so the array shows the device's contents.
-        What work writes here is visible once you have learned, in any way, that the work is done; until then leave the bytes
-        that it uses alone.
+        The array's ``.base`` is this object. This method does not wait and transfers nothing. The host copy
+        may be older than the device's contents; `repr` says whether it is. OpSyncLocal copies the device's
+        contents here; `read` returns them in a new array. The first use of the device memory uploads the host
+        copy, once. Later edits reach the device only by OpSyncDevice or `write`. The device uses `host` and
+        `deviceAndHost` memory in place, so the array shows the device's contents and nothing is uploaded.
+        Results of work are visible here as soon as the host has learned, by any call, that the work is done;
+        until then, do not touch the bytes that the work uses.
 
-        What an object is made from goes here first. It is uploaded once, by itself, before anything uses the device's memory:
-        a `read` or `write` of a part, a kernel's call, a recording when it is built (at its first evaluation after a change),
-        `map`, an export, ``to``, saving. The upload takes what the host copy holds then. Later edits here reach the device
-        through OpSyncDevice or `write` only. (`host` and `deviceAndHost` memory is the device's own: there is nothing to move.)
+        The initial data of an object is stored in its host copy. It is uploaded once, automatically, before
+        anything uses the device's memory: a `read` or `write` of a part, a kernel's call, the building of a
+        recording (at its first evaluation after a change), `map`, an export, ``to``, saving. The upload takes
+        the contents that the host copy has at that time.
 
-        Each call gives the same array while it is alive, and it stays readable after `destroy()`.
-        Raises FailedPreconditionError when destroyed, and for `storage` memory, of which the host sees nothing.
+        Each call returns the same array as long as it is alive, and the array stays readable after
+        `destroy()`. Raises FailedPreconditionError if the object is destroyed or has `storage` memory, which
+        the host cannot see.
         """
         if not self._is_init():
             self._require_init("give data()")
@@ -151,27 +156,31 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         if self._memory_type is MemoryTypes.storage:
             raise FailedPreconditionError(
                 f"{self._describe()} has memory type storage, which the host does not see; "
-                "use read(), or make it with memory type device and record kp.OpSyncLocal"
+                "use read(), or create it with memory type device and record kp.OpSyncLocal"
             )
         view = self._native.host_array(self, self._dtype, self._count)
         self._view = weakref.ref(view)
         return view
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The same view of the host copy as `data()`, in this object's shape: no wait, no transfer. Raises what `data()` raises."""
+        """The host copy in this object's shape: a view of `data()`. Does not wait or transfer.
+
+        Raises as `data()` does.
+        """
         return self.data().reshape(self._shape)
 
-    # -- the device's contents ----------------------------------------------------------------------------------------
+    # -- the device's contents -------------------------------------------------------------------------------
 
     def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
-        """Waits for pending work that writes this object and copies the device's contents to `out`, or to a new array.
+        """Waits for pending work that writes this object and copies the device's contents to `out` or a new
+        array.
 
-        Where nothing has used the device's memory yet, it is given what the host copy holds first (see `data`).
+        If nothing has used the device's memory yet, the host copy is uploaded first (see `data`).
 
-        `out` must be writable, of this object's shape and of `dtype` (in either byte order). With `region`, an index as in
-        ``t[region]``, only that part moves, and the array, new or `out`, has the part's shape.
-        Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another dtype,
-        FailedPreconditionError when destroyed, DeviceLostError where the work failed.
+        `out` must be writable and have this object's shape and `dtype` (in either byte order). With `region`,
+        an index as in ``t[region]``, only that part is copied, and the array (new or `out`) has the part's
+        shape. Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another
+        dtype, FailedPreconditionError if the object is destroyed, DeviceLostError if the work failed.
         """
         self._require_init("be read")
         if region is not None:
@@ -192,15 +201,17 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return out
 
     def write(self, data: ArrayLike, region: Any = None) -> None:
-        """Waits for pending work on this object, then copies `data` to the device; done on return.
+        """Waits for pending work on this object, then copies `data` to the device. Returns when the copy is
+        done.
 
-        With `region`, an index as in ``t[region]``, only that part is written.
+        With `region`, an index as in ``t[region]``, only that part is written. If nothing has used the
+        device's memory yet, the initial data is uploaded before a part is written (see `data`).
 
-        The host copy of a `device` object stays as it is, as with `read`: `data()` is the host's side, and an OpSyncDevice
-        recorded later uploads what that holds. What a part of an object is written into is what it was made from (see `data`).
-        `data` has `size()` elements and any shape; it is converted to `dtype` (floats round, integers must fit).
-        Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype that does not
-        convert without loss, FailedPreconditionError when destroyed.
+        The host copy of a `device` object does not change, as with `read`: an OpSyncDevice that is recorded
+        later uploads the unchanged host copy. `data` has `size()` elements and any shape; it is converted to
+        `dtype` (floats round, integers must fit). Raises InvalidArgumentError for another size or values out
+        of range, ArgumentTypeError for a dtype that does not convert without loss, FailedPreconditionError if
+        the object is destroyed.
         """
         self._require_init("be written")
         if region is not None:
@@ -209,22 +220,25 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         array = matching(data, self._dtype, self._count, self._describe())
         self._native.write(array)
         if self._memory_type in SINGLE and not self._native.host_visible:
-            # An image that was to have one memory, on a device that pads its rows: both sides hold the data all the same.
+            # An image that was to have one memory, on a device that pads its rows: write the data to both
+            # sides.
             np.copyto(self.data(), array.reshape(-1))
             self._native.note_match()
         self._report()
 
     def _region(self, region: Any) -> Memory:
-        raise UnimplementedError(f"{self._describe()} is read and written as a whole")
+        raise UnimplementedError(f"{self._describe()} can be read and written only as a whole")
 
-    # -- one-shots --------------------------------------------------------------------------------------------------------
+    # -- one-shots -------------------------------------------------------------------------------------------
 
     def copy_from(self, source: Memory | ArrayLike) -> Fence:
-        """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not wait.
+        """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not
+        wait.
 
-        From another Manager's, it waits until the contents have left the source's device.
-        The copy runs after earlier work on both and before later work, without being asked. An array is copied before this
-        returns, as by `write`. Raises what OpCopy, or `write`, raises.
+        If `source` belongs to another Manager, the call waits until the contents have left the source's
+        device. The copy is ordered automatically after earlier work and before later work on both. If
+        `source` is an array, it is copied before the call returns, as by `write`. Raises the errors of OpCopy
+        or `write`.
         """
         if not isinstance(source, Memory):
             self.write(source)
@@ -234,10 +248,11 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
 
-        An array, of this shape, is filled before this returns, as by ``read(out=target)``. Raises what OpCopy, or `read`, raises.
+        If `target` is an array of this shape, it is filled before the call returns, as by
+        ``read(out=target)``. Raises the errors of OpCopy or `read`.
         """
         if not isinstance(target, Memory):
-            if target is None:  # which `read` takes for a new array
+            if target is None:  # `read` would return a new array
                 raise ArgumentTypeError(
                     f"{self._describe()}: copy_to() takes a Tensor, an Image or an array, not None"
                 )
@@ -248,14 +263,18 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     def to(
         self: _Kind, manager: Manager, memory_type: MemoryTypes | str | None = None, *, copy: bool = False
     ) -> _Kind:
-        """This object on another Manager: a new one of the same shape and dtype, with the device's contents.
+        """Copies this object to another Manager: a new one of the same shape and dtype, with the device's
+        contents.
 
-        Of this object's own Manager, and with the same memory type, it is this object itself, unless `copy` is True. The new one
-        has this one's memory type by default. Its host copy, if it has one, holds what this one's does; where this one has
-        none, it is undefined until an OpSyncLocal, as with ``mgr.empty``. Waits for pending work on this object, and until the contents are there.
+        If `manager` is this object's own Manager and the memory type is the same, this object itself is
+        returned, unless `copy` is True. By default, the new object has this one's memory type. Its host copy,
+        if any, has the contents of this object's host copy; if this object has none, they are undefined until
+        an OpSyncLocal, as with ``mgr.empty``. Waits for pending work on this object and until the contents
+        have arrived.
 
-        Raises ArgumentTypeError for what is no Manager, InvalidArgumentError for an unknown memory type, OutOfMemoryError,
-        FailedPreconditionError where this object or a Manager was destroyed, DeviceLostError where a device fails.
+        Raises ArgumentTypeError if `manager` is not a Manager, InvalidArgumentError for an unknown memory
+        type, OutOfMemoryError, FailedPreconditionError if this object or a Manager is destroyed,
+        DeviceLostError if a device fails.
         """
         self._require_init("be copied to another Manager")
         if not isinstance(manager, Device):
@@ -280,22 +299,22 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return made
 
     def _like(self: _Kind, manager: Manager, where: MemoryTypes) -> _Kind:
-        """A new one of the same kind on another Manager, with undefined contents."""
-        raise UnimplementedError(f"{self._describe()} is not copied to other Managers")
+        """A new object of the same kind on another Manager, with undefined contents."""
+        raise UnimplementedError(f"{self._describe()} cannot be copied to other Managers")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """For ``np.asarray(t)``: the device's contents after pending work, shaped.
+        """For ``np.asarray(t)``: the device's contents after pending work, in this object's shape.
 
-        `host` and `deviceAndHost` memory is given as a view, with no copy, unless one is asked for. ``copy=False`` raises
-        ValueError where an array must be a copy: for the other memory types, and for another dtype.
+        `host` and `deviceAndHost` memory is returned as a view, unless a copy is requested. ``copy=False``
+        raises ValueError if the array must be a copy: for the other memory types, and for another dtype.
         """
         self._require_init("be read")
         try:
             wanted = self._dtype if dtype is None else np.dtype(dtype)
         except Exception as error:
-            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is no dtype: {error}") from None
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
         if copy is False and wanted != self._dtype:
-            raise ValueError(f"{self._describe()} does not become {wanted} without a copy")
+            raise ValueError(f"{self._describe()} cannot become {wanted} without a copy")
         if self._is_single() and copy is not True:
             self._native.wait()
             self._report()
@@ -307,7 +326,9 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return self.read().astype(wanted, copy=False)
 
     def _is_single(self) -> bool:
-        """Whether the host and the device see one memory (an image on a device that pads its rows has two)."""
+        """True if the host and the device use the same memory (an image on a device that pads its rows has
+        two).
+        """
         return self._memory_type in SINGLE and self._native.host_visible
 
     def _report(self) -> None:
@@ -315,7 +336,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         if watch is not None:
             watch()
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- what it is ------------------------------------------------------------------------------------------
 
     def size(self) -> int:
         """The number of elements over all dimensions; 0 once destroyed."""
@@ -325,7 +346,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the data that it was made from."""
+        """The shape of the data that the object was created from."""
         return self._shape
 
     @property
@@ -340,12 +361,12 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The size of one element in bytes."""
         return self._dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The size of all elements in bytes."""
         return self._count * self._dtype.itemsize
 
     @property
@@ -359,30 +380,32 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     @property
     def manager(self) -> Manager:
-        """The Manager that it belongs to."""
+        """The Manager of this object."""
         return self._manager
 
     def memory_type(self) -> MemoryTypes:
-        """Where its memory is."""
+        """The memory type."""
         return self._memory_type
 
     tensor_type = memory_type
 
     def data_type(self) -> DataTypes:
-        """The name of the element type; `DataTypes.custom` for a structured dtype and raw bytes (see `dtype`)."""
+        """The name of the element type; `DataTypes.custom` for a structured dtype and raw bytes (see
+        `dtype`).
+        """
         return data_type_of(self._dtype)
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- life ------------------------------------------------------------------------------------------------
 
     def is_init(self) -> bool:
-        """Whether its memory exists: False after `destroy()` of this object or of its Manager."""
+        """True while its memory exists: False after `destroy()` of this object or of its Manager."""
         return self._is_init()
 
     def destroy(self) -> None:
-        """Gives the memory back, at any time and any number of times.
+        """Frees the memory. Can be called at any time and repeatedly.
 
-        Work in flight that uses it finishes first; recorded sequences that use it raise when evaluated again. Arrays that
-        `data()` gave stay readable.
+        Running work that uses it finishes first; recorded sequences that use it raise when evaluated again.
+        Arrays from `data()` stay readable.
         """
         ref, self._view = self._view, None
         if ref is not None and ref() is not None and self._is_init():
@@ -397,7 +420,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         text = f"<kp.{kind}{name} shape={self._shape} dtype={dtype_text(self._dtype)} {where}"
         if not self._is_init():
             return f"{text} destroyed>"
-        # A host copy that nothing needed yet is not made only to be shown.
+        # Do not create a host copy only to show it.
         if self._memory_type is MemoryTypes.storage or not self._native.host_copy_made:
             return f"{text}>"
         first = np.array2string(self.data()[:_SHOWN], separator=", ", threshold=_SHOWN)
@@ -410,25 +433,28 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     def show(self, **options: Any) -> Any:
         """Draws the contents with matplotlib, as ``kp.plot(t, **options)``, and returns the Axes.
 
-        Raises what `kp.plot` raises: FailedPreconditionError, naming the extra ``plot``, where matplotlib is missing.
+        Raises the errors of `kp.plot`, such as FailedPreconditionError if matplotlib (the extra ``plot``) is
+        missing.
         """
         from ..notebook.plots import plot
 
         return plot(self, **options)
 
     def _repr_html_(self) -> str:
-        """For notebooks: what it is, with numbers and a picture of the host copy; nothing is read from the device."""
+        """For notebooks: describes the object, with numbers and a picture of the host copy. Reads nothing
+        from the device.
+        """
         from .._display.cards import memory_card
 
         return memory_card(self)
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
         raise not_copyable(
             self, "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
         )
 
-    # -- raw Vulkan: of a destroyed object they raise FailedPreconditionError ------------------------------------------
+    # -- raw Vulkan: these raise FailedPreconditionError if the object is destroyed --------------------------
 
     def _alive(self) -> Any:
         if not self._is_init():
@@ -437,12 +463,12 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     @property
     def vk_memory(self) -> int:
-        """The VkDeviceMemory that it lies in, as an integer."""
+        """The VkDeviceMemory that contains it, as an integer."""
         return self._alive().vk_memory
 
     @property
     def vk_memory_offset(self) -> int:
-        """Bytes from the start of `vk_memory`."""
+        """The offset in `vk_memory`, in bytes."""
         return self._alive().vk_memory_offset
 
 
@@ -456,8 +482,8 @@ def submitted(native: Any, manager: Manager) -> Fence:
 def _by_manager(manager: Manager) -> str:
     if manager._native.foreign:
         return (
-            ", for this process: it belongs to the parent process, whose device no other one can use "
-            "(make a new Manager here)"
+            ", for this process: it belongs to the parent process, and no other process can use its "
+            "device (create a new Manager here)"
         )
     return "" if manager.is_init() else " with its Manager"
 
@@ -473,14 +499,17 @@ def memory_list(
     also: tuple[type, ...] = (),
     takes: str = "Tensor or Image",
 ) -> list[Any]:
-    """`given`, tensors and images, as a list: the one check of all calls that take such a list. `call` names the call and argument.
+    """Checks `given`, tensors and images, and returns it as a list. All calls that take such a list use this
+    check.
 
-    `given` is any iterable but text, bytes, a dict and an array; a generator is consumed once. With `one`, a single object stands for
-    a list of it; with `empty`, there may be none. All are of one Manager, `manager` if it is given, unless they may be `across`
-    Managers. `also` are further classes that the call takes, and `takes` says all of them in errors.
+    `given` is any iterable except text, bytes, a dict and an array; a generator is consumed once. `call` is
+    the name of the call and its argument, for errors. If `one` is True, a single object is accepted as a list
+    of one; if `empty` is True, the list may be empty. All objects must belong to one Manager (`manager`, if
+    given), unless `across` is True. `also` lists further classes that the call accepts; `takes` is the text
+    for all accepted classes in errors.
 
-    Raises ArgumentTypeError for anything else, InvalidArgumentError for an empty list or another Manager's object,
-    FailedPreconditionError for a destroyed object.
+    Raises ArgumentTypeError for anything else, InvalidArgumentError for an empty list or an object of another
+    Manager, FailedPreconditionError for a destroyed object.
     """
     if isinstance(given, (Memory, *also)):
         if not one:
@@ -503,13 +532,15 @@ def memory_list(
         if not isinstance(memory, kinds):
             fix = ": make a tensor of it, mgr.tensor_t(array)" if isinstance(memory, np.ndarray) else ""
             raise ArgumentTypeError(
-                f"{call} takes {wanted}; {_element(call, position)} is {shown(memory):.80}, a {type(memory).__name__}{fix}"
+                f"{call} takes {wanted}; {_element(call, position)} is "
+                f"{shown(memory):.80}, a {type(memory).__name__}{fix}"
             )
         if memory._manager is not manager and not across:
             if manager is not None:
                 raise InvalidArgumentError(
-                    f"{call}: {_element(call, position)} ({memory._describe()}) belongs to another Manager ({memory._manager!r}, not "
-                    f"{manager!r}); make both with one Manager, or copy it over with .to(mgr)"
+                    f"{call}: {_element(call, position)} ({memory._describe()}) belongs to another "
+                    f"Manager ({memory._manager!r}, not {manager!r}); make both with one Manager, "
+                    "or copy it over with .to(mgr)"
                 )
             manager = memory._manager
         if not memory._is_init():
@@ -518,21 +549,23 @@ def memory_list(
 
 
 def _element(call: str, position: int) -> str:
-    """What errors call an element: by the argument if `call` names one, as in "algorithm(tensors=...)"."""
+    """The name of an element in errors; uses the argument if `call` names one, as in
+    "algorithm(tensors=...)".
+    """
     argument = call.rpartition("(")[2].removesuffix("=...)")
     return f"element {position}" if argument == call else f"{argument}[{position}]"
 
 
 def natives(memories: Iterable[Memory], call: str) -> list[Any]:
-    """The native objects of `memories`. Raises what `memory_list` raises."""
+    """The native objects of `memories`. Raises the errors of `memory_list`."""
     return [memory._native for memory in memory_list(memories, call)]
 
 
 def operate(make: Callable[[list[Any]], Any], memories: Iterable[Memory], call: str) -> Any:
-    """`make` called with the native objects of `memories`. Raises what `memory_list` raises.
+    """Calls `make` with the native objects of `memories`. Raises the errors of `memory_list`.
 
-    The native side refuses other types and destroyed objects too, so the checks here, which cost more than the call, run only to
-    explain that.
+    The native side refuses other types and destroyed objects too. The checks here cost more than the call, so
+    they run only after a refusal, to explain it.
     """
     if type(memories) is not list and type(memories) is not tuple:
         memories = memory_list(memories, call)
@@ -547,9 +580,11 @@ def operate(make: Callable[[list[Any]], Any], memories: Iterable[Memory], call: 
 
 
 def copy_of(tensors: Iterable[Memory]) -> Any:
-    """The native operation that copies the first of `tensors` to the others; PeerCopies for several Managers' objects.
+    """The native operation that copies the first of `tensors` to the others.
 
-    Raises what OpCopy raises.
+    Returns PeerCopies for objects of several Managers.
+
+    Raises the errors of OpCopy.
     """
     memories = memory_list(tensors, "OpCopy", across=True)
     if len(memories) < 2:

@@ -1,4 +1,7 @@
-"""Copies between Managers: the host stands between their halves, because no queue of one device waits for a queue of another."""
+"""Copies between Managers.
+
+The host works between their halves, because no queue waits for one of another device.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PeerCopies:
-    """What ``OpCopy`` holds where its objects belong to several Managers. Immutable."""
+    """The content of ``OpCopy`` if its objects belong to several Managers. Immutable."""
 
     __slots__ = ("managers", "pairs")
 
@@ -24,17 +27,18 @@ class PeerCopies:
         source, *targets = memories
         self.pairs = [(source._native, target._native) for target in targets]
         self.managers = list({id(memory._manager): memory._manager for memory in memories}.values())
-        for copy in self.make():  # raises what is wrong with them
+        for copy in self.make():  # raises if the copies are not possible
             copy.check()
 
     def make(self) -> list[_native.PeerCopy]:
-        """New copies: one is for one thread at a time."""
+        """Creates new copies. Each may be used by one thread at a time."""
         return [_native.PeerCopy(source, target) for source, target in self.pairs]
 
     def run(self, may_wait: bool = False) -> Fence:
-        """Copies now. The fence is of what still runs then, on the destinations' devices.
+        """Copies now. Returns a fence for the work that is still running on the destinations' devices.
 
-        Raises FailedPreconditionError behind held work, unless the caller waits anyway (`may_wait`).
+        Raises FailedPreconditionError behind held work, unless `may_wait` is True because the caller waits
+        anyway.
         """
         copies = self.make()
         if not may_wait:
@@ -51,16 +55,18 @@ class PeerCopies:
 
 
 def report(managers: Seq[Manager], can_raise: bool = True) -> None:
-    """Logs the messages about the devices of `managers`; raises those of strict ones."""
+    """Logs the messages about the devices of `managers`; raises the errors of strict Managers."""
     for manager in managers:
         if manager._watch is not None:
             manager._watch(can_raise)
 
 
 def refuse_held(what: str, why: str) -> None:
-    """The host copies: it would have to wait for the signal that its own thread may be about to give."""
+    """Raises if the copy is held: the host copies, and would wait for a signal that its own thread may have
+    to give.
+    """
     if why:
         raise FailedPreconditionError(
-            f"{what} cannot be submitted behind held work, because the host does a part of the copy. {why}. Signal the "
-            "semaphore first, or use eval() or to(), which wait, while another thread signals"
+            f"{what} cannot be submitted behind held work, because the host does a part of the copy. {why}. "
+            "Signal the semaphore first, or use eval() or to(), which wait, while another thread signals"
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Bindable:
-    """What an algorithm binds besides tensors and images."""
+    """Base of objects that an algorithm can bind besides tensors and images."""
 
     __slots__ = ("__weakref__",)
 
@@ -40,21 +40,22 @@ class Bindable:
         return repr(self)
 
     def size(self) -> int:
-        """Of a sampler 0: it has no elements."""
+        """The number of elements; 0 for a sampler."""
         return 0
 
 
 class Sampler(Bindable):
-    """How a shader reads images. Made by ``mgr.sampler(...)``; lives as long as its Manager.
+    """How a shader reads images. Created by ``mgr.sampler(...)``; lives as long as its Manager.
 
-    For a binding declared ``sampler`` it is passed itself; for one declared ``sampler2D`` and the like,
+    Pass it itself for a binding declared ``sampler``; for one declared ``sampler2D`` and the like, pass
     ``image.sampled(sampler)``.
 
-    `filter`: "nearest" or "linear". `address`: what lies beyond the edge, "clamp_to_edge", "clamp_to_border", "repeat" or
-    "mirrored_repeat", one for all axes or one each. `border`: "transparent_black", "opaque_black" or "opaque_white", and with
-    `integer` for images of integers. `unnormalized`: coordinates count texels instead of 0 to 1.
+    `filter`: "nearest" or "linear". `address`: the texels beyond the edge: "clamp_to_edge",
+    "clamp_to_border", "repeat" or "mirrored_repeat", one for all axes or one for each. `border`:
+    "transparent_black", "opaque_black" or "opaque_white"; also give `integer` for images of integers.
+    `unnormalized`: coordinates count texels instead of 0 to 1.
 
-    Raises InvalidArgumentError for unknown names or what Vulkan does not allow together.
+    Raises InvalidArgumentError for unknown names or combinations that Vulkan does not allow.
     """
 
     __slots__ = ("_manager", "_native", "_text")
@@ -89,7 +90,7 @@ class Sampler(Bindable):
 
     @property
     def manager(self) -> Manager:
-        """The Manager that it belongs to."""
+        """The Manager of this sampler."""
         return self._manager
 
     @property
@@ -98,7 +99,7 @@ class Sampler(Bindable):
         return self._native.vk_sampler
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
         raise not_copyable(self, "make a new one with mgr.sampler")
 
     def __repr__(self) -> str:
@@ -106,7 +107,7 @@ class Sampler(Bindable):
 
 
 class SampledImage(Bindable):
-    """An image with the sampler that a shader reads it through: made by ``image.sampled(...)``."""
+    """An image and the sampler that a shader reads it through. Created by ``image.sampled(...)``."""
 
     __slots__ = ("_image", "_manager", "_native", "_sampler")
 
@@ -119,7 +120,8 @@ class SampledImage(Bindable):
             or isinstance(image, type)
         ):
             raise ArgumentTypeError(
-                f"A SampledImage has an Image and a Sampler, not {type(image).__name__} and {type(sampler).__name__}"
+                "A SampledImage has an Image and a Sampler, "
+                f"not {type(image).__name__} and {type(sampler).__name__}"
             )
         if sampler._manager is not image._manager:
             raise InvalidArgumentError(
@@ -151,7 +153,7 @@ class SampledImage(Bindable):
         return self._sampler
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
         raise not_copyable(self, "make a new one with image.sampled")
 
     def __repr__(self) -> str:

@@ -33,11 +33,11 @@ _COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows 
 class Tensor(Memory, _native.BufferExporter):
     """An array in device memory, with a shape and a dtype.
 
-    Made by ``mgr.tensor`` (float32), ``mgr.tensor_t`` (the data's own dtype), ``mgr.empty``, ``mgr.zeros`` and ``mgr.full``, or as
-    ``kp.Tensor(mgr, data, memory_type)``, which keeps the dtype.
+    Create one with ``mgr.tensor`` (float32), ``mgr.tensor_t`` (keeps the data's dtype), ``mgr.empty``,
+    ``mgr.zeros`` or ``mgr.full``, or as ``kp.Tensor(mgr, data, memory_type)``, which keeps the dtype.
 
-    `t[a:b]`, `view` and `reshape` give Tensors that share its memory: they can be synchronized, copied, filled and bound
-    wherever a tensor can, and only their own bytes are moved and ordered.
+    `t[a:b]`, `view` and `reshape` return Tensors that share its memory. They can be synchronized, copied,
+    filled and bound wherever a tensor can, and only their own bytes are moved and ordered.
     """
 
     __slots__ = ("_base",)
@@ -52,37 +52,37 @@ class Tensor(Memory, _native.BufferExporter):
         where = to_memory_type(memory_type, None, KEPT_BY_TENSOR_T)
         manager._adopt_buffer(self, as_typed(data), where)
 
-    # -- views ---------------------------------------------------------------------------------------------------------
+    # -- views -----------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Tensor:
-        """A Tensor of the part that `key` names, sharing this one's memory on the device and on the host.
+        """A Tensor over the part at `key` that shares this one's memory, on the device and on the host.
 
-        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as NumPy's basic indexing takes them. The part must be
-        dense and row-major: ``t[2:8]``, ``t[3]``, ``t[1, 4:6]``, but not ``t[:, 0]`` or ``t[::2]``. Memory lives as
-        long as any tensor over it; destroying the tensor that was viewed ends the view too.
+        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as in NumPy's basic indexing. The part
+        must be dense and row-major: ``t[2:8]``, ``t[3]``, ``t[1, 4:6]``, but not ``t[:, 0]`` or ``t[::2]``.
+        The memory lives as long as any tensor over it. Destroying the original tensor ends the view too.
 
-        To be bound to a shader, a view must begin at a multiple of the device's minStorageBufferOffsetAlignment (16 to 256
-        bytes); everything else takes any bytes.
+        To be bound to a shader, a view must begin at a multiple of the device's
+        minStorageBufferOffsetAlignment (16 to 256 bytes); everything else accepts any offset.
 
-        Raises OutOfRangeError for an index beyond its axis, UnimplementedError for one that is not dense, ArgumentTypeError for lists, arrays and masks,
-        FailedPreconditionError when destroyed.
+        Raises OutOfRangeError for an index beyond its axis, UnimplementedError for a part that is not dense,
+        ArgumentTypeError for lists, arrays and masks, FailedPreconditionError if the tensor is destroyed.
         """
         self._require_init("be viewed")
         first, shape = locate(self._shape, key, self._describe(), _COPY_INSTEAD)
         return self._part(first * self._dtype.itemsize, shape, self._dtype)
 
-    # Without this, Python would iterate through __getitem__, one device view an element.
+    # Without this, Python would iterate through __getitem__, with one device view per element.
     __iter__ = __reversed__ = None
 
     def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor:
-        """A Tensor that shares this one's memory: of a part, under another dtype, or both.
+        """A Tensor that shares this one's memory: over a part, with another dtype, or both.
 
-        ``t.view(2, slice(0, 4))`` is ``t[2, 0:4]``. ``t.view(np.uint32)`` or ``t.view(dtype="uint32")`` reads the same bytes as
-        elements of another dtype, as ``ndarray.view`` does: the last axis changes its length where the sizes differ.
-        With no argument, a view of all of it.
+        ``t.view(2, slice(0, 4))`` is ``t[2, 0:4]``. ``t.view(np.uint32)`` or ``t.view(dtype="uint32")`` reads
+        the same bytes as elements of another dtype, as ``ndarray.view`` does: if the element sizes differ,
+        the length of the last axis changes. Without arguments, it is a view of the whole tensor.
 
-        Raises what ``t[key]`` raises, InvalidArgumentError where the last axis is no whole number of new elements,
-        ArgumentTypeError for an unsupported dtype, or one of the other byte order.
+        Raises the errors of ``t[key]``, InvalidArgumentError if the last axis is not a whole number of new
+        elements, ArgumentTypeError for an unsupported dtype or one of the other byte order.
         """
         self._require_init("be viewed")
         keys: tuple[Any, ...] = key
@@ -94,17 +94,18 @@ class Tensor(Memory, _native.BufferExporter):
         element = self._dtype if dtype is None else to_dtype(dtype)
         if dtype is not None and not np.dtype(dtype).isnative:
             raise ArgumentTypeError(
-                f"{self._describe()} cannot be viewed as {np.dtype(dtype)}: devices read the host's byte order, which is "
-                f"{element}. For the other one view an array: t.read().view(...)"
+                f"{self._describe()} cannot be viewed as {np.dtype(dtype)}: devices read the host's byte "
+                f"order, which is {element}. For the other byte order, view an array: t.read().view(...)"
             )
         shape = retyped(shape, self._dtype, element, self._describe())
         return self._part(first * self._dtype.itemsize, shape, element)
 
     def reshape(self, *shape: Any) -> Tensor:
-        """A Tensor of another shape that shares this one's memory; one axis may be -1, what is left.
+        """A Tensor of another shape that shares this one's memory.
 
-        Takes ``t.reshape(2, 3)`` and ``t.reshape((2, 3))``. Raises InvalidArgumentError where the number of elements differs,
-        ArgumentTypeError for what is no int, FailedPreconditionError when destroyed.
+        One axis may be -1: its length is then computed. Accepts ``t.reshape(2, 3)`` and ``t.reshape((2,
+        3))``. Raises InvalidArgumentError if the number of elements differs, ArgumentTypeError if an axis is
+        not an int, FailedPreconditionError if the tensor is destroyed.
         """
         self._require_init("be reshaped")
         given = shape[0] if len(shape) == 1 else shape
@@ -132,12 +133,14 @@ class Tensor(Memory, _native.BufferExporter):
         """The tensor that this one is a view of; None for one that has its own memory."""
         return getattr(self, "_base", None)
 
-    # -- access --------------------------------------------------------------------------------------------------------
+    # -- access ----------------------------------------------------------------------------------------------
 
     @property
     def mappable(self) -> bool:
-        """Whether the host addresses the device's memory of it. `map` copies nothing then, unless it reads memory that the CPU
-        does not cache."""
+        """True if the host can address the tensor's device memory.
+
+        `map` then copies nothing, unless it reads memory that the CPU does not cache.
+        """
         return self._native.host_visible
 
     def map(
@@ -145,44 +148,52 @@ class Tensor(Memory, _native.BufferExporter):
     ) -> Mapping:
         """The device's memory as an array: ``with t.map(write=True) as array: ...``.
 
-        A mapping that reads waits for pending work that writes the tensor, one that writes for all pending work on it, and
-        while it is open, evaluating what would get in its way raises, and so do `read` and `write` of the same bytes. `discard` writes without looking at the old contents,
-        which are undefined then. The array, and every view of it, ends with the mapping.
+        A mapping that reads waits for pending work that writes the tensor. One that writes waits for all
+        pending work on it. While the mapping is open, evaluations that conflict with it raise, and so do
+        `read` and `write` of the same bytes. `discard` writes without preserving the old contents, which are
+        then undefined. The array, and every view of it, ends with the mapping.
 
-        If the host does not address the memory (see `mappable`), the contents are copied at the beginning (not with
-        `discard`) and back at the end; ``staging=False`` refuses that. So are they with ``read=True`` if the memory is
-        device memory that the CPU does not cache (GPUs with a resizable BAR, phones): reading it in place takes a trip over
-        the bus for each word, writing it does not. With ``write=True`` alone such memory is mapped in place: do not read the
-        array then. On an exception inside the block, what was written counts all the same.
+        If the host cannot address the memory (see `mappable`), the contents are copied at the beginning (not
+        with `discard`) and back at the end; ``staging=False`` refuses that. The same holds with ``read=True``
+        for device memory that the CPU does not cache (GPUs with a resizable BAR, phones), because reading it
+        in place takes a trip over the bus for each word; writing does not. With only ``write=True``, such
+        memory is mapped in place: do not read the array then. If the block raises an exception, the data
+        written so far is kept.
 
-        Raises InvalidArgumentError with none of `read`, `write`, `discard`; FailedPreconditionError where another mapping of the
-        same bytes is in the way, where staging is refused, and when destroyed.
+        Raises InvalidArgumentError without `read`, `write` and `discard`; FailedPreconditionError if another
+        mapping of the same bytes conflicts, if staging is refused, or if the tensor is destroyed.
         """
         return Mapping(self, read, write, discard, staging)
 
     def fill(self, value: Any = 0) -> Fence:
-        """Fills it with `value` (see OpFill) on the device. Does not wait; later work on it is ordered after.
+        """Fills the tensor with `value` (see OpFill) on the device, without waiting.
 
-        Raises what OpFill raises.
+        Later work on the tensor is ordered after it. Raises the errors of OpFill.
         """
         return submitted(fill_of([self], value), self._manager)
 
     def item(self) -> Any:
-        """The one element, as a Python number, after pending work. Raises InvalidArgumentError if there are more or none."""
+        """The only element, as a Python number, after pending work.
+
+        Raises InvalidArgumentError if the tensor does not have exactly one element.
+        """
         if self._count != 1:
             raise InvalidArgumentError(f"{self._describe()} {self._several('item()', '{}.item()')}")
         return self.read().item()
 
     def __int__(self) -> int:
-        """``int(t)`` of one element, which is read from the device, as by `item`. Raises ArgumentTypeError for more."""
+        """``int(t)``: the only element, read from the device as by `item`.
+
+        Raises ArgumentTypeError if the tensor does not have exactly one element.
+        """
         return int(self._number("int"))
 
     def __float__(self) -> float:
-        """``float(t)`` of one element, as ``int(t)``."""
+        """``float(t)`` of the only element, like ``int(t)``."""
         return float(self._number("float"))
 
     def __complex__(self) -> complex:
-        """``complex(t)`` of one element, as ``int(t)``."""
+        """``complex(t)`` of the only element, like ``int(t)``."""
         return complex(self._number("complex"))
 
     def _number(self, kind: str) -> Any:
@@ -190,18 +201,23 @@ class Tensor(Memory, _native.BufferExporter):
             raise ArgumentTypeError(f"{self._describe()} {self._several(f'{kind}()', kind + '({})')}")
         if self._dtype.kind == "V" and not is_small_float(self._dtype):
             raise ArgumentTypeError(
-                f"{self._describe()} is one record, not a number: t.item() gives its fields"
+                f"{self._describe()} is one record, not a number: t.item() returns its fields"
             )
         return self.item()
 
     def _several(self, user: str, one: str) -> str:
-        """Says what to do instead of `user`, which is for one element; `one` is code for one, with {} for the tensor."""
+        """Text that names an alternative to `user`, which needs one element; `one` is code for it, with {}
+        for t.
+        """
         if self._count == 0:
             return f"has no element, and {user} takes one"
         first = "t[" + ", ".join("0" * len(self._shape)) + "]"
-        return f"has {self._count} elements, and {user} takes one: {one.format(first)}, or t.read() for all of them"
+        return (
+            f"has {self._count} elements, and {user} takes one: {one.format(first)}, "
+            "or t.read() for all of them"
+        )
 
-    # -- sharing -------------------------------------------------------------------------------------------------------
+    # -- sharing ---------------------------------------------------------------------------------------------
 
     def __dlpack__(
         self,
@@ -211,62 +227,69 @@ class Tensor(Memory, _native.BufferExporter):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """For ``np.from_dlpack(t)``, ``torch.from_dlpack(t)``, ...: the device's contents after pending work, shared.
+        """For ``np.from_dlpack(t)`` and the like: shares the device's contents after pending work.
 
-        A write on one side is seen on the other. The memory lives as long as what is made of the capsule, also after
-        ``t.destroy()`` and after the Manager's. `host` and `deviceAndHost` memory is always shared; `device` and `storage`
-        where the device's own memory is coherent memory of the host, as with CPU drivers and unified memory.
-        ``copy=True`` gives a copy in host memory, and so does ``dl_device=(1, 0)`` where sharing is not possible.
+        A write on one side is visible on the other. The memory lives as long as the objects created from the
+        capsule, also after ``t.destroy()`` and after the Manager's ``destroy()``. `host` and `deviceAndHost`
+        memory is always shared; `device` and `storage` memory is shared if the device's own memory is
+        coherent host memory, as with CPU drivers and unified memory. ``copy=True`` returns a copy in host
+        memory, and so does ``dl_device=(1, 0)`` if sharing is not possible.
 
-        Raises ExchangeError (a BufferError) where sharing is not possible, for structured dtypes and for other devices;
-        FailedPreconditionError when destroyed.
+        Raises ExchangeError (a BufferError) if sharing is not possible, for structured dtypes and for other
+        devices; FailedPreconditionError if the tensor is destroyed.
         """
         return to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """(1, 0), the CPU's memory, where the contents can be shared, else (7, the device's index), which is Vulkan's."""
+        """(1, 0), the CPU's memory, if the contents can be shared, else (7, the device's index), a Vulkan
+        device.
+        """
         return dlpack_device(self)
 
     def _memoryview(self) -> memoryview:
-        """What the buffer protocol gives: ``memoryview(t)``, ``np.frombuffer(t)``."""
+        """The buffer protocol: ``memoryview(t)``, ``np.frombuffer(t)``."""
         return memoryview_of(self)
 
-    # -- raw Vulkan ----------------------------------------------------------------------------------------------------
+    # -- raw Vulkan ------------------------------------------------------------------------------------------
 
     @property
     def device_address(self) -> int:
-        """Where the contents lie in the device's memory, for buffer references of shaders: an integer.
+        """The address of the contents in the device's memory, for buffer references of shaders: an integer.
 
-        A kernel takes the tensor itself for a reference in its push constants, and keeps it alive. Where addresses are put
-        into memory by hand, name the tensors in the call: ``k(table, uses=[t])``.
-        Raises UnimplementedError where the device lacks bufferDeviceAddress, FailedPreconditionError for a destroyed tensor.
+        A kernel accepts the tensor itself for a reference in its push constants, and keeps it alive. If you
+        put addresses into memory yourself, list the tensors in the call: ``k(table, uses=[t])``. Raises
+        UnimplementedError if the device lacks bufferDeviceAddress, FailedPreconditionError if the tensor is
+        destroyed.
         """
         address = self._alive().vk_device_address
         if address == 0:
             raise UnimplementedError(
-                f"{self._manager._device_name} lacks the feature bufferDeviceAddress: its memory has no addresses that "
-                "shaders could use. Bind the tensor instead, or use another device"
+                f"{self._manager._device_name} lacks the feature bufferDeviceAddress: shaders cannot use "
+                "addresses of its memory. Bind the tensor instead, or use another device"
             )
         return address
 
     @property
     def vk_buffer(self) -> int:
-        """The VkBuffer of the device's memory, as an integer. The tensor is `vk_size` bytes from `vk_offset` in it."""
+        """The VkBuffer of the device's memory, as an integer.
+
+        The tensor is `vk_size` bytes from `vk_offset` in it.
+        """
         return self._alive().vk_buffer
 
     @property
     def vk_offset(self) -> int:
-        """Bytes from the start of `vk_buffer`."""
+        """The offset in `vk_buffer`, in bytes."""
         return self._alive().vk_offset
 
     @property
     def vk_size(self) -> int:
-        """Bytes that the tensor takes in `vk_buffer`."""
+        """The size of the tensor in `vk_buffer`, in bytes."""
         return self._alive().vk_size
 
     @property
     def vk_device_address(self) -> int:
-        """The address for shaders that use buffer references; 0 where the device has no such feature."""
+        """The address for shaders that use buffer references; 0 if the device lacks the feature."""
         return self._alive().vk_device_address
 
 
@@ -278,17 +301,17 @@ def buffer_tensor(
     count: int,
     memory_type: MemoryTypes = DEVICE,
 ) -> Tensor:
-    """A Tensor around a native buffer that was just made."""
+    """Creates a Tensor around a native buffer that was just made."""
     tensor = Tensor.__new__(Tensor)
     tensor._adopt(native, manager, shape, dtype, count, memory_type)
     return tensor
 
 
-_PATTERNS = (1, 2, 4, 8)  # bytes
+_PATTERNS = (1, 2, 4, 8)  # lengths in bytes
 
 
 def fill_of(tensors: Iterable[Tensor], value: Any) -> _native.Operation:
-    """The native operation that fills `tensors` with `value`. Raises what OpFill raises."""
+    """The native operation that fills `tensors` with `value`. Raises the errors of OpFill."""
     filled = memory_list(tensors, "OpFill")
     return _native.op_fill(
         [tensor._native for tensor in filled], [fill_pattern(tensor, value) for tensor in filled]
@@ -296,7 +319,7 @@ def fill_of(tensors: Iterable[Tensor], value: Any) -> _native.Operation:
 
 
 def fill_pattern(tensor: Any, value: Any) -> bytes:
-    """The bytes that OpFill repeats over `tensor` for `value`. Raises what OpFill raises."""
+    """The bytes that OpFill repeats over `tensor` for `value`. Raises the errors of OpFill."""
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(
             f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
@@ -305,11 +328,12 @@ def fill_pattern(tensor: Any, value: Any) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         try:
             pattern = bytes(value)
-        except (ValueError, BufferError) as error:  # a memoryview that was released
+        except (ValueError, BufferError) as error:  # a released memoryview
             raise ArgumentTypeError(f"{what}: the pattern has no bytes: {error}") from None
         if len(pattern) not in _PATTERNS:
             raise InvalidArgumentError(
-                f"{what}: the pattern has {len(pattern)} bytes; it has {', '.join(map(str, _PATTERNS))}, or the value is a scalar"
+                f"{what}: the pattern has {len(pattern)} bytes; "
+                f"give {', '.join(map(str, _PATTERNS))} bytes, or a scalar"
             )
         return pattern
     return element_bytes(value, tensor._dtype, what)

@@ -576,7 +576,8 @@ def submit_together(manager: Manager, sequences: list[Sequence], wait: Any, sign
     for position, each in enumerate(sequences):
         if not isinstance(each, Sequence):
             raise ArgumentTypeError(
-                f"submit takes sequences, as in mgr.submit([seq, ...]); element {position} is {shown(each):.80}, a {type(each).__name__}"
+                f"submit takes sequences, as in mgr.submit([seq, ...]); element {position} is "
+                f"{shown(each):.80}, a {type(each).__name__}"
             )
     hooks = [each._start() for each in sequences]
     try:

@@ -244,7 +244,7 @@ def check_errors(here, there):
     sequence = here.sequence().record(kp.OpFill([a], 1))
     with kp.Manager(here.get_device_properties()) as third:
         other = third.tensor([1, 2, 3])
-        with pytest.raises(kp.InvalidArgumentError, match="of one of these"):
+        with pytest.raises(kp.InvalidArgumentError, match="of one of their Managers"):
             sequence.record(kp.OpCopy([b, other]))
         sequence.eval()  # the recording stayed
         assert a.read().tolist() == [1, 1, 1]

@@ -291,7 +291,7 @@ def test_pillow(mgr):
     assert np.asarray(floats.to_pil()).tolist() == [[0, 128], [255, 255]]
     with pytest.raises(kp.InvalidArgumentError, match="8 bits"):
         mgr.image_t(counting(2, 2, dtype=np.int32)).to_pil()
-    with pytest.raises(kp.InvalidArgumentError, match="no single picture"):
+    with pytest.raises(kp.InvalidArgumentError, match="not a single picture"):
         mgr.image_empty((2, 2, 2), "rgba8", layers=True).to_pil()
 
 

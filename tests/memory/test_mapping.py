@@ -454,5 +454,5 @@ def test_discrete_memory():
 def test_numpy_copies_a_mapping(mgr):
     t = mgr.tensor([1, 2, 3])
     np.testing.assert_array_equal(np.array(t.map(read=True)), [1, 2, 3])
-    with pytest.raises(ValueError, match="is a copy"):
+    with pytest.raises(ValueError, match="must be a copy"):
         t.map(read=True).__array__(copy=False)

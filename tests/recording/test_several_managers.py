@@ -112,7 +112,7 @@ def test_objects_of_another_manager_are_refused_with_the_way_out(make_manager):
     ):
         with pytest.raises(kp.InvalidArgumentError, match=r"\.to\(mgr\)"):
             attempt()
-    with pytest.raises(kp.InvalidArgumentError, match="record it into a sequence of one of these"):
+    with pytest.raises(kp.InvalidArgumentError, match="record it into a sequence of one of their Managers"):
         here.sequence().record(kp.OpCopy([foreign, make_manager().tensor([1, 2])]))
 
 
