@@ -22,22 +22,16 @@ from typing import BinaryIO, NamedTuple
 
 from .. import _native
 from .._base.digest import DIGEST_SIZE, digest, marks, pack, unpack
-from .._base.errors import InvalidArgumentError
 from .._base.file_access import create_temporary, delete_abandoned, own_folder, read_own, read_regular
-from .._base.paths import default_cache_dir
-
-DIRECTORY_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_DIR"
-SIZE_VARIABLE = "KOMPUTE_PY_SHADER_CACHE_SIZE"
+from .settings import Lookup, of_process
 
 _MAGIC = b"kpshad\r\n"
 _FORMAT = 8
 _SUFFIX = ".kpsh"
-_DEFAULT_LIMIT = 128 << 20
 _KEPT_BY_PRUNING = 0.75  # of the limit, so that not every store prunes
 _TOUCH_AFTER = 3600.0  # seconds; a use within them does not count again
 _MOST_ENTRY = 1 << 30  # bytes
 _MOST_INCLUDE = 1 << 28  # bytes; the compiler itself reads less
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 Warnings = list[tuple[str, int, int, str, str, str]]
 """What the native compiler warns about: the fields of `Diagnostic`."""
@@ -71,7 +65,7 @@ class CacheEntry(NamedTuple):
 class ShaderCache:
     """The entries in one folder, which is made when the first is stored."""
 
-    def __init__(self, directory: str, limit: int = _DEFAULT_LIMIT) -> None:
+    def __init__(self, directory: str, limit: int = 128 << 20) -> None:
         self.directory = directory
         self.limit = limit
         """Bytes that the entries may have together; beyond it those that were used least recently go."""
@@ -182,38 +176,21 @@ def compiler_key() -> bytes:
 _compiler_key: bytes | None = None
 
 
-def shader_cache() -> ShaderCache | None:
-    """The cache that the environment asks for; None where it is turned off.
-
-    Raises InvalidArgumentError where the environment variable for its size is no size.
-    """
-    global _current
-    directory = os.environ.get(DIRECTORY_VARIABLE)
-    if directory is None:
-        root = default_cache_dir()
-        directory = root and os.path.join(root, "shaders")
-    limit = _to_size(os.environ.get(SIZE_VARIABLE, ""))
+def shader_cache(setting: Lookup = of_process) -> ShaderCache | None:
+    """The cache that the settings ask for; None if it is turned off. Raises what `setting` raises."""
+    place = directory, limit = setting("shader_cache_dir"), setting("shader_cache_size")
     if not directory or limit == 0:
         return None
-    if _current is None or _current.directory != directory or _current.limit != limit:
-        _current = ShaderCache(directory, limit)
-    return _current
+    cache = _open.get(place)
+    if cache is None:
+        if len(_open) == _MOST_OPEN:
+            _open.clear()
+        cache = _open[place] = ShaderCache(directory, limit)
+    return cache
 
 
-_current: ShaderCache | None = None
-
-
-def _to_size(text: str) -> int:
-    word = text.strip().upper().removesuffix("IB").removesuffix("B")
-    if not word:
-        return _DEFAULT_LIMIT
-    number, unit = (word[:-1], word[-1]) if word[-1] in "KMG" else (word, "")
-    number = number.strip()
-    if not (number.isascii() and number.isdigit()):
-        raise InvalidArgumentError(
-            f"The environment variable {SIZE_VARIABLE} is {text!r}; give bytes, or a number with K, M or G: 128M"
-        )
-    return int(number) << _UNITS[unit]
+_open: dict[tuple[str, int], ShaderCache] = {}
+_MOST_OPEN = 16
 
 
 def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str, path: str) -> bytes:

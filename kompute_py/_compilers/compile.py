@@ -25,6 +25,7 @@ from .._base.errors import (
 from .cache import CachedShader, compiler_key, shader_cache
 from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 from .limits import most_bytes, read_file, time_limit, too_long
+from .settings import Lookup, of_process
 from .spirv_bytes import is_spirv, module_bytes
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def compile(
     compiler: str | None = None,
     cache: bool = True,
     timeout: float | None = None,
-    size_limit: int | None = None,
+    size_limit: int | str | None = None,
 ) -> bytes:
     """Compile a compute shader to SPIR-V.
 
@@ -112,7 +113,7 @@ def compile(
         cache: Look into the cache on disk, and keep the result there.
         timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment variable
             ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20.
-        size_limit: Bytes that the shader's file may have. The default is 64 MiB.
+        size_limit: The bytes that the shader's file may have, an int or text such as "128 MiB". The default is 64 MiB.
 
     Returns:
         The SPIR-V module.
@@ -133,7 +134,8 @@ def compile(
     What the compiler warns about is a `ShaderCompileWarning`.
 
     The cache is in the folder ``KOMPUTE_PY_SHADER_CACHE_DIR`` (default: ``kompute_py/shaders`` in the user's cache folder; ""
-    turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default 128M). It notices changes of includes.
+    turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default "128 MiB"). It notices changes of includes. `Manager.kernel`
+    uses the Manager's options of these names instead.
     """
     return _compile(
         source,
@@ -179,14 +181,15 @@ def _compile(
     compiler: str | None = None,
     cache: bool = True,
     timeout: float | None = None,
-    size_limit: int | None = None,
+    size_limit: int | str | None = None,
     title: str | None = None,
     unchecked: int | None = None,
+    setting: Lookup = of_process,
     stacklevel: int = 2,
 ) -> _Compiled:
     """`compile`, which also says which files took part. `title` is what messages call source text.
 
-    With `unchecked`, SPIR-V in a file is not checked against the target, and assembly becomes what Vulkan 1.`unchecked` has.
+    `setting` gives the compilers' settings. With `unchecked`, SPIR-V in a file is not checked against the target, and assembly becomes what Vulkan 1.`unchecked` has.
     """
     if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
@@ -220,7 +223,7 @@ def _compile(
             return _Compiled(_module(path, text, target, unchecked), b"", files, sought)
         language = language or _SUFFIXES.get(suffix)
     language = language or "glsl"
-    chosen = choose_compiler(language, compiler)
+    chosen = choose_compiler(language, compiler, setting)
     request = _Request(
         text,
         name,
@@ -241,8 +244,10 @@ def _compile(
         chosen,
     )
     try:
-        seconds = time_limit(timeout)
-        compiled = _cached(request, seconds) if to_flag(cache, "cache") else _run(request, seconds)[0]
+        seconds = time_limit(timeout, setting("compile_timeout") if timeout is None else 0)
+        compiled = (
+            _cached(request, seconds, setting) if to_flag(cache, "cache") else _run(request, seconds)[0]
+        )
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
         if _GRAPHICS.search(text):
@@ -326,8 +331,8 @@ def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[st
     return CachedShader(spirv, found, included, marks(probes), declared), probes
 
 
-def _cached(request: _Request, seconds: float) -> CachedShader:
-    cache = shader_cache()
+def _cached(request: _Request, seconds: float, setting: Lookup) -> CachedShader:
+    cache = shader_cache(setting)
     if cache is None:
         return _run(request, seconds)[0]
     key = request.key()

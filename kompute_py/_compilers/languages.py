@@ -27,14 +27,13 @@ from .._base.errors import (
 )
 from .cache import CachedShader
 from .limits import too_long
-from .slang_library import INSTALL, LIBRARY_VARIABLE, find_slang
+from .settings import COMPILERS, Lookup, of_process
+from .slang_library import INSTALL, find_slang
 
 if TYPE_CHECKING:
     from .process import Ended
 
 LANGUAGES = ("glsl", "hlsl", "slang")
-COMPILERS = ("slang", "glslang")
-COMPILER_VARIABLE = "KOMPUTE_PY_COMPILER"
 _SPOKEN = {"glsl": "GLSL", "hlsl": "HLSL", "slang": "Slang"}
 _FALLBACK = "glslang's front end for HLSL (the fallback)"
 _BRINGS = f"{INSTALL} brings Slang, the maintained compiler"
@@ -67,7 +66,7 @@ _GLSLANG = Compiler("glslang")
 _noted = False
 
 
-def choose_compiler(language: str, asked: str | None) -> Compiler:
+def choose_compiler(language: str, asked: str | None, setting: Lookup = of_process) -> Compiler:
     """The compiler for a source in `language`; `asked` is the option `compiler`.
 
     Raises InvalidArgumentError for a compiler that does not exist or cannot take the language, UnavailableError where it has to be Slang
@@ -84,28 +83,19 @@ def choose_compiler(language: str, asked: str | None) -> Compiler:
         )
     if only == "glslang":
         return _GLSLANG
-    wanted = only or asked or _from_environment()
+    wanted = only or asked or setting("compiler")
     if wanted == "glslang":
         return _GLSLANG
-    library = find_slang()
+    library = find_slang(setting)
     if library is not None:
         return Compiler("slang", library.path, library.identity, library.name, wanted is None)
     if wanted == "slang":
         raise UnavailableError(
             f"{_SPOKEN[language]} needs Slang here, and its library is not found: {INSTALL}, or name the library in the "
-            f"environment variable {LIBRARY_VARIABLE}"
+            "setting slang_library (environment variable KOMPUTE_PY_SLANG_LIBRARY)"
         )
     _note_fallback()
     return _GLSLANG
-
-
-def _from_environment() -> str | None:
-    text = os.environ.get(COMPILER_VARIABLE, "").strip().lower()
-    if text and text not in COMPILERS:
-        raise InvalidArgumentError(
-            f"The environment variable {COMPILER_VARIABLE} is {text!r}; choose one of {', '.join(COMPILERS)}"
-        )
-    return text or None
 
 
 def _note_fallback() -> None:
@@ -123,7 +113,7 @@ def describe_compilers() -> dict[str, str]:
     library = find_slang()
     found = f"{library.name} ({library.path})" if library is not None else None
     try:
-        forced = _from_environment() == "glslang"
+        forced = of_process("compiler") == "glslang"
     except InvalidArgumentError:
         forced = False
     fallback = "glslang's front end" if forced else f"{_FALLBACK}; {_BRINGS}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import math
-import operator
 import os
 from typing import Any
 
@@ -12,31 +11,21 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .._base.file_access import NotRegularError, read_regular
+from .._base.sizes import as_bytes
 
 TIMEOUT_VARIABLE = "KOMPUTE_PY_COMPILE_TIMEOUT"
-_TIMEOUT = 20.0
 _MOST_SECONDS = 1e9
 _SIZE_LIMIT = 64 << 20  # that of an include, too
 
 
-def time_limit(timeout: float | None = None) -> float:
-    """Seconds that a compilation may take: `timeout`, else what the environment says, else 20; math.inf for no limit.
+def as_seconds(value: Any, what: str) -> float:
+    """Seconds that a compilation may take, from a number or its text; math.inf for no limit.
 
-    Raises InvalidArgumentError or ArgumentTypeError, which name the argument or the variable, for anything else.
+    Raises InvalidArgumentError or ArgumentTypeError, naming `what`, for anything else.
     """
-    value: Any = timeout
-    if value is None:
-        what = f"The environment variable {TIMEOUT_VARIABLE}"
-        value = os.environ.get(TIMEOUT_VARIABLE, "").strip()
-        if not value:
-            return _TIMEOUT
-    else:
-        what = "timeout"
-        numbers = (int, float, np.integer, np.floating)
-        if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers):
-            raise ArgumentTypeError(
-                f"{what} is a {type(value).__name__}; give seconds, or None for the default"
-            )
+    numbers = (int, float, np.integer, np.floating, str)
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers):
+        raise ArgumentTypeError(f"{what} is a {type(value).__name__}; give seconds, or None for the default")
     try:
         seconds = float(value)
     except (ValueError, OverflowError):
@@ -48,33 +37,32 @@ def time_limit(timeout: float | None = None) -> float:
     return seconds
 
 
+def time_limit(timeout: float | None, default: float) -> float:
+    """Seconds that a compilation may take: `timeout`, or `default` if it is None. Raises what `as_seconds` raises."""
+    if timeout is None:
+        return default
+    if isinstance(timeout, str):
+        raise ArgumentTypeError("timeout is a str; give seconds, or None for the default")
+    return as_seconds(timeout, "timeout")
+
+
 def too_long(seconds: float) -> str:
     """What an error says of a compilation beyond its limit."""
     return (
-        f"compiling takes longer than {seconds:g} s; {TIMEOUT_VARIABLE} sets the limit, and so does timeout=. Macros that grow, "
+        f"compiling takes longer than {seconds:g} s; the option compile_timeout ({TIMEOUT_VARIABLE}) sets the limit, and so does timeout=. Macros that grow, "
         "unrolled loops and large switches take long"
     )
 
 
-def most_bytes(size_limit: int | None) -> int:
+def most_bytes(size_limit: int | str | None) -> int:
     """Bytes that a file may have: `size_limit`, or 64 MiB for None.
 
-    Raises ArgumentTypeError if it is not an int, InvalidArgumentError if it is below 0.
+    Raises what `as_bytes` raises.
     """
-    if size_limit is None:
-        return _SIZE_LIMIT
-    try:
-        if isinstance(size_limit, bool):
-            raise TypeError
-        limit = operator.index(size_limit)
-    except Exception:  # of the object's own __index__
-        raise ArgumentTypeError(f"size_limit is {shown(size_limit)}; give an int of bytes") from None
-    if limit < 0:
-        raise InvalidArgumentError(f"size_limit is {shown(limit)}; give a number of bytes from 0 on")
-    return limit
+    return _SIZE_LIMIT if size_limit is None else as_bytes(size_limit, "size_limit")
 
 
-def read_file(path: str | os.PathLike[str], what: str, limit: int | None = None) -> bytes:
+def read_file(path: str | os.PathLike[str], what: str, limit: int | str | None = None) -> bytes:
     """The contents of a regular file of at most `limit` bytes; None for 64 MiB. `what` names it in errors.
 
     Raises NotFoundError if there is no such file or it cannot be read, InvalidArgumentError if it is larger, and what `most_bytes`

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-LIBRARY_VARIABLE = "KOMPUTE_PY_SLANG_LIBRARY"
+from .settings import Lookup, of_process
+
 INSTALL = "pip install 'kompute_py[slang]'"
 
 # Of slangpy (libslang-compiler.so.0.2026.12) and of Slang's own releases (slang.dll). A file libslang.so.2 without more to its
@@ -32,13 +33,13 @@ class SlangLibrary(NamedTuple):
         return f"Slang {found[1]}" if found else "Slang"
 
 
-def find_slang() -> SlangLibrary | None:
+def find_slang(setting: Lookup = of_process) -> SlangLibrary | None:
     """The library to use; None where there is none.
 
-    It is the one that the environment variable ``KOMPUTE_PY_SLANG_LIBRARY`` names (a file, or a folder that holds it; "" stands for
+    It is the one that the setting `slang_library` names (a file, or a folder that holds it; "" stands for
     none), else the one of the package slangpy, else the one of the Vulkan SDK in ``VULKAN_SDK``.
     """
-    named = os.environ.get(LIBRARY_VARIABLE)
+    named = setting("slang_library")
     if named is not None:
         return _library(named) if named else None
     for folder in _folders():

@@ -118,6 +118,10 @@ class Device:
         """The options that it runs with, and where each value comes from (see `kp.config_report`)."""
         return self._config
 
+    def _setting(self, name: str) -> Any:
+        """The value of one of its options."""
+        return getattr(self._config, name).value
+
     @property
     def queues(self) -> list[dict[str, Any]]:
         """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""

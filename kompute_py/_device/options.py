@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import operator
 import os
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.paths import default_cache_dir
 from .._base.plain_arguments import as_list, as_text
+from .._base.settings import (
+    PREFIX,
+    ConfigReport,
+    Option,
+    Setting,
+    find_setting,
+    require_text,
+    to_path,
+)
+from .._base.sizes import as_bytes
 from .._base.warn import warn
+from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS
 from .names import name_of
 
-PREFIX = "KOMPUTE_PY_"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
@@ -78,55 +87,11 @@ def _to_names(value: Any, source: str) -> tuple[str, ...]:
     return string_tuple(value, source)
 
 
-def _to_path(value: Any, source: str) -> str:
-    try:
-        text = os.fspath(value)
-    except TypeError:
-        raise ArgumentTypeError(
-            f'{source} is {shown(value)}; use a folder, or "" to keep the pipeline cache in memory only'
-        ) from None
-    # From the environment it may have bytes that are no text: os.fsencode gives them back.
-    text = os.fsdecode(text)
-    try:
-        valid = "\0" not in os.fsencode(text).decode(errors="ignore")
-    except UnicodeEncodeError:
-        valid = False
-    if not valid:
-        raise InvalidArgumentError(f"{source} is {text!r}, which no folder is called")
-    return text
+def _to_cache_dir(value: Any, source: str) -> str:
+    return to_path(value, source, 'a folder, or "" to keep the pipeline cache in memory only')
 
 
-_UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
-_UNITS |= {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SMALLEST_BLOCK = 2**20
-
-
-def _to_bytes(value: Any, source: str) -> int:
-    """A number of bytes from an int, or from text such as "512 MiB"."""
-    if isinstance(value, str):
-        digits = value.strip().lower().rstrip("abcdefghijklmnopqrstuvwxyz")
-        unit = value.strip().lower()[len(digits) :].removesuffix("ytes").removesuffix("yte")
-        try:
-            count = float(digits.strip() or "?")
-            size = int(count * _UNITS[unit])
-        except (ValueError, KeyError, OverflowError):
-            raise InvalidArgumentError(
-                f'{source} is {shown(value)}; use a number of bytes, or text such as "512 MiB" (KiB, MiB, GiB, TiB)'
-            ) from None
-    else:
-        try:
-            if isinstance(value, bool):
-                raise TypeError
-            size = operator.index(value)
-        except Exception:  # of the object's own __index__
-            raise ArgumentTypeError(
-                f'{source} is {shown(value)}; use an int of bytes, or text such as "512 MiB"'
-            ) from None
-    if not 0 <= size < 2**63:
-        raise InvalidArgumentError(f"{source} is {shown(value)}; use a number of bytes from 0 to 2**63 - 1")
-    return size
-
-
 _MOST_RECENT = 10**6
 
 
@@ -159,7 +124,7 @@ def _to_wait_mode(value: Any, source: str) -> str:
 
 
 def _to_block_size(value: Any, source: str) -> int:
-    size = _to_bytes(value, source)
+    size = as_bytes(value, source)
     if size < _SMALLEST_BLOCK:
         raise InvalidArgumentError(
             f"{source} is {shown(value)}; blocks have at least {_SMALLEST_BLOCK} bytes (1 MiB)"
@@ -181,56 +146,23 @@ def _to_visible(value: Any, source: str) -> str:
     )
 
 
-class _Option(NamedTuple):
-    convert: Callable[[Any, str], Any]
-    default: Callable[[], Any]
-    other_variables: tuple[str, ...] = ()
-
-
-_OPTIONS: dict[str, _Option] = {
-    "validation": _Option(_to_bool, lambda: False),
-    "strict": _Option(_to_bool, lambda: False),
-    "robust_access": _Option(_to_bool, lambda: True),
-    "pipeline_cache_dir": _Option(_to_path, default_cache_dir),
-    "required_extensions": _Option(_to_names, tuple),
-    "debug_layers": _Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
-    "memory_block_size": _Option(_to_block_size, lambda: 64 * 2**20),
-    "memory_limit": _Option(_to_bytes, lambda: 0),
-    "memory_debug": _Option(_to_bool, lambda: False),
-    "force_staging": _Option(_to_bool, lambda: False),
-    "force_non_coherent": _Option(_to_bool, lambda: False),
-    "recent_pipelines": _Option(_to_count, lambda: 128),
-    "wait_mode": _Option(_to_wait_mode, lambda: "auto"),
-    "visible_devices": _Option(_to_visible, lambda: None),
+_OPTIONS: dict[str, Option] = {
+    "validation": Option(_to_bool, lambda: False),
+    "strict": Option(_to_bool, lambda: False),
+    "robust_access": Option(_to_bool, lambda: True),
+    "pipeline_cache_dir": Option(_to_cache_dir, default_cache_dir, is_path=True),
+    "required_extensions": Option(_to_names, tuple),
+    "debug_layers": Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
+    "memory_block_size": Option(_to_block_size, lambda: 64 * 2**20),
+    "memory_limit": Option(as_bytes, lambda: 0),
+    "memory_debug": Option(_to_bool, lambda: False),
+    "force_staging": Option(_to_bool, lambda: False),
+    "force_non_coherent": Option(_to_bool, lambda: False),
+    "recent_pipelines": Option(_to_count, lambda: 128),
+    "wait_mode": Option(_to_wait_mode, lambda: "auto"),
+    "visible_devices": Option(_to_visible, lambda: None),
 }
-
-
-class Setting(NamedTuple):
-    """One option's value and where it comes from."""
-
-    name: str
-    value: Any
-    source: str
-    """"keyword", "default", or the name of the environment variable."""
-
-
-class ConfigReport(tuple[Setting, ...]):
-    """The settings of a Manager: a tuple of Setting; as text, a table."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        rows = [(each.name, repr(each.value), each.source) for each in self]
-        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-        return "\n".join(f"{name:{first}}  {value:{second}}  {source}" for name, value, source in rows)
-
-    def __getattr__(self, name: str) -> Setting:
-        for each in self:
-            if each.name == name:
-                return each
-        raise AttributeError(
-            f"There is no option {shown(name)}; there are: {', '.join(each.name for each in self)}"
-        )
+_ALL = _OPTIONS | OPTIONS_OF_COMPILERS
 
 
 def to_prefix(value: Any) -> str | None:
@@ -250,41 +182,17 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
     """
     _look_at_names(prefix)
     for name in keywords:
-        if name not in _OPTIONS:
-            near = _nearest(name, [*_OPTIONS, "env_prefix"])
+        if name not in _ALL:
+            near = _nearest(name, [*_ALL, "env_prefix"])
             raise InvalidArgumentError(
-                f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known options: {', '.join(sorted([*_OPTIONS, 'env_prefix']))}"
+                f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known options: "
+                f"{', '.join(sorted([*_ALL, 'env_prefix']))}"
             )
-    found = []
-    for name, option in _OPTIONS.items():
-        value = keywords.get(name)
-        if value is not None:
-            found.append(Setting(name, option.convert(value, f"Manager({name}=...)"), "keyword"))
-            continue
-        variables = () if prefix is None else (prefix + name.upper(), *option.other_variables)
-        for variable in variables:
-            text = os.environ.get(variable)
-            if text is not None:
-                if option.convert is not _to_path:
-                    require_text(text, variable)
-                value = option.convert(text, f"The environment variable {variable}")
-                found.append(Setting(name, value, variable))
-                break
-        else:
-            found.append(Setting(name, option.default(), "default"))
-    return ConfigReport(found)
+    return ConfigReport(find_setting(name, option, keywords, prefix) for name, option in _ALL.items())
 
 
 # Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools take.
-_OTHER_VARIABLES = (
-    "DEVICE",
-    "VULKAN_LIBRARY",
-    "SHADER_CACHE_DIR",
-    "SHADER_CACHE_SIZE",
-    "COMPILE_TIMEOUT",
-    "COMPILER",
-    "SLANG_LIBRARY",
-)
+_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY")
 _OF_TESTS = ("TEST", "TSAN")
 _names_warned: set[str] = set()
 
@@ -293,7 +201,7 @@ def _look_at_names(prefix: str | None) -> None:
     """Warns, once for each, of variables with our prefix that nothing reads."""
     if not prefix:
         return
-    known = {prefix + name.upper() for name in _OPTIONS} | {prefix + "DEVICE"}
+    known = {prefix + name.upper() for name in _ALL} | {prefix + "DEVICE"}
     if prefix == PREFIX:
         known.update(prefix + name for name in _OTHER_VARIABLES)
     for name in os.environ:
@@ -318,25 +226,9 @@ def _nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name, list(known), 1, 0.75)), None)
 
 
-def resolve_options(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Options:
-    """The values alone, from the keywords and the environment. Raises what `settings` raises."""
-    return options_of(settings(keywords, prefix))
-
-
 def options_of(report: ConfigReport) -> Options:
-    """The values alone."""
-    return Options(**{each.name: each.value for each in report})
-
-
-def require_text(value: str, variable: str) -> None:
-    """Raises InvalidArgumentError if an environment variable has bytes that are not text."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidArgumentError(
-            f"The environment variable {variable} is {shown(value)}, which is not text in this system's encoding "
-            f"({sys.getfilesystemencoding()})"
-        ) from None
+    """The values of the options that concern the device."""
+    return Options(**{each.name: each.value for each in report if each.name in _OPTIONS})
 
 
 def preferred_devices(prefix: str | None) -> Setting:

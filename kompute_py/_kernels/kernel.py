@@ -155,6 +155,7 @@ class Kernel:
             source,
             name=name,
             stacklevel=stacklevel + 1,
+            _setting=manager._setting,
             **options,
         )
         with naming(module.name):

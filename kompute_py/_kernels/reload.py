@@ -119,7 +119,13 @@ class Reloader:
                 source = os.path.join(self._home, path)
             if options.get("include_dirs"):
                 options["include_dirs"] = [os.path.join(self._home, d) for d in options["include_dirs"]]
-        return ShaderModule(source, **options, name=self._module.name, stacklevel=outside() + 1)
+        return ShaderModule(
+            source,
+            **options,
+            name=self._module.name,
+            stacklevel=outside() + 1,
+            _setting=self._manager._setting,
+        )
 
     def _take(self) -> bool:
         sought: list[tuple[str, bytes]] = []

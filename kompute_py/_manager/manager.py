@@ -87,7 +87,8 @@ class Manager(Device):
     - `validation` turns the validation layer on; its messages go to ``logging.getLogger("kompute_py")``. `strict` raises its errors.
     - `robust_access` (default True), `required_extensions`, `debug_layers`.
     - `pipeline_cache_dir`: the folder of the pipeline cache, "" for none.
-    - `memory_limit`: the most memory to take from the driver, in bytes or as text such as "512 MiB"; `memory_block_size`.
+    - `memory_limit`: the most memory to take from the driver; `memory_block_size`. A size is an int of bytes, or text: "128 MiB" or
+      "128M" (binary), "128 MB" (decimal), "1.5 GiB".
     - `memory_debug` puts guard bytes around memory (see `memory`); `force_staging` and `force_non_coherent` take the code paths
       of other GPUs. These three are for debugging.
     - `recent_pipelines` (default 128): how many unused pipelines and shader modules are kept, the most recently used ones (see
@@ -95,6 +96,10 @@ class Manager(Device):
     - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the end of short work
       sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which is faster (see `waits`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
+    - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of compiled shaders;
+      `compile_timeout` (default 20, in seconds); `compiler` ("slang" or "glslang", for HLSL); `slang_library` (a file or folder, ""
+      for no Slang). They hold for this Manager's kernels. `kp.compile` and `kp.ShaderModule`, which have no Manager, use the
+      variables under ``KOMPUTE_PY_``.
 
     `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the environment.
     `config` shows the value and the source of each option.

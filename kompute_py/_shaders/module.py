@@ -13,6 +13,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
 from .._compilers.compile import COMPILE_OPTIONS, _compile, check_target, minor_of, path_of, text_name
+from .._compilers.settings import Lookup, of_process
 from .signature import Signature
 from .spirv import chosen_entry, to_spirv
 
@@ -64,6 +65,7 @@ class ShaderModule:
         include_dirs: Iterable[str | os.PathLike[str]] = (),
         includes: Mapping[str, str] | None = None,
         stacklevel: int = 2,
+        _setting: Lookup = of_process,
         **options: Any,
     ) -> None:
         for option in options:
@@ -94,6 +96,7 @@ class ShaderModule:
                 include_dirs=include_dirs,
                 includes=includes,
                 title=name,
+                setting=_setting,
                 unchecked=None if "target" in options else _ASSEMBLED,
                 stacklevel=stacklevel + 1,
                 **options,

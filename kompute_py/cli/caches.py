@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from .._base.settings import Setting
 from .._base.text import binary_size
 from .common import Traceback
 
@@ -22,7 +23,8 @@ def cache_command(
     from .._compilers.cache import shader_cache, source_name
     from .._device.options import settings
 
-    shaders = shader_cache()
+    options = settings({})
+    shaders = shader_cache(lambda name: getattr(options, name).value)
     if shaders is None:
         print("shaders: off (KOMPUTE_PY_SHADER_CACHE_DIR or KOMPUTE_PY_SHADER_CACHE_SIZE)")
     else:
@@ -30,6 +32,7 @@ def cache_command(
         size = sum(entry.size for entry in found)
         print(f"shaders: {_count(found)}, {binary_size(size)} of {binary_size(shaders.limit)}")
         print(f"  {shaders.directory}")
+        _print_sources(options.shader_cache_dir, options.shader_cache_size)
         if entries:
             for entry in reversed(found):
                 try:
@@ -40,18 +43,25 @@ def cache_command(
         if clear:
             print(f"  deleted {shaders.clear()}")
 
-    directory = settings({}).pipeline_cache_dir.value
+    directory = options.pipeline_cache_dir.value
     if not directory:
         print("pipelines: off (KOMPUTE_PY_PIPELINE_CACHE_DIR)")
         return
     files = list(_pipeline_files(directory))
     print(f"pipelines: {_count(files)}, {binary_size(sum(status.st_size for _, status in files))}")
     print(f"  {directory}")
+    _print_sources(options.pipeline_cache_dir)
     if entries:
         for path, status in sorted(files, key=lambda file: -file[1].st_mtime):
             print(f"  {_date(status.st_mtime)}  {binary_size(status.st_size):>10}  {os.path.basename(path)}")
     if clear:
         print(f"  deleted {sum(_remove(path) for path, _ in files)}")
+
+
+def _print_sources(*found: Setting) -> None:
+    for each in found:
+        if each.source != "default":
+            print(f"  {each.name} from {each.source}")
 
 
 def _pipeline_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:

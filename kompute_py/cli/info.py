@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from .._base.errors import KomputeError
 from .._base.text import binary_size
 from .._compilers.languages import describe_compilers
 from .._device.devices import list_devices, visible_list
+from .._device.options import config_report
 from .capabilities import VALIDATION, missing, validation_advice
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ def collect() -> dict[str, Any]:
         default, passed_over = choice["index"], list(choice["passed_over"])
     except KomputeError as problem:
         error = str(problem)
+    options: list[dict[str, Any]] = []
+    try:
+        options = [each._asdict() | {"value": _plain(each.value)} for each in config_report()]
+    except KomputeError as problem:
+        error = error or str(problem)
     for device in devices:
         device["missing"] = missing(device, loader["layers"])
     return {
@@ -49,6 +56,7 @@ def collect() -> dict[str, Any]:
         "platform": platform.platform(),
         "loader": loader,
         "shader_compilers": describe_compilers(),
+        "options": options,
         "devices": devices,
         "default_device": default,
         "passed_over": [
@@ -56,6 +64,11 @@ def collect() -> dict[str, Any]:
         ],
         "error": error,
     }
+
+
+def _plain(value: Any) -> Any:
+    """The value of an option for JSON, which has no infinity."""
+    return str(value) if value == math.inf else value
 
 
 def print_info(found: dict[str, Any], console: Console) -> None:
@@ -80,6 +93,12 @@ def print_info(found: dict[str, Any], console: Console) -> None:
     compilers = found["shader_compilers"]
     console.print(f"HLSL is compiled by {escape(compilers['hlsl'])}", highlight=False)
     console.print(f"Slang: {escape(compilers['slang'])}", highlight=False)
+    for option in found["options"]:
+        if option["source"] != "default":
+            console.print(
+                f"{option['name']} = {escape(repr(option['value']))}, from {escape(option['source'])}",
+                highlight=False,
+            )
     if found["error"]:
         console.print(
             f"[bold yellow]No device can be used:[/bold yellow] {escape(found['error'])}", highlight=False

@@ -269,6 +269,17 @@ def test_a_compilation_has_a_time_limit():
     run_child(compiles_on_in_the_background)
 
 
+def a_managers_kernel_ends_in_time() -> None:
+    with kp.Manager(compile_timeout="0.2") as mgr:
+        with pytest.raises(kp.CompileTimeoutError, match=r"longer than 0\.2 s.*compile_timeout"):
+            mgr.kernel(BOMB)
+        mgr.kernel(SOURCE, timeout=60)
+
+
+def test_a_manager_has_a_time_limit():
+    run_child(a_managers_kernel_ends_in_time)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), 1e300, 2**4000])
 def test_time_limits_that_cannot_be(wrong):
     with pytest.raises(kp.InvalidArgumentError, match="timeout"):

@@ -95,7 +95,7 @@ def test_a_device_without_timestamps(folder, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["none.comp"], "cannot read none.comp"),
+        (["none.comp"], "no shader file 'none.comp'"),
         (["scale.comp", "--set", "scale=1"], "misses 'a'"),
         (["scale.comp", "--in", "a=1", "--set", "scales=1"], "did you mean 'scale'?"),
         (["--device", "no such device"], "no such device"),

@@ -304,7 +304,7 @@ def test_reload_by_hand(mgr, shader):
 
 def test_what_is_in_no_file_cannot_be_reloaded_or_watched(mgr, shader):
     text = SCALE.replace('#include "lib.glsl"', LIB)
-    with pytest.raises(kp.FailedPreconditionError, match="not made from a file"):
+    with pytest.raises(kp.FailedPreconditionError, match="not created from a file"):
         mgr.kernel(text).reload()
     for source in (text, kp.compile(text), kp.ShaderModule(shader)):
         with pytest.raises(kp.InvalidArgumentError, match="watch=True needs a shader in a file"):

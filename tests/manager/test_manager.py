@@ -21,7 +21,11 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._device.diagnostics import Diagnostics
-from kompute_py._device.options import resolve_options
+from kompute_py._device.options import options_of, settings
+
+
+def resolve_options(keywords):
+    return options_of(settings(keywords))
 
 
 def test_device_properties(mgr):
@@ -175,7 +179,9 @@ def test_the_context_manager_and_destroy():
         lambda: manager.zeros(1),
         lambda: manager.image(np.zeros((1, 1))),
         lambda: manager.sequence(),
-        lambda: manager.algorithm([], b"", (1, 1, 1)),
+        lambda: manager.algorithm(
+            [], kp.compile("#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"), (1, 1, 1)
+        ),
         manager.__enter__,
         seq.eval,
         t.data,

@@ -365,7 +365,9 @@ def test_where_it_is_by_default(monkeypatch, tmp_path):
         ("2 MiB", 2 << 20),
         ("1g", 1 << 30),
         ("", 128 << 20),
-        ("3MB", 3 << 20),
+        ("3MB", 3 * 10**6),
+        ("1.5M", 3 << 19),
+        ("1T", 1 << 40),
     ],
 )
 def test_sizes(folder, monkeypatch, text, bytes_):
@@ -374,7 +376,7 @@ def test_sizes(folder, monkeypatch, text, bytes_):
     assert cache is not None and cache.limit == bytes_
 
 
-@pytest.mark.parametrize("text", ["much", "-5", "1.5M", "M", "5T", "²"])
+@pytest.mark.parametrize("text", ["much", "-5", "1.5X", "M", "5E", "²"])
 def test_sizes_that_are_none(folder, monkeypatch, text):
     monkeypatch.setenv("KOMPUTE_PY_SHADER_CACHE_SIZE", text)
     with pytest.raises(kp.InvalidArgumentError, match="KOMPUTE_PY_SHADER_CACHE_SIZE"):

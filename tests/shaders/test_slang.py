@@ -296,7 +296,7 @@ def test_the_cache_knows_compilers_and_libraries_apart(tmp_path, cached, monkeyp
     assert len(cached) == 2
     library = find_slang()
     other = library._replace(identity="another version")
-    monkeypatch.setattr(shader_languages, "find_slang", lambda: other)
+    monkeypatch.setattr(shader_languages, "find_slang", lambda setting: other)
     kp.compile(source, language="hlsl", compiler="slang")
     assert len(cached) == 3
 

@@ -1,0 +1,103 @@
+"""Settings: a keyword, else an environment variable, else a default; and the report that names the source of each.
+
+The tables of settings lie with what they set: `_device/options.py` and `_compilers/settings.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .errors import ArgumentTypeError, InvalidArgumentError, shown
+
+PREFIX = "KOMPUTE_PY_"
+
+
+class Setting(NamedTuple):
+    """One option's value and where it comes from."""
+
+    name: str
+    value: Any
+    source: str
+    """"keyword", "default", or the name of the environment variable."""
+
+
+class ConfigReport(tuple[Setting, ...]):
+    """The settings of a Manager: a tuple of Setting; as text, a table."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        rows = [(each.name, repr(each.value), each.source) for each in self]
+        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+        return "\n".join(f"{name:{first}}  {value:{second}}  {source}" for name, value, source in rows)
+
+    def __getattr__(self, name: str) -> Setting:
+        for each in self:
+            if each.name == name:
+                return each
+        raise AttributeError(
+            f"There is no option {shown(name)}; there are: {', '.join(each.name for each in self)}"
+        )
+
+
+class Option(NamedTuple):
+    """How the value of a setting is found."""
+
+    convert: Callable[[Any, str], Any]
+    """Makes the value of what was given. The second argument says where that was, for errors."""
+    default: Callable[[], Any]
+    other_variables: tuple[str, ...] = ()
+    empty_is_default: bool = False
+    """Whether a variable with no text counts as not set."""
+    is_path: bool = False
+    """Whether a variable may have bytes that are not text."""
+
+
+def find_setting(name: str, option: Option, keywords: Mapping[str, Any], prefix: str | None) -> Setting:
+    """The setting from `keywords`, where None counts as not given, else from the environment unless `prefix` is None.
+
+    Raises what ``option.convert`` raises, and InvalidArgumentError for a variable that is not text.
+    """
+    value = keywords.get(name)
+    if value is not None:
+        return Setting(name, option.convert(value, f"Manager({name}=...)"), "keyword")
+    variables = () if prefix is None else (prefix + name.upper(), *option.other_variables)
+    for variable in variables:
+        text = os.environ.get(variable)
+        if text is None or (option.empty_is_default and not text.strip()):
+            continue
+        if not option.is_path:
+            require_text(text, variable)
+        return Setting(name, option.convert(text, f"The environment variable {variable}"), variable)
+    return Setting(name, option.default(), "default")
+
+
+def require_text(value: str, variable: str) -> None:
+    """Raises InvalidArgumentError if an environment variable has bytes that are not text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"The environment variable {variable} is {shown(value)}, which is not text in this system's encoding "
+            f"({sys.getfilesystemencoding()})"
+        ) from None
+
+
+def to_path(value: Any, source: str, takes: str) -> str:
+    """A file or folder of `takes`, as text. Raises ArgumentTypeError or InvalidArgumentError if it is not a path."""
+    try:
+        text = os.fspath(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{source} is {shown(value)}; use {takes}") from None
+    # From the environment it may have bytes that are no text: os.fsencode gives them back.
+    text = os.fsdecode(text)
+    try:
+        valid = "\0" not in os.fsencode(text).decode(errors="ignore")
+    except UnicodeEncodeError:
+        valid = False
+    if not valid:
+        raise InvalidArgumentError(f"{source} is {text!r}, which no folder is called")
+    return text

@@ -1,0 +1,62 @@
+"""The settings of the compilers and of the shader cache.
+
+A Manager has them like its other options, for what it compiles: `Manager.kernel` and reloads. `kp.compile` and `kp.ShaderModule` have no
+Manager: for them the environment of the process counts, under ``KOMPUTE_PY_``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.paths import default_cache_dir
+from .._base.settings import PREFIX, Option, find_setting, to_path
+from .._base.sizes import as_bytes
+from .limits import as_seconds
+
+COMPILERS = ("slang", "glslang")
+Lookup = Callable[[str], Any]
+"""Gives the value of a setting by its name."""
+
+
+def _to_cache_dir(value: Any, source: str) -> str:
+    return to_path(value, source, 'a folder, or "" for no shader cache on disk')
+
+
+def _to_library(value: Any, source: str) -> str:
+    return to_path(value, source, 'the file of Slang\'s library, its folder, or "" for no Slang')
+
+
+def _to_compiler(value: Any, source: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{source} is {shown(value)}; choose one of {', '.join(COMPILERS)}")
+    name = value.strip().lower()
+    if name not in COMPILERS:
+        raise InvalidArgumentError(f"{source} is {shown(value)}; choose one of {', '.join(COMPILERS)}")
+    return name
+
+
+def _cache_dir() -> str:
+    root = default_cache_dir()
+    return root and os.path.join(root, "shaders")
+
+
+OPTIONS: dict[str, Option] = {
+    # The folder of compiled shaders; "" for none.
+    "shader_cache_dir": Option(_to_cache_dir, _cache_dir, is_path=True),
+    # The most bytes that it may hold; 0 turns it off.
+    "shader_cache_size": Option(as_bytes, lambda: 128 * 2**20, empty_is_default=True),
+    # Seconds that a compilation may take.
+    "compile_timeout": Option(as_seconds, lambda: 20.0, empty_is_default=True),
+    # What compiles HLSL; None for Slang if its library is found, else glslang.
+    "compiler": Option(_to_compiler, lambda: None, empty_is_default=True),
+    # Slang's library or its folder; "" for no Slang, None to look for it.
+    "slang_library": Option(_to_library, lambda: None, is_path=True),
+}
+
+
+def of_process(name: str) -> Any:
+    """The value that counts without a Manager. Raises what `Manager` raises for the option."""
+    return find_setting(name, OPTIONS[name], {}, PREFIX).value
