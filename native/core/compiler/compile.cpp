@@ -1,5 +1,6 @@
-// A compilation in up to two passes. The first makes the module. Only when it has something to say does a second one
-// follow, over the same texts with one token on each line, whose messages place those of the first (compiler/text.hpp).
+// A compilation in up to two passes. The first makes the module. Only if it has messages does a second pass
+// follow, over the same text with one token on each line. Its messages give the places of the first pass's
+// messages (compiler/text.hpp).
 #include "compiler/compile.hpp"
 
 #include "base/deep_stack.hpp"
@@ -22,13 +23,13 @@
 namespace kp {
 namespace {
 
-constexpr int assumed_version = 450;  // of GLSL that has no #version
+constexpr int assumed_version = 450;  // of GLSL without #version
 
 struct Target {
     const char* name;
     shaderc_env_version vulkan;
     shaderc_spirv_version spirv;
-    // glslang writes HLSL's buffers in the older form (BufferBlock), which SPIR-V has up to version 1.3.
+    // glslang writes HLSL's buffers in the older form (BufferBlock), which SPIR-V supports up to version 1.3.
     shaderc_spirv_version spirv_of_hlsl;
     spv_target_env environment;
 };
@@ -47,7 +48,7 @@ constexpr std::array<SpirvVersion, 7> spirv_versions{{{"1.0", shaderc_spirv_vers
                                                       {"1.6", shaderc_spirv_version_1_6}}};
 
 struct GlslVersion {
-    int number = 0;  // 0: what the source says
+    int number = 0;  // 0: the source's version
     shaderc_profile profile = shaderc_profile_none;
 };
 
@@ -75,7 +76,7 @@ const Target& target_named(const std::string& name) {
     invalid("'" + name + "' is not a target; choose one of " + choices);
 }
 
-// The version of SPIR-V to write.
+// The SPIR-V version to write.
 shaderc_spirv_version spirv_version(const CompileRequest& request, const Target& target) {
     const shaderc_spirv_version newest =
         request.language == SourceLanguage::hlsl ? target.spirv_of_hlsl : target.spirv;
@@ -91,7 +92,7 @@ shaderc_spirv_version spirv_version(const CompileRequest& request, const Target&
             target.name + "; choose one of " + choices);
 }
 
-// Those with compute shaders.
+// The versions that have compute shaders.
 bool is_glsl_version(int number) {
     static constexpr std::array<int, 7> numbers{310, 320, 420, 430, 440, 450, 460};
     return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
@@ -168,8 +169,8 @@ void check(const CompileRequest& request) {
            to_valid_utf8(line_of_text(file.text, at.line))}});
 }
 
-// What glslang must not be given: a version below those of compute shaders makes it print thousands of lines of its
-// own declarations on the standard output.
+// Rejects text that must not reach glslang: with a version that has no compute shaders it prints thousands of
+// lines of its own declarations to standard output.
 void check_text(const SourceFile& source, SourceLanguage language, bool version_is_forced) {
     const ShaderTextFacts& facts = source.facts;
     if (!facts.problem.empty()) fail(source, facts.problem_at, facts.problem);
@@ -196,8 +197,9 @@ void check_text(const SourceFile& source, SourceLanguage language, bool version_
                  "; choose core or compatibility");
 }
 
-// What a source's #version says, which check_text has found to be good. glslang gets it as forced, and so never a version of its
-// own reading: it would parse its declarations for that one, and print them where this fails.
+// The version in the source's #version, which check_text has accepted. glslang always gets it as the forced
+// version and never reads its own: it would parse its declarations for that version, and print them if this
+// fails.
 GlslVersion stated_version(const ShaderTextFacts& facts) {
     const shaderc_profile profile = facts.profile == "es"              ? shaderc_profile_es
                                     : facts.profile == "core"          ? shaderc_profile_core
@@ -214,7 +216,7 @@ public:
     shaderc_include_result* GetInclude(const char* requested, shaderc_include_type type, const char* from,
                                        size_t depth) override {
         auto* result = new shaderc_include_result{};
-        // No exception may pass through the compiler. An empty source name is how shaderc is told of a failure.
+        // No exception may pass through the compiler. An empty source name tells shaderc of a failure.
         try {
             const ShaderSources::Include& include =
                 sources_.include(requested, type == shaderc_include_type_standard, from, depth);
@@ -248,8 +250,8 @@ private:
     std::string failure_;
 };
 
-// Making one takes as long as a hundred small compilations, and one serves any number of threads. It is not destroyed:
-// a daemon thread may still compile while the process runs its destructors.
+// Creating a compiler takes as long as a hundred small compilations, and one serves any number of threads. It
+// is never destroyed: a daemon thread may still compile while the process runs its destructors.
 const shaderc::Compiler& compiler() {
     static const shaderc::Compiler& instance = *new shaderc::Compiler;
     return instance;
@@ -262,8 +264,9 @@ struct PassResult {
     std::string log;
 };
 
-// HLSL numbers its t, u, b and s registers apart, Vulkan's bindings are one sequence: the usual pair of an input at t0 and
-// an output at u0 is two variables with one binding, so the same memory. Says so of each such pair.
+// HLSL numbers its t, u, b and s registers separately, but Vulkan has one sequence of bindings. So the usual
+// pair of an input at t0 and an output at u0 gives two variables with one binding, which share the same
+// memory. Reports each such pair.
 std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
     enum : uint32_t { op_name = 5, op_decorate = 71, binding_of = 33, set_of = 34 };
     struct Variable {
@@ -324,7 +327,7 @@ std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor 
         optimizer.RegisterPerformancePasses();
     spvtools::OptimizerOptions options;
     options.set_run_validator(false);
-    // Tensors and constants are matched by number: one that the code does not use must not vanish.
+    // Tensors and constants are matched by number, so unused ones must not vanish.
     options.set_preserve_bindings(true);
     options.set_preserve_spec_constants(true);
     std::vector<uint32_t> out;
@@ -334,7 +337,7 @@ std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor 
     return out;
 }
 
-// Optimizes `out.spirv`, and keeps what it was as what the source declares.
+// Optimizes `out.spirv`, and keeps the original module as the source's declarations.
 void optimize(CompileOutput& out, OptimizeFor aim, const Target& target, const std::string& name) {
     if (aim == OptimizeFor::nothing || beyond_optimizer(out.spirv)) return;
     std::vector<uint32_t> fast = optimized(out.spirv, aim, target, name);
@@ -368,7 +371,7 @@ public:
 private:
     CompileOutput compiled() {
         check_text(sources_.main(), request_.language, glsl_.number != 0);
-        // Debug information holds the names of files; messages are read more safely with our own.
+        // Debug information needs the real names of files; messages are parsed more safely with our own.
         const PassResult first = pass(false, request_.debug_info);
         CompileOutput out;
         if (!first.succeeded || first.has_warnings) {
@@ -376,7 +379,7 @@ private:
             std::vector<Diagnostic> diagnostics = parse_compiler_log(log);
             place(diagnostics);
             if (!first.succeeded) fail_with(std::move(diagnostics));
-            // That the version is not the source's was asked for.
+            // The caller asked for a version other than the source's.
             if (glsl_.number != 0)
                 std::erase_if(diagnostics, [](const Diagnostic& d) {
                     return d.message.starts_with("(version, profile) forced to be");
@@ -397,7 +400,7 @@ private:
         options.SetSourceLanguage(hlsl_ ? shaderc_source_language_hlsl : shaderc_source_language_glsl);
         options.SetTargetEnvironment(shaderc_target_env_vulkan, static_cast<uint32_t>(target_.vulkan));
         options.SetTargetSpirv(spirv_);
-        // shaderc's own optimization would strip the names, which reflection shows to people.
+        // shaderc's own optimization would strip the names, which reflection shows.
         options.SetOptimizationLevel(shaderc_optimization_level_zero);
         if (for_debugging) options.SetGenerateDebugInfo();
         options.SetAutoBindUniforms(hlsl_ || request_.auto_bind);
@@ -438,7 +441,7 @@ private:
         options.SetBindingBase(shaderc_uniform_kind_sampler, bases.samplers);
     }
 
-    // Gives each diagnostic the file's real name, the column and the text of the line.
+    // Sets each diagnostic's real file name, column and source line.
     void place(std::vector<Diagnostic>& diagnostics) {
         const std::vector<Diagnostic> exact = parse_compiler_log(pass(true, false).log);
         const bool same = std::equal(diagnostics.begin(), diagnostics.end(), exact.begin(), exact.end(),
@@ -473,12 +476,12 @@ private:
         if (line.substr(std::min(line.find_first_not_of(" \t"), line.size())).starts_with("#")) {
             if (const uint32_t column = column_of_word(line, word)) diagnostic.column = column;
         } else if (is_name(word)) {
-            // Of a call glslang gives the closing bracket, though it names the function.
+            // For a call, glslang gives the closing bracket, but names the function.
             if (const uint32_t column = column_of_word(line, word, at.column)) diagnostic.column = column;
         }
     }
 
-    // Where the two passes disagree: the first place on the line where the word stands that the message names.
+    // Used if the two passes disagree: the first place on the line with the word that the message names.
     static void place_at_word(Diagnostic& diagnostic, const SourceFile& file) {
         const std::string_view line = line_of_text(file.text, diagnostic.line);
         diagnostic.source_line = to_valid_utf8(line);
@@ -490,7 +493,7 @@ private:
                "'; give the name of a function with [numthreads]";
     }
 
-    // glslang warns of a missing entry point, and then makes a module that breaks what comes after it.
+    // glslang only warns of a missing entry point, and then makes a module that breaks later steps.
     [[noreturn]] void fail_with(std::vector<Diagnostic> diagnostics) {
         const bool no_entry = std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) {
             return d.message.find("Entry point not found") != std::string::npos;
@@ -502,7 +505,7 @@ private:
         fail(std::move(diagnostics));
     }
 
-    // GLSL's function is always `main`; the module's entry point gets the name that was asked for.
+    // GLSL's function is always `main`; the module's entry point gets the requested name.
     void name_entry(std::vector<uint32_t>& words) {
         static constexpr size_t header = 5;
         static constexpr uint32_t entry_point =
@@ -543,7 +546,8 @@ std::string compiler_id() {
     unsigned int version = 0;
     unsigned int revision = 0;
     shaderc_get_spv_version(&version, &revision);
-    // The build's id knows the archives that are linked in; of a shared SPIRV-Tools only it itself knows what was loaded.
+    // The build's id covers the archives that are linked in. Only a shared SPIRV-Tools itself knows which
+    // version was loaded.
     return std::string(KP_COMPILER_ID) + "; SPIR-V " + std::to_string(version) + "." +
            std::to_string(revision) + "; " + spvSoftwareVersionDetailsString();
 }

@@ -11,7 +11,7 @@ namespace kp {
 namespace {
 
 constexpr size_t excerpt_length = 160;  // characters of a source line that are shown
-constexpr size_t most_shown = 100;      // messages; the list has them all
+constexpr size_t most_shown = 100;      // messages in the text; the list has all of them
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -34,7 +34,7 @@ bool strip_prefix(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-// glslang's names of tokens, as its grammar has them, in "syntax error, unexpected SEMICOLON".
+// The spelling of glslang's token names, as in "syntax error, unexpected SEMICOLON".
 std::string_view spelled(std::string_view name) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 52> spellings{{
         {"SEMICOLON", "';'"},
@@ -115,7 +115,7 @@ std::string single_spaced(std::string_view text) {
     return out;
 }
 
-// glslang's wording, without what only its authors need.
+// glslang's message, without details that only its authors need.
 std::string tidied(std::string_view raw) {
     std::string_view message = trimmed(raw);
     strip_prefix(message, "Linking compute stage: ");
@@ -205,7 +205,7 @@ bool read_line(std::string_view line, Diagnostic& diagnostic) {
     return true;
 }
 
-// "recursion.comp:     g(f1; calling g(f1;": a further line of the message before it.
+// "recursion.comp:     g(f1; calling g(f1;": another line of the previous message.
 void append_continuation(std::string_view line, std::vector<Diagnostic>& diagnostics) {
     if (diagnostics.empty()) {
         diagnostics.push_back({"", 0, 0, "error", to_valid_utf8(trimmed(line)), ""});
@@ -216,7 +216,7 @@ void append_continuation(std::string_view line, std::vector<Diagnostic>& diagnos
     last.message += "\n" + to_valid_utf8(trimmed(line));
 }
 
-// The part of a long line around `column`, and where the column is in it.
+// The part of a long line around `column`, and the column's place in it.
 struct Excerpt {
     std::vector<std::string> characters;
     size_t caret = 0;
@@ -265,7 +265,7 @@ void render(const Diagnostic& diagnostic, std::string& out) {
     out += "\n";
     if (diagnostic.column == 0) return;
     out += std::string(width, ' ') + " | ";
-    // Tabs stay tabs, so that the caret stands below its token whatever a tab is worth.
+    // Tabs stay tabs, so that the caret is below its token for any tab width.
     for (size_t i = 0; i + 1 < excerpt.caret; ++i)
         out += i < excerpt.characters.size() && excerpt.characters[i] == "\t" ? '\t' : ' ';
     out += "^\n";
@@ -303,7 +303,7 @@ namespace {
 
 constexpr std::string_view invalid_code = "compilation succeeded but failed to optimize: ";
 
-// The lines on which `word` stands, followed by `next` where that is not 0.
+// The lines that contain `word`, followed by `next` unless it is 0.
 std::vector<uint32_t> lines_with(std::string_view text, std::string_view word, char next) {
     std::vector<uint32_t> found;
     const auto count = static_cast<uint32_t>(std::count(text.begin(), text.end(), '\n') + 1);
@@ -316,7 +316,7 @@ std::vector<uint32_t> lines_with(std::string_view text, std::string_view word, c
     return found;
 }
 
-// The names in an instruction of a disassembly, as they are and without the number that makes them unique.
+// The names in a disassembled instruction, as written and without the number that makes them unique.
 std::vector<std::string> names_in(std::string_view code) {
     std::vector<std::string> names;
     const auto in_name = [](char c) {

@@ -1,4 +1,4 @@
-// What the shader compilers print, read into Diagnostics, and Diagnostics shown to a person.
+// Parses the messages of the shader compilers into Diagnostics, and formats Diagnostics for people.
 #pragma once
 
 #include "compiler/compile.hpp"
@@ -9,17 +9,19 @@
 
 namespace kp {
 
-// Reads shaderc's log. `file` is what the compiler was told as the name; columns and source lines are unknown yet.
+// Parses shaderc's log. `file` is the name that the compiler was given; columns and source lines are still
+// unknown.
 [[nodiscard]] std::vector<Diagnostic> parse_compiler_log(std::string_view log);
 
-// Takes out what only says that an earlier error ended the work.
+// Removes messages that only say that an earlier error ended the work.
 void drop_aftermath(std::vector<Diagnostic>& diagnostics);
 
-// The token that a message is about: `foo` of "'foo' : undeclared identifier"; "" when it names none.
+// The token that a message is about: `foo` of "'foo' : undeclared identifier"; "" if it names none.
 [[nodiscard]] std::string_view quoted_token(std::string_view message);
 
-// Of HLSL, what glslang takes may be no valid SPIR-V, which shows only in "failed to optimize", with no place and an instruction of the
-// SPIR-V. Says what is wrong in terms of the source instead, and puts it where `text` names what the instruction is about.
+// glslang accepts some HLSL that gives invalid SPIR-V. The only sign is "failed to optimize", without a place
+// and with a SPIR-V instruction. Describes the fault in terms of the source instead, and places it at the
+// line of `text` that contains the instruction's names.
 void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::string_view text,
                           const std::string& entry);
 
@@ -27,7 +29,7 @@ void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::
 //   blur.comp:12:9: error: 'foo' : undeclared identifier
 //      12 |     x = foo;
 //         |         ^
-// and the number of errors at the end. Of very many, the first hundred.
+// and the number of errors at the end. Shows at most the first hundred.
 [[nodiscard]] std::string render_diagnostics(const std::vector<Diagnostic>& diagnostics);
 
 }  // namespace kp

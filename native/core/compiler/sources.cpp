@@ -12,12 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An include that includes itself without a guard ends here, before it fills the memory.
+// Stops an include that includes itself without a guard, before it fills the memory.
 constexpr size_t max_depth = 64;
 constexpr size_t max_inclusions = 10'000;
 constexpr uintmax_t max_file_bytes = 64u << 20;
 
-// On Windows a std::string would be taken for the code page's; elsewhere the bytes pass unchanged.
+// Windows would interpret a std::string in its code page; elsewhere the bytes pass unchanged.
 fs::path path_of(const std::string& utf8) {
     return {std::u8string(reinterpret_cast<const char8_t*>(utf8.data()), utf8.size())};
 }
@@ -79,7 +79,7 @@ const ShaderSources::Include& ShaderSources::include(const std::string& requeste
     auto key = std::make_tuple(from, angled, requested);
     auto found = resolved_.find(key);
     if (found == resolved_.end()) {
-        // glslang asks for "name" first as it stands, then as <name>: the first answer is the one to show.
+        // glslang first looks up "name" as it stands, then as <name>; the message shows the first answer.
         const auto quoted = resolved_.find(std::make_tuple(from, false, requested));
         Include answer = angled && quoted != resolved_.end() && !quoted->second.file
                              ? quoted->second
@@ -92,7 +92,7 @@ const ShaderSources::Include& ShaderSources::include(const std::string& requeste
 ShaderSources::Include ShaderSources::resolve(const std::string& requested, bool angled,
                                               const SourceFile* from) {
     std::vector<std::string> tried;
-    // A virtual file may include its neighbour by the name that it has there.
+    // A virtual file may include its neighbour by its name in the same directory.
     std::vector<std::string> virtual_names{requested};
     if (!angled && from && !from->on_disk && !from->directory.empty())
         virtual_names.insert(virtual_names.begin(), joined(from->directory, requested));
@@ -139,7 +139,7 @@ ShaderSources::Include ShaderSources::read(const std::string& path) {
     const fs::path canonical = fs::weakly_canonical(where, failed);
     const std::string key = failed ? path : text_of(canonical);
     if (const auto known = by_path_.find(key); known != by_path_.end()) {
-        // Another path to the same file, which may be a link that will lead elsewhere.
+        // Another path to the same file. It may be a link that will point elsewhere later.
         SourceFile& file = files_[known->second];
         if (const auto first = probes_.find(file.name); first != probes_.end())
             probes_.emplace(path, first->second);
@@ -163,9 +163,9 @@ ShaderSources::Include ShaderSources::read(const std::string& path) {
 }
 
 ShaderSources::Include ShaderSources::add(SourceFile file) {
-    if (file.text.starts_with("\xEF\xBB\xBF")) file.text.erase(0, 3);  // the compilers stumble over the mark
+    if (file.text.starts_with("\xEF\xBB\xBF")) file.text.erase(0, 3);  // the compilers do not accept the mark
     file.facts = inspect_shader_text(file.text);
-    // The main source's problem is reported with its line; an included file's where it is included.
+    // A problem in the main source is reported with its line; in an included file, at the include.
     if (!files_.empty() && !file.facts.problem.empty())
         return {nullptr, "'" + file.name + "', line " + std::to_string(file.facts.problem_at.line) + ": " +
                              file.facts.problem};

@@ -1,4 +1,4 @@
-// The texts that take part in one compilation: the source itself and what it includes, found, read and checked once.
+// The texts of one compilation: the source and its includes, found, read and checked once.
 #pragma once
 
 #include "compiler/text.hpp"
@@ -18,12 +18,12 @@ struct CompileRequest;
 struct IncludeProbe;
 
 struct SourceFile {
-    std::string name;  // as messages show it
-    std::string tag;  // as the compiler is told, so that no file name can confuse the reading of its messages
-    std::string text;
+    std::string name;  // for messages
     std::string
-        directory;  // where its own relative includes are looked up first; with a '/' at the end, or ""
-    bool on_disk = false;  // `directory` is one of the file system; of the virtual files otherwise
+        tag;  // the name that the compiler gets, so that a file name cannot confuse the parsing of messages
+    std::string text;
+    std::string directory;  // searched first for its own relative includes; ends with '/', or ""
+    bool on_disk = false;   // `directory` is in the file system; otherwise among the virtual files
     ShaderTextFacts facts;
     std::optional<TokenLines> token_lines;
 
@@ -39,20 +39,20 @@ public:
 
     [[nodiscard]] SourceFile& main() { return files_.front(); }
     [[nodiscard]] std::deque<SourceFile>& files() { return files_; }
-    // By tag or by name; null when there is none.
+    // By tag or by name; null if there is none.
     [[nodiscard]] SourceFile* find(std::string_view tag_or_name);
 
     struct Include {
-        SourceFile* file = nullptr;  // null: `problem` says why
+        SourceFile* file = nullptr;  // null: `problem` gives the reason
         std::string problem;
     };
-    // What #include means in `from`: <angled> skips the directory of the file that includes.
+    // Resolves an #include in `from`: <angled> skips the directory of the including file.
     [[nodiscard]] const Include& include(const std::string& requested, bool angled, const std::string& from,
                                          size_t depth);
 
-    // The files on disk that were included, each once, in the order of their first use.
+    // The included files on disk, each once, in the order of their first use.
     [[nodiscard]] std::vector<std::string> included() const;
-    // Every path of the file system at which an include was looked up, found or not.
+    // Every file system path at which an include was looked up, found or not.
     [[nodiscard]] std::vector<IncludeProbe> take_probes();
 
 private:
@@ -61,12 +61,12 @@ private:
     [[nodiscard]] Include add(SourceFile file);
 
     const CompileRequest& request_;
-    std::deque<SourceFile> files_;  // addresses stay
+    std::deque<SourceFile> files_;  // a deque keeps addresses stable
     std::map<std::tuple<std::string, bool, std::string>, Include> resolved_;
     std::map<std::string, size_t, std::less<>> by_name_;  // tags and names -> index in files_
     std::map<std::string, size_t> by_path_;               // of files on disk
     std::map<std::string, std::optional<std::string>>
-        probes_;  // path -> content, none where there is no file
+        probes_;  // path -> content; nullopt if there is no file
     Include refused_;
     size_t inclusions_ = 0;
 };

@@ -7,8 +7,9 @@
 namespace kp {
 namespace {
 
-// The compiler recurses once per nested bracket and per operator of an expression, with up to 2.6 KiB of stack each.
-// These limits keep it far within `deep_stack_bytes`; no shader written by a person or a sane generator reaches them.
+// The compiler recurses once per nested bracket and per operator of an expression, with up to 2.6 KiB of
+// stack each. These limits keep it far within `deep_stack_bytes`; no shader by a person or a sane generator
+// reaches them.
 constexpr uint32_t max_nesting = 10'000;
 constexpr uint32_t max_statement_tokens = 100'000;
 
@@ -64,7 +65,7 @@ private:
         }
     }
 
-    // Length of a backslash with the line end behind it; 0 when there is none here.
+    // Length of a backslash and the line end after it; 0 if there is none here.
     [[nodiscard]] size_t splice_length() const {
         if (peek(0) != '\\') return 0;
         if (peek(1) == '\n') return 2;
@@ -72,7 +73,7 @@ private:
         return 0;
     }
 
-    // Past blanks, line ends and comments; false at a comment that never ends.
+    // Skips blanks, line ends and comments; false at a comment that never ends.
     bool skip_space() {
         while (offset_ < text_.size()) {
             const char c = text_[offset_];
@@ -101,7 +102,7 @@ private:
             advance(std::max<size_t>(splice_length(), 1));
     }
 
-    // To the end of the line; comments and continued lines within belong to it.
+    // Reads to the end of the line, including comments and continued lines.
     Token directive() {
         const TextPosition at = position();
         const size_t begin = offset_;
@@ -110,7 +111,7 @@ private:
                 skip_line();
             } else if (peek(0) == '/' && peek(1) == '*') {
                 const size_t end = text_.find("*/", offset_ + 2);
-                // The unfinished comment is for the next token to report.
+                // The next token reports the unfinished comment.
                 if (end == std::string_view::npos) break;
                 advance(end + 2 - offset_);
             } else {
@@ -120,7 +121,7 @@ private:
         return {TokenKind::directive, text_.substr(begin, offset_ - begin), at};
     }
 
-    // A name or a number; a number keeps the sign of its exponent.
+    // A name or a number; a number includes the sign of its exponent.
     [[nodiscard]] size_t word_length() const {
         const bool number = !is_letter(text_[offset_]);
         const bool hexadecimal = number && text_[offset_] == '0' && (peek(1) == 'x' || peek(1) == 'X');
@@ -198,8 +199,8 @@ void read_version(ShaderTextFacts& facts, const Token& token) {
     if (take_word(rest) != "version") return;
     facts.has_version = true;
     facts.version_at = token.at;
-    // White space alone separates its parts. glslang reads a number behind anything else as none, and then fails to parse its own
-    // declarations, which it prints on the standard output.
+    // Only white space separates its parts. After anything else glslang does not read the number, fails to
+    // parse its own declarations, and prints them to standard output.
     const auto skip_blanks = [&] {
         const size_t begin = std::min(rest.find_first_not_of(" \t\v\f"), rest.size());
         rest.remove_prefix(begin);
@@ -227,10 +228,10 @@ bool is_line_directive(const Token& token) {
     return token.kind == TokenKind::directive && take_word(rest) == "line";
 }
 
-// Keeps count of what the compiler would recurse over.
+// Counts the nesting and tokens over which the compiler would recurse.
 class DepthGauge {
 public:
-    // "" while all is well.
+    // "" if the limits are kept.
     std::string count(const Token& token) {
         if (token.kind == TokenKind::directive) {
             // The expression of an #if is parsed by recursion as well; each character could be a bracket.
@@ -258,7 +259,7 @@ private:
     uint32_t statement_ = 0;
 };
 
-// How many bytes from `i` on are one character of UTF-8; 0 where they are none.
+// The length in bytes of the UTF-8 character at `i`; 0 if it is invalid.
 size_t utf8_length(std::string_view text, size_t i) {
     const auto byte = [&](size_t at) {
         return static_cast<unsigned char>(at < text.size() ? text[at] : '\0');
@@ -300,7 +301,7 @@ ShaderTextFacts inspect_shader_text(std::string_view text) {
             break;
         }
     }
-    // The compilers read a NUL as the end, or as nonsense.
+    // The compilers read a NUL as the end of the text, or as nonsense.
     if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
         facts.problem = "the text contains a NUL character";
         const std::string_view before = text.substr(0, nul);

@@ -1,4 +1,5 @@
-// The part of compiler/compile.hpp that starts from SPIR-V: validation and text by SPIRV-Tools, source by SPIRV-Cross.
+// The part of compiler/compile.hpp that starts from SPIR-V: SPIRV-Tools validates and disassembles,
+// SPIRV-Cross decompiles.
 #include "base/deep_stack.hpp"
 #include "compiler/compile.hpp"
 #include "compiler/diagnostics.hpp"
@@ -78,7 +79,8 @@ std::string to_hlsl(std::vector<uint32_t> words, const std::string& entry) {
     return compiler.compile();
 }
 
-// The version that a disassembler's leading comment "; Version: 1.3" names, as a module's second word; 0 for none.
+// The version in a disassembler's leading comment "; Version: 1.3", in the form of a module's second word; 0
+// if none.
 uint32_t version_in_comments(std::string_view text) {
     constexpr std::string_view label = "; Version: ";
     while (text.starts_with(';')) {
@@ -95,7 +97,7 @@ uint32_t version_in_comments(std::string_view text) {
     return 0;
 }
 
-// "Invalid capability operand: 5394" of a validator that is older than the capability, with its name.
+// Adds the name to "Invalid capability operand: 5394", the message of a validator older than the capability.
 std::string with_capability_names(std::string text) {
     constexpr std::string_view label = "capability operand: ";
     for (size_t at = text.find(label); at != std::string::npos; at = text.find(label, at)) {
@@ -119,7 +121,7 @@ std::string validate_spirv(std::span<const uint32_t> words, const ValidationOpti
         [&](spv_message_level_t level, const char*, const spv_position_t& at, const char* message) {
             if (level > SPV_MSG_ERROR) return;
             if (!messages.empty()) messages += "\n";
-            // The index counts instructions, and is 0 where the module as a whole is meant.
+            // The index counts instructions; it is 0 if the message is about the whole module.
             if (at.index > 0) messages += "instruction " + std::to_string(at.index) + ": ";
             messages += message;
         });
@@ -168,8 +170,8 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
         const std::string shown = render_diagnostics(diagnostics);
         throw ShaderCompileFailure(shown, std::move(diagnostics));
     }
-    // The assembler would write the target's newest version, in which what the text was made from may not be valid. Nor is all
-    // text valid in the version that its comments have: someone may have edited it, and kept them.
+    // The assembler writes the target's newest version, in which the disassembled module may not be valid.
+    // The version in the comments may be wrong too: someone may have edited the text and kept them.
     const uint32_t version = version_in_comments(text);
     if (version == 0 || words.size() < 2 || words[1] == version) return words;
     ValidationOptions lenient;
