@@ -1,6 +1,8 @@
-// Things found by their content: they live while they are in use, and the most recently asked for live on when nothing uses them.
+// Objects found by their content. They live while they are in use; the most recently requested ones stay
+// alive even if unused.
 //
-// Nothing here destroys one under its lock: what is dropped goes when the caller's own reference to it goes.
+// No object is destroyed under the lock here: a dropped object is destroyed with the caller's own reference
+// to it.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +18,14 @@
 
 namespace kp {
 
-// The `most` things that were asked for last. Guarded by a lock of the caller's.
+// The `most` objects that were requested last. Guarded by the caller's lock.
 template <class T>
 class Recent {
 public:
     explicit Recent(size_t most) : most_(most) {}
 
-    // `one` is the latest now. Returns what is no longer among them, for the caller to drop without a lock.
+    // Makes `one` the latest. Returns the object that is no longer in the list, for the caller to drop
+    // without a lock.
     [[nodiscard]] std::shared_ptr<T> touch(const std::shared_ptr<T>& one) {
         if (most_ == 0) return nullptr;
         if (const auto known = places_.find(one.get()); known != places_.end()) {
@@ -42,7 +45,7 @@ public:
         order_.pop_back();
         return oldest;
     }
-    // All of them, for the caller to drop.
+    // Removes and returns all of them, for the caller to drop.
     [[nodiscard]] std::list<std::shared_ptr<T>> take() noexcept {
         places_.clear();
         return std::exchange(order_, {});
@@ -55,7 +58,7 @@ private:
     std::unordered_map<const T*, typename std::list<std::shared_ptr<T>>::iterator> places_;
 };
 
-// When a table of references to what may be gone is worth a look: its size has doubled since the last one.
+// Decides when to sweep a table of weak references: its size has doubled since the last sweep.
 class SweepRule {
 public:
     [[nodiscard]] bool due(size_t entries) const noexcept { return entries >= at_; }
@@ -65,8 +68,9 @@ private:
     size_t at_ = 64;
 };
 
-// By key. The first thread that asks for an absent one makes it, with no lock held; others that ask for the same one wait for that thread
-// alone. If making it fails, the next of those that wait makes it, since the failure (no memory) may have been the first one's alone.
+// Objects by key. The first thread that requests an absent object makes it, without a lock; others that
+// request the same key wait only for that thread. If making it fails, the next waiting thread makes it,
+// because the cause (no memory) may only have affected the first one.
 template <class T>
 class ContentStore {
 public:
@@ -81,7 +85,7 @@ public:
         return found;
     }
 
-    // Throws what `make` throws.
+    // Throws the errors of `make`.
     template <class Make>
     [[nodiscard]] std::shared_ptr<T> get(const std::string& key, const Make& make) {
         std::shared_ptr<T> dropped, made;
@@ -113,15 +117,15 @@ public:
         return made;
     }
 
-    // Drops those that nothing uses; returns them for that.
+    // Stops keeping unused objects alive; returns the recent ones for the caller to drop.
     [[nodiscard]] std::list<std::shared_ptr<T>> take_recent() {
         const std::lock_guard lock(mutex_);
         return recent_.take();
     }
-    // `count(kept, recent)`: every one that lives, and those that are kept as recent. Under the lock.
+    // Calls `count(kept, recent)` under the lock, with all living objects and with those kept as recent.
     template <class Count>
     void look(const Count& count) {
-        std::vector<std::shared_ptr<T>> all;  // outlives the lock: it may be the last to hold one
+        std::vector<std::shared_ptr<T>> all;  // outlives the lock: it may hold the last reference
         const std::lock_guard lock(mutex_);
         for (const auto& [key, entry] : entries_)
             if (auto one = entry.made.lock()) all.push_back(std::move(one));

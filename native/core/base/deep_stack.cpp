@@ -29,7 +29,7 @@ struct DeepWork::Job {
         } catch (...) {
             thrown = std::current_exception();
         }
-        work = nullptr;  // what it holds goes on the thread that worked with it
+        work = nullptr;  // its captures are destroyed on the thread that used them
         const std::lock_guard lock(mutex);
         failure = std::move(thrown);
         done = true;
@@ -39,10 +39,10 @@ struct DeepWork::Job {
 
 namespace {
 
-// Given to the thread, which frees it.
+// Handed to the thread, which frees it.
 using Handed = std::function<void()>;
 
-// Whether this thread has such a stack already.
+// True if this thread already has a deep stack.
 thread_local bool is_deep = false;
 
 void run_handed(void* handed) {

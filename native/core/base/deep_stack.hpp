@@ -1,4 +1,4 @@
-// Work on a thread of its own that has a large stack.
+// Runs work on a separate thread with a large stack.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,23 @@
 
 namespace kp {
 
-// What the compiler can use of stack. Reserved addresses, not memory: pages are taken as they are touched.
+// The stack available to the compiler. It reserves addresses, not memory: pages are allocated when touched.
 inline constexpr unsigned long deep_stack_bytes = 512ul << 20;
 
-// Calls `work` and returns when it is done; what it throws, this throws. If the system refuses a thread of that
-// size (a limit on address space), a smaller one is tried, then the calling thread itself does the work, as it does if it has
-// such a stack already.
+// Calls `work` and returns when it is done; passes on its exceptions. If the system refuses a thread of that
+// size (a limit on address space), a smaller one is tried, then the calling thread does the work. A thread
+// that already has such a stack does the work itself.
 void run_with_deep_stack(const std::function<void()>& work);
 
-// Work that nobody needs to wait for: when the object goes first, the work goes on by itself, and what it throws is lost. So `work`
-// owns all that it uses.
+// Work that does not need a waiter: if this object is destroyed first, the work continues by itself and its
+// exceptions are lost. So `work` must own everything that it uses.
 class DeepWork {
 public:
     // Starts it. If the system refuses a thread, the calling thread does the work first.
     explicit DeepWork(std::function<void()> work);
-    // Waits up to `nanoseconds`; whether it is done.
+    // Waits up to `nanoseconds`; returns true if it is done.
     [[nodiscard]] bool wait(uint64_t nanoseconds);
-    // Of work that is done: throws what it threw.
+    // Call it after the work is done: throws the work's exception, if any.
     void rethrow() const;
 
 private:

@@ -11,10 +11,10 @@ struct ResultInfo {
     int32_t result;
     const char* name;
     ErrorKind kind;
-    const char* advice;  // what it means and what to do about it
+    const char* advice;  // the meaning and the fix
 };
 
-// By number, not by the header's enumerators: a driver may be newer than the header that we were built with.
+// By number, not by the header's enumerators: a driver may be newer than the header of the build.
 constexpr ResultInfo kResults[] = {
     {0, "VK_SUCCESS", ErrorKind::internal,
      "the call reported success where a failure was handled; please report this"},

@@ -1,4 +1,4 @@
-// Errors that the core throws. One C++ type; the bindings turn `kind` into the Python class of the same name.
+// Errors of the core. One C++ type; the bindings turn `kind` into the Python class of the same name.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ public:
         : std::runtime_error(message), kind_(kind), vk_result_(vk_result) {}
 
     [[nodiscard]] ErrorKind kind() const noexcept { return kind_; }
-    // The VkResult behind the error; 0 (VK_SUCCESS) where no Vulkan call failed.
+    // The VkResult behind the error; 0 (VK_SUCCESS) if no Vulkan call failed.
     [[nodiscard]] int32_t vk_result() const noexcept { return vk_result_; }
 
 private:
@@ -42,10 +42,10 @@ private:
 // The name of a VkResult, "VK_ERROR_DEVICE_LOST" for -4; "VkResult 12345" for an unknown one.
 std::string vk_result_name(int32_t result);
 
-// Throws the Error that fits `result`: names the Vulkan call, what was being made and what to do about it.
+// Throws the Error for `result`: it names the Vulkan call, the object that was being made, and the fix.
 [[noreturn]] void throw_vk(int32_t result, const char* call, const std::string& what);
 
-// For calls whose only good answer is VK_SUCCESS. `what` describes the object, e.g. "tensor 'weights'".
+// For calls that only succeed with VK_SUCCESS. `what` describes the object, e.g. "tensor 'weights'".
 inline void check_vk(int32_t result, const char* call, const char* what) {
     if (result != 0) [[unlikely]]
         throw_vk(result, call, what);

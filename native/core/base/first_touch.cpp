@@ -6,9 +6,9 @@
 namespace kp {
 namespace {
 
-constexpr uint64_t huge_page = uint64_t{2} << 20;  // x86-64 and most of AArch64; elsewhere a piece of a page
+constexpr uint64_t huge_page = uint64_t{2} << 20;  // x86-64 and most of AArch64; elsewhere a part of a page
 
-// Calls work(offset, size) for each huge page, after its last byte that belongs to us was touched.
+// Calls work(offset, size) for each huge page, after touching the last byte of it that belongs to us.
 template <class Work>
 void by_huge_page(std::byte* to, uint64_t size, Work&& work) noexcept {
     if (size < huge_page_threshold) {
@@ -29,8 +29,9 @@ void by_huge_page(std::byte* to, uint64_t size, Work&& work) noexcept {
 
 void first_copy(std::byte* to, const void* from, uint64_t size) noexcept {
     const auto* source = static_cast<const std::byte*>(from);
-    if (size == 0) return;  // either may be null then
-    // The touches would change what is still to be read: a caller may pass a view of this very memory.
+    if (size == 0) return;  // either pointer may be null then
+    // If they overlap, touching would change bytes that are not read yet: a caller may pass a view of this
+    // memory.
     const auto begin = reinterpret_cast<uintptr_t>(to), other = reinterpret_cast<uintptr_t>(source);
     if (begin < other + size && other < begin + size) {
         std::memmove(to, from, size);
@@ -48,8 +49,8 @@ void first_fill(std::byte* to, std::span<const std::byte> pattern, uint64_t size
         });
         return;
     }
-    // A short pattern is copied from a piece that holds many of them. Never from what is written already: the memory may be
-    // one that the host reads word by word across a bus.
+    // A short pattern is copied from a buffer that holds it many times. Never from bytes already written: the
+    // host may have to read that memory word by word across a bus.
     constexpr uint64_t most = 16 * 1024;
     std::byte repeated[most];
     const std::byte* source = pattern.data();

@@ -1,11 +1,11 @@
-// The C library's heap, which compilers leave in pieces.
+// The C library's heap, which compilers leave fragmented.
 #pragma once
 
 namespace kp {
 
-// Gives the pages that nothing uses back to the system. A compiler takes and frees many megabytes between the few kilobytes that stay, and
-// glibc keeps those pages for good: a process that compiles now and then grows to several times its use. Below a millisecond as a rule.
-// Does nothing where the C library has no such call.
+// Gives unused pages back to the system. A compiler takes and frees many megabytes around a few kilobytes
+// that stay, and glibc keeps those pages for good: a process that sometimes compiles grows to several times
+// its use. Usually takes less than a millisecond. Does nothing if the C library has no such call.
 void give_back_heap() noexcept;
 
 }  // namespace kp

@@ -39,7 +39,8 @@ constexpr const char* library_names[] = {"libvulkan.so.1", "libvulkan.so"};
 #endif
 
 PFN_vkGetInstanceProcAddr open_library(const std::string& path, std::string& error) {
-    // To open a pipe waits for a writer. A bare name is sought by the system, and is no file here.
+    // Opening a pipe would wait for a writer. The system searches for a bare name, which is not a file path
+    // here.
     struct stat status {};
     if (path.find('/') != std::string::npos && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
         error = path + ": it is not a regular file";

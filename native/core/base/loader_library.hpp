@@ -1,4 +1,4 @@
-// Where the Vulkan loader library is taken from, when not from where the system has it.
+// Loads the Vulkan loader library from a place other than the system's.
 #pragma once
 
 #include "base/vulkan.hpp"
@@ -7,13 +7,13 @@
 
 namespace kp {
 
-// Files and folders, separated by ';', to take the loader from. Read once, when the loader is opened first.
+// Files and folders, separated by ';', to load the loader from. Read once, when the loader is first opened.
 inline constexpr const char* loader_variable = "KOMPUTE_PY_VULKAN_LIBRARY";
 
 struct NamedLoader {
-    bool named = false;                            // the variable names some place
+    bool named = false;                            // the variable names a place
     PFN_vkGetInstanceProcAddr get_proc = nullptr;  // of the first library that opens
-    std::string error;                             // what was tried, and why each failed
+    std::string error;                             // each library that was tried, and why it failed
 };
 
 [[nodiscard]] NamedLoader open_named_loader();

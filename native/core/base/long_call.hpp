@@ -1,5 +1,5 @@
-// What a caller of the core wants done around work that may take long: the bindings, which hold the interpreter lock in calls that
-// are short as a rule, give it away meanwhile. Not while a native lock is held.
+// Lets the core's caller wrap work that may take long: the bindings, which hold the interpreter lock during
+// short calls, release it meanwhile. Do not call it while a native lock is held.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@ namespace kp {
 
 using LongCall = void (*)(const std::function<void()>& body);
 
-// `how` runs its argument once, on the same thread. Before anything else of the core is called.
+// `how` must run its argument once, on the same thread. Call this before any other function of the core.
 void set_long_call(LongCall how) noexcept;
 void long_call(const std::function<void()>& body);
 

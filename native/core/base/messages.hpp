@@ -1,10 +1,11 @@
-// Validation messages, and whose they are.
+// Validation messages, and the devices that they belong to.
 //
-// Managers share an instance, and an instance's messenger hears of all devices that were made from it. A message names handles:
-// a device or a queue among them says whose it is. Most name only a buffer or a semaphore; but the layers speak from inside the
-// call that they object to, so it belongs to the device whose function table this thread took last. A device that is watched
-// notes that whenever its table is taken (Device::vk). What is left over, such as the words of a layer's own threads, belongs to
-// the only device there is, else to nobody: then whoever looks first logs it, and nobody raises it.
+// Managers share an instance, and an instance's messenger receives the messages of all its devices. A message
+// names handles: a device or a queue among them identifies its device. Most messages only name a buffer or a
+// semaphore. But layers report from inside the faulty call, so the message belongs to the device that this
+// thread took the function table of last. A watched device records this whenever its table is taken
+// (Device::vk). Other messages, such as those of a layer's own threads, belong to the only device if there is
+// just one. Otherwise they are unclaimed: the first reader logs them, and they are never raised as errors.
 #pragma once
 
 #include "base/vulkan.hpp"
@@ -24,11 +25,11 @@ struct Message {
     std::string severity;  // "error", "warning", "info"
     std::string id;        // the layer's message id, "VUID-..." or "SYNC-HAZARD-..."
     std::string text;
-    bool own = true;  // whether it is known to be about the device of whoever reads it
+    bool own = true;  // it is known to be about the reader's device
 };
 
-// Callbacks run on any thread, also inside a Vulkan call that holds our locks: they only append here. Whoever drives the API
-// drains the ring after the call has returned.
+// Callbacks run on any thread, even inside a Vulkan call that holds our locks, so they only append here. The
+// caller of the API drains the ring after the call has returned.
 class MessageRing {
 public:
     void append(Message message);
@@ -47,19 +48,19 @@ constinit inline thread_local uint64_t acting_device = 0;
 
 class MessageRouter;
 
-// One device's messages.
+// The messages of one device.
 class Mailbox {
 public:
     explicit Mailbox(MessageRouter& router);
     Mailbox(const Mailbox&) = delete;
     Mailbox& operator=(const Mailbox&) = delete;
-    // What was not read becomes nobody's.
+    // Unread messages become unclaimed.
     ~Mailbox();
 
-    // Messages that name this VkDevice or VkQueue are this device's.
+    // Messages that name this VkDevice or VkQueue belong to this device.
     void claim(uint64_t handle);
     void append(Message message) { ring_.append(std::move(message)); }
-    // Its own, and what is nobody's.
+    // Its own messages, and the unclaimed ones.
     [[nodiscard]] std::vector<Message> drain();
     [[nodiscard]] uint64_t number() const noexcept { return number_; }
 
@@ -72,7 +73,7 @@ private:
 
 class MessageRouter {
 public:
-    // `handles`: of the devices and queues that the message names.
+    // `handles`: the devices and queues that the message names.
     void route(Message message, const std::vector<uint64_t>& handles);
 
 private:

@@ -49,8 +49,8 @@ private:
 
 bool is_own(const struct stat& status) { return status.st_uid == geteuid() || status.st_uid == 0; }
 
-// A regular file of this user's (or root's) that no other user may change: its contents go to the driver. Not waiting: it may be a
-// pipe. -1 for anything else.
+// Opens a regular file of this user (or root) that no other user may change, because its contents go to the
+// driver. Does not block, because the path may be a pipe. -1 for any other file.
 int open_own(const std::string& path, int flags) {
     const int descriptor = open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     struct stat status {};
@@ -86,7 +86,8 @@ bool write_all(int descriptor, const void* data, size_t size) {
     return true;
 }
 
-// The folder, and the missing ones above it, for this user alone; false if it cannot be made or is another user's.
+// Makes the folder, and missing ones above it, for this user alone; false if that fails or if another user
+// owns it.
 bool make_own_folder(const fs::path& folder) {
     std::error_code error;
     if (!folder.empty() && !fs::exists(folder, error)) {
@@ -100,7 +101,8 @@ bool make_own_folder(const fs::path& folder) {
            is_own(status);
 }
 
-// A writer holds a lock on its temporary file, which the system drops if the process is killed: then the file is nobody's.
+// A writer holds a lock on its temporary file. The system drops the lock if the process is killed; then the
+// file is abandoned.
 void delete_abandoned(const fs::path& folder, const std::string& prefix) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -111,12 +113,14 @@ void delete_abandoned(const fs::path& folder, const std::string& prefix) {
     }
 }
 
-// A new file with this content, locked until the Descriptor goes. -1 if it cannot be written: then nothing is left of it.
+// A new file with this content, locked until the Descriptor closes it. -1 if it cannot be written; then
+// nothing is left of it.
 int write_temporary(const std::string& path, const Header& header, const std::vector<uint8_t>& payload) {
     const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (descriptor < 0) return -1;
     struct stat status {};
-    // Before it was locked another writer may have taken it for abandoned. A file system without locks has none to fear.
+    // Before it was locked, another writer may have deleted it as abandoned. A file system without locks
+    // cannot have this problem.
     const bool lost = (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
                       fstat(descriptor, &status) != 0 || status.st_nlink == 0;
     if (!lost && write_all(descriptor, &header, sizeof header) &&
@@ -216,7 +220,7 @@ PipelineCacheFile::Lock::Lock(const std::string& path) {
     if (!make_own_folder(fs::path(path).parent_path())) return;
     descriptor_ = open_own(path, O_RDWR | O_CREAT);
     if (descriptor_ < 0) return;
-    // flock has no time-out of its own, so it is asked again and again. A signal (EINTR) is no reason to give up.
+    // flock has no time-out, so it is tried repeatedly. A signal (EINTR) must not end the attempts.
     const auto end = std::chrono::steady_clock::now() + lock_patience;
     while (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) return;
@@ -227,8 +231,7 @@ PipelineCacheFile::Lock::Lock(const std::string& path) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 #else
-    (void)
-        path;  // renames are atomic there too; two writers at once may lose one another's newest entries, nothing more
+    (void)path;  // renames are atomic there too; two writers may lose each other's newest entries
 #endif
 }
 

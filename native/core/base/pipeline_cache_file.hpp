@@ -1,4 +1,5 @@
-// The pipeline cache on disk: one file for each device and driver, checksummed, safe against concurrent writers.
+// The pipeline cache on disk: one file for each device and driver, checksummed, safe against concurrent
+// writers.
 #pragma once
 
 #include <chrono>
@@ -17,26 +18,28 @@ public:
     // `key` names the device and driver: hex digits and dashes.
     PipelineCacheFile(const std::string& directory, const std::string& key);
 
-    // The payload, or nullopt when there is no file, it is damaged, or another user can have written it (it is a link, it is not
-    // this user's or root's, or others may write to it). Never throws: a cache that cannot be read is empty.
+    // The payload, or nullopt if the file is missing or damaged, or if another user can have written it (it
+    // is a link, it does not belong to this user or root, or others may write to it). Never throws: an
+    // unreadable cache counts as empty.
     [[nodiscard]] std::optional<std::vector<uint8_t>> load() const noexcept;
 
-    // Writes a temporary file beside and renames it over the old one, so that a reader sees the old file or the new one; deletes
-    // what killed processes left of theirs. Folder and files are made for this user alone. False when the directory cannot be
-    // written or is another user's: programs work without a cache.
+    // Writes a temporary file in the same folder and renames it over the old one, so that readers see either
+    // the old or the new file. Deletes temporary files of killed processes. Makes folder and files for this
+    // user alone. Returns false if the directory cannot be written or belongs to another user: programs work
+    // without a cache.
     bool store(const std::vector<uint8_t>& payload) const noexcept;
 
-    // Held from load to store by who merges into the file, so that two writers do not drop each other's entries. Another
-    // process may hold it for as long as it likes (it may be stopped, or the folder on a file server that is gone), so it is
-    // sought for a while only: see held().
+    // Hold it from load to store when merging into the file, so that two writers do not drop each other's
+    // entries. Another process may hold it for any time (it may be stopped, or the folder may be on a lost
+    // file server), so the wait for it is limited: see held().
     class Lock {
     public:
         explicit Lock(const std::string& path);
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
         ~Lock();
-        // False where another writer still had it after lock_patience. A folder that knows no locks counts as held: renames
-        // keep the file whole there, and a lost entry is compiled again.
+        // False if another writer still had it after lock_patience. A folder without lock support counts as
+        // held: renames still keep the file whole, and a lost entry is compiled again.
         [[nodiscard]] bool held() const noexcept { return held_; }
 
     private:

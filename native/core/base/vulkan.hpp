@@ -1,4 +1,4 @@
-// The one place that includes Vulkan with its functions: volk's pointers, never the loader's link-time prototypes.
+// The only place that includes Vulkan's functions: volk's pointers, never the loader's link-time prototypes.
 #pragma once
 
 #include <volk.h>
@@ -7,8 +7,8 @@
 
 namespace kp {
 
-// A handle as the integer that Python and the PyPI package `vulkan` exchange. Non-dispatchable handles are pointers on
-// 64-bit machines and integers on 32-bit ones; both casts are the same bits.
+// A handle as an integer, the form that Python and the PyPI package `vulkan` exchange. Non-dispatchable
+// handles are pointers on 64-bit machines and integers on 32-bit ones; both casts keep the bits.
 template <typename Handle>
 [[nodiscard]] uint64_t handle_value(Handle handle) noexcept {
     return (uint64_t)handle;  // NOLINT: the only cast that serves pointers and integers alike
