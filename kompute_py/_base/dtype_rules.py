@@ -5,7 +5,7 @@ than those in the array. Kernels therefore refuse such arrays. Algorithms, which
 once for each binding of a shader and dtype.
 
 Some dtypes never contradict, because the shader decides the meaning of their bytes: raw bytes (``V16``), the
-small floats of ml_dtypes, which shaders handle as bits, and structured dtypes, whose layout is compared
+small floats of ml_dtypes in integers, which hold their bits, and structured dtypes, whose layout is compared
 instead. Rows of smaller numbers that make up whole integers (pixels of shape (h, w, 4), uint8, for
 ``uint[]``) are packed on purpose: algorithms take them without a warning.
 
@@ -26,7 +26,7 @@ from .types import is_small_float
 
 def contradicts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether a shader that reads `wanted` finds different numbers in elements of `dtype`."""
-    if dtype == wanted or dtype.type is np.void or is_small_float(dtype):
+    if dtype == wanted or dtype.type is np.void or (is_small_float(dtype) and wanted.kind != "f"):
         return False
     # A complex number is stored as two floats, like a vec2.
     return not (dtype.kind == "c" and wanted.kind == "f" and dtype.itemsize == 2 * wanted.itemsize)
@@ -35,7 +35,7 @@ def contradicts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 def difference(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> str:
     """The part of a message that says which numbers of `dtype` differ for a shader that reads `wanted`."""
     if not differ_in_sign(dtype, wanted):
-        return "it finds other numbers there"
+        return "the shader finds other numbers there"
     most = np.iinfo(f"i{dtype.itemsize}").max
     what = (
         "numbers from there on are negative"
@@ -58,6 +58,8 @@ def beyond_both(number: Any) -> bool:
 def conversion(dtype: np.dtype[Any], wanted: np.dtype[Any], array: bool) -> str:
     """How to convert an array, or a tensor, of `dtype` for a shader that reads `wanted`: a message's end."""
     name = f"np.{wanted}"
+    if dtype.kind == "c" and dtype.itemsize == 2 * wanted.itemsize:
+        return f"A complex number is two floats: declare a vec2, or give {'array' if array else 'tensor'}.view({name})"
     if dtype.kind == "b":
         one = f"array.astype({name})" if array else f"mgr.tensor_t(data.astype({name}))"
         return (

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import keeps_finite, refuse_mask
-from .._base.dtype_rules import conversion
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._memory.memory import Memory
-from .._memory.sampler import Bindable, SampledImage, Sampler
-from .._recording.algorithm import made_by
-from .._shaders.layout import check as check_layout
+from .._memory.sampler import Bindable
+from .._recording.binding import check_owner
 from .._shaders.layout import tail_of
 from .._shaders.push import pack_struct
 from .._shaders.signature import Parameter
@@ -71,48 +69,6 @@ def flat(bound: Iterable[Any]) -> Iterator[Any]:
             yield from each
         else:
             yield each
-
-
-def _check_padding(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
-    """std140 pads the elements of arrays to 16 bytes, and std430 a vec3 to the room of four: plain numbers have no such gaps."""
-    stride, item = parameter.padded_stride, memory._dtype.itemsize
-    if not memory._count:
-        return
-    rowed = len(memory._shape) > 1
-    if not stride or (rowed and memory._shape[-1] * item == stride):
-        return
-    sole = parameter.layout["members"][0]
-    if len(sole["array"]) != 1:
-        return
-    rows = max(1, sole["rows"])
-    # A flat array of vectors may have been laid out by hand; one of scalars is taken for what it looks like.
-    if rows == 1 or (rowed and memory._shape[-1] == rows):
-        numbers = "numbers" if rows == 1 else f"rows of {('two', 'three')[rows == 3]}"
-        raise InvalidArgumentError(
-            f"{what} is {parameter.type}, whose elements are {stride} bytes apart; {subject} has {numbers} without padding. Make it with "
-            f"dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of {stride // item}, or declare the block with "
-            f"{'std430' if rows < 3 else 'scalar'} layout{'' if rows < 3 else ', or as an array of numbers'}"
-        )
-
-
-def _check_matrices(what: str, parameter: Parameter, memory: Memory, subject: str) -> None:
-    """Arrays go into buffers byte by byte. One with the rows and columns of the matrices has other bytes, if a matrix has its columns one
-    after the other in memory or its lines are padded. (A square one without padding is not told from its transpose.)"""
-    sole = parameter.layout["members"][0]
-    if sole["columns"] <= 1 or sole["members"]:
-        return
-    lines, each = sole["columns"], sole["rows"]
-    if sole["row_major"]:
-        lines, each = each, lines
-    room = sole["matrix_stride"] // memory._dtype.itemsize
-    shape = memory._shape[-2:]
-    if shape in ((lines, each), (each, lines)) and shape != (lines, room):
-        order = "rows" if sole["row_major"] else "columns"
-        padded = f", each padded to {room}" if room != each else ""
-        raise InvalidArgumentError(
-            f"{what} is {parameter.type}: in memory a matrix is its {lines} {order} of {each} numbers{padded}. The bytes of {subject} "
-            f"are not those. Give {(*memory._shape[:-2], lines, room)}, as np.zeros(n, kp.struct_dtype(kernel, {parameter.name!r})) makes it"
-        )
 
 
 def is_number_for_array(parameter: Parameter, value: Any) -> bool:
@@ -214,12 +170,7 @@ def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -
             raise ArgumentTypeError(
                 f"{kernel}: uses= lists the Tensors whose addresses the shader finds in memory, not {type(memory).__name__}"
             )
-        if memory._manager is not manager:
-            raise InvalidArgumentError(
-                f"{kernel}: {memory._describe()} belongs to {memory._manager!r}, the kernel to {manager!r}"
-            )
-        if not memory._is_init():
-            memory._require_init(f"be referred to by {kernel}")
+        check_owner(memory, manager, f"reached by {kernel}")
 
 
 def fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -248,87 +199,3 @@ def several(kernel: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
             f"{what} is {parameter.type}: it takes {parameter.descriptors or 'at least 1'}, not {len(value)}"
         )
     return tuple(value)
-
-
-def _check_image(what: str, parameter: Parameter, image: Any) -> None:
-    """Raises where the shader declares an image of other dimensions, or of components of another kind."""
-    declared, size = parameter.image, image._size
-    assert declared is not None
-    scalar = declared["component"].rstrip("0123456789")
-    arrayed = size.layers is not None
-    same = (f"{size.dims}D", arrayed) == (declared["dim"], declared["arrayed"])
-    if same and scalar == image._format.scalar and not declared["multisampled"]:
-        return
-    # As the shader would have to declare it: uimage2DArray.
-    kind = {"storage image": "image", "sampled image": "texture"}.get(parameter.kind, "sampler")
-    prefix = {"int": "i", "uint": "u"}.get(image._format.scalar, "")
-    seen = f"{prefix}{kind}{size.dims}D{'Array' if arrayed else ''}"
-    if same and not declared["multisampled"]:
-        mend = f"make it with a format of {scalar} components"
-    elif not declared["multisampled"] and declared["dim"] in ("1D", "2D", "3D"):
-        layers = f", layers={declared['arrayed']}" if declared["arrayed"] or arrayed else ""
-        mend = f"make it with dims={declared['dim'][0]}{layers}"
-    else:
-        mend = "kompute_py makes no image of that kind"
-    raise InvalidArgumentError(
-        f"{what} is {parameter.type}{' (multisampled)' if declared['multisampled'] else ''}; {image._describe()} with format "
-        f"{image._format.name} is {seen}: {mend}, or declare it as {seen}"
-    )
-
-
-def check_argument(
-    kernel: str,
-    manager: Manager,
-    parameter: Parameter,
-    memory: Any,
-    given: np.ndarray[Any, Any] | None = None,
-) -> None:
-    """Raises what is wrong with `memory` as `parameter` of a kernel. `given` is the array that it holds, where that was given."""
-    what = f"{kernel}: {parameter.name!r}"
-    if memory._manager is not manager:
-        raise InvalidArgumentError(
-            f"{what} ({memory._describe()}) belongs to {memory._manager!r}, the kernel to {manager!r}"
-        )
-    if not memory._is_init():
-        memory._require_init(f"be {parameter.name!r} of {kernel}")
-    is_sampler = parameter.kind == "sampler"
-    is_combined = parameter.kind == "combined image sampler"
-    if (
-        memory._is_image is not parameter.is_image
-        or isinstance(memory, Sampler) is not is_sampler
-        or (isinstance(memory, SampledImage) and not is_combined)
-        or (is_combined and not isinstance(memory, SampledImage))
-    ):
-        raise InvalidArgumentError(
-            f"{what} is a {parameter.kind} ({parameter.type}); {memory._describe()} is none: give "
-            f"{made_by(parameter.kind)}"
-        )
-    if parameter.image is not None:
-        declared = parameter.image["format"]
-        if parameter.kind == "storage image" and declared and memory._format.name != declared:
-            raise InvalidArgumentError(
-                f"{what} ({parameter.type}) is declared layout({declared}); {memory._describe()} has the format "
-                f"{memory._format.name}: make it with format={declared!r}, or leave the format out of the shader"
-            )
-        _check_image(what, parameter, memory._image if is_combined else memory)
-        return
-    if is_sampler:
-        return
-    dtype = memory._dtype
-    subject = memory._describe() if given is None else f"the array of shape {given.shape}, {given.dtype}"
-    raw = parameter.is_record and dtype.itemsize == 1
-    if parameter.dtype is not None and dtype != parameter.dtype and dtype.names is None and not raw:
-        raise ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {parameter.dtype}; {subject} does not. "
-            f"{conversion(dtype, parameter.dtype, given is not None)}"
-        )
-    if dtype.names is not None:
-        check_layout(parameter.layout, dtype, memory._count, f"{what} ({subject})", parameter.binding)
-    if dtype.names is None and not raw:
-        _check_padding(what, parameter, memory, subject)
-        if memory._count and len(memory._shape) > 1 and len(parameter.layout["members"]) == 1:
-            _check_matrices(what, parameter, memory, subject)
-    if memory.nbytes < parameter.size:
-        raise InvalidArgumentError(
-            f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has {memory.nbytes}"
-        )

@@ -19,17 +19,16 @@ from .._base.arrays import as_index, counts_of, require_manager, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, Sampler
-from .._recording.algorithm import made_by
+from .._memory.tensor import Tensor
+from .._recording.binding import check_argument, check_owner, made_by
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
 from .._shaders.module import ShaderModule, naming
-from .._shaders.plan import plan_of
 from .._shaders.signature import MISSING, Parameter, Signature
 from .._sync.fence import Fence
 from .arrays import array_for
 from .calls import (
     Call,
     Forget,
-    check_argument,
     check_references,
     fast_key,
     flat,
@@ -160,7 +159,6 @@ class Kernel:
         )
         with naming(module.name):
             native = manager._native.shader(module.to_spirv(), module.entry, module._declared)
-            plan_of(native)  # raises here, not at the first call, for bindings that cannot be bound
         reloader = reloader_for(manager, source, options, module, watch)
         look = reloader.look if reloader is not None and watch else None
         self._setup(manager, module, native, NO_SPECIALIZATION, {}, Specializations(manager), reloader, look)
@@ -360,14 +358,26 @@ class Kernel:
 
     def _checked(self, values: Iterable[Any]) -> tuple[Memory, ...]:
         """The memory of each parameter; what is not given, since the shader does not use it, repeats another."""
-        parameters = self._signature.parameters
-        bound: list[Any] = []
-        for parameter, value in zip(parameters, values, strict=True):
+        signature, manager = self._signature, self._manager
+        bound = tuple(values)
+        for parameter, dtype, value in zip(signature.parameters, signature.plain, bound, strict=True):
+            if (
+                type(value) is Tensor
+                and value._dtype is dtype
+                and value._manager is manager
+                and value._is_init()
+            ):
+                continue
             if value is not MISSING:
                 for each in value if parameter.descriptors != 1 else (value,):
-                    check_argument(self.name, self._manager, parameter, each)
-            bound.append(value)
-        return tuple(bound)
+                    self._check(parameter, each)
+        return bound
+
+    def _check(self, parameter: Parameter, memory: Any, array: np.ndarray[Any, Any] | None = None) -> None:
+        """Raises if `memory` does not fit `parameter`. `array` is the array that it holds, if that was given."""
+        if memory._manager is not self._manager or not memory._is_init():
+            check_owner(memory, self._manager, f"{parameter.name!r} of {self.name}")
+        check_argument(parameter, memory, f"{self.name}: {parameter.name!r}", array=array)
 
     def _beside(self, index: int, values: list[Any]) -> list[tuple[Parameter, Any]]:
         """The other parameters with what they are given, those first that have to agree in size with parameter `index`."""
@@ -392,7 +402,7 @@ class Kernel:
         memory = self._scratch.pop(key, None)
         if memory is None or not memory._is_init():
             memory = self._manager.empty(array.shape, array.dtype, "storage")
-        check_argument(self.name, self._manager, parameter, memory, array)
+        self._check(parameter, memory, array)
         self._scratch[key] = memory
         while len(self._scratch) > _MOST_SCRATCH:
             self._scratch.popitem(last=False)

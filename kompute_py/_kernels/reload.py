@@ -33,7 +33,6 @@ from .._base.warn import outside, warn
 from .._compilers.compile import path_of
 from .._compilers.watched_files import WatchedFiles
 from .._shaders.module import ShaderModule, is_assembly
-from .._shaders.plan import plan_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -155,7 +154,6 @@ class Reloader:
 
     def _change_over(self, module: ShaderModule) -> None:
         native = self._manager._native.shader(module.to_spirv(), module.entry, module._declared)
-        plan_of(native)
         differences = changed_bindings(self._module.signature, module.signature)
         if differences:
             raise InvalidArgumentError(

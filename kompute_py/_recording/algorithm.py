@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native as core
 from .._base.arrays import as_indices, as_name, require_manager
-from .._base.dtype_rules import conversion, difference
 from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -17,15 +16,15 @@ from .._base.errors import (
 )
 from .._base.warn import warn
 from .._memory.memory import Memory, memory_list
-from .._memory.sampler import Bindable, Sampler
+from .._memory.sampler import Bindable
+from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
-from .._shaders.layout import check as check_layout
-from .._shaders.plan import Binding, PushConstants, ShaderPlan, SpecConstant, plan_of
+from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant, signature_of
 from .._shaders.spirv import chosen_entry, to_spirv
+from .binding import check_argument
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .._shaders.signature import Parameter
 
 _AXES = "xyz"
 BOUND = "Tensor or Image, image.sampled(...) or Sampler"
@@ -58,15 +57,17 @@ class Algorithm:
     `kp.compile`, an array of uint32, a list of ints, a path to a .spv file, a `kp.ShaderModule`, or an object with ``to_spirv()``.
     `workgroup` counts groups in x, y, z; left out, it is
     one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
-    as ``{id or name: value}``. `push_consts` are the initial values of the shader's block. Lists are converted to the
-    types that the shader declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may
+    as ``{id or name: value}``. `push_consts` are the initial values of the shader's block: numbers in the order of its scalars, or a list with lists in it, with the
+    members' values in their order, as kernels take them by name. Numbers are converted to the types that the shader declares; an array whose bytes equal
+    the block's goes in bit by bit. `entry` is the entry point; it may
     be left out where the module has only one, or one called main, and for a ShaderModule, which has chosen.
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
     binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
     types; NotFoundError for a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where
     the shader needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once for each binding, a
-    tensor whose dtype differs from the shader's: nothing is converted, and `mgr.tensor` makes float32 of everything.
+    tensor or image whose contents differ from the declaration (dtype, padding, size of the block, format): nothing is converted, and
+    `mgr.tensor` makes float32 of everything.
     """
 
     __slots__ = (
@@ -76,8 +77,8 @@ class Algorithm:
         "_groups",
         "_manager",
         "_native",
-        "_plan",
         "_push",
+        "_signature",
         "_special",
         "_tensors",
     )
@@ -89,7 +90,7 @@ class Algorithm:
     _special: Specialization
     _counted: bool
     _native: core.Algorithm | None
-    _plan: ShaderPlan | None
+    _signature: Signature | None
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class Algorithm:
         self._manager = manager
         if spirv is None:
             # Kompute's way to hand an algorithm to OpMult, which brings the shader.
-            self._native = self._plan = None
+            self._native = self._signature = None
             self._tensors = _listed(tensors, manager)
             return
         self._build(tensors, spirv, workgroup, spec_consts, push_consts, entry)
@@ -133,27 +134,27 @@ class Algorithm:
                 shader = manager._native.shader(
                     to_spirv(spirv), chosen_entry(spirv, entry) or "main", getattr(module, "_declared", b"")
                 )
-        plan = shader.extra
-        if type(plan) is not ShaderPlan:
-            plan = plan_of(shader)
-        if plan.refusal:
-            raise UnimplementedError(plan.refusal)
-        bound = _bind(tensors, plan, manager)
+        signature = shader.extra
+        if type(signature) is not Signature:
+            signature = signature_of(shader)
+        if signature.refusal:
+            raise UnimplementedError(signature.refusal)
+        bound = _bind(tensors, signature, manager)
 
         special = NO_SPECIALIZATION
         if type(spec_consts) is Specialization:
             special = spec_consts
         elif is_given(spec_consts):
-            special = plan.spec.pack(spec_consts)
+            special = signature.spec.pack(spec_consts)
             if special.surplus:
                 warn(
                     f"{special.surplus} of the spec_consts have no specialization constant in the shader "
-                    f"(it has {len(plan.spec_constants)}): they are ignored"
+                    f"(it has {len(signature.spec_constants)}): they are ignored"
                 )
-        plan.spec.warn_of_defaults(special, "The algorithm")
-        push = plan.push.zeros if plan.push is not None else b""
+        signature.spec.warn_of_defaults(special, "The algorithm")
+        push = signature.push.zeros if signature.push is not None else b""
         if is_given(push_consts):
-            push = pack_push(plan, push_consts)
+            push = pack_push(signature, push_consts)
 
         groups = to_groups(workgroup, "workgroup")
         counted = groups[0] == 0
@@ -176,7 +177,7 @@ class Algorithm:
 
         native = manager._native.algorithm(
             shader,
-            [memory._native for memory in bound[: plan.top]],
+            [memory._native for memory in bound[: signature.top]],
             groups,
             special.data,
             special.entries,
@@ -185,7 +186,7 @@ class Algorithm:
         if counted and groups[0]:
             _remind_of_local_size(native.local_size, groups[0])
         self._native = native
-        self._plan = plan
+        self._signature = signature
         self._tensors = bound
         self._groups = groups
         self._push = push
@@ -203,12 +204,12 @@ class Algorithm:
             )
         return self._native
 
-    def _planned(self) -> ShaderPlan:
-        if self._plan is None:
+    def _signed(self) -> Signature:
+        if self._signature is None:
             raise FailedPreconditionError(
                 "An algorithm that was made with no shader has no reflection; give spirv"
             )
-        return self._plan
+        return self._signature
 
     def get_tensors(self) -> list[Memory]:
         """The tensors and images that it was made with, in order: the same objects."""
@@ -233,17 +234,20 @@ class Algorithm:
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """The shader's bindings: number, kind, what the shader does with it, name, dtype of a buffer."""
-        return self._planned().bindings
+        return self._signed().bindings
 
     @property
     def push_constants(self) -> PushConstants | None:
         """The shader's push constant block: name, bytes, names of the scalars; None where it has none."""
-        return self._planned().push_constants
+        push = self._signed().push
+        return None if push is None else PushConstants(push.name, push.size, tuple(push.component_names))
 
     @property
     def spec_constants(self) -> tuple[SpecConstant, ...]:
         """The shader's specialization constants: id, name, type, default value."""
-        return self._planned().spec_constants
+        return tuple(
+            SpecConstant(c["id"], c["name"], c["type"], c["default"]) for c in self._signed().spec_constants
+        )
 
     @property
     def local_size(self) -> tuple[int, int, int]:
@@ -276,19 +280,19 @@ class Algorithm:
         Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from their next evaluation on.
         Operations with push constants or a grid of their own keep what they were made with.
         """
-        push = self._planned().push
+        push = self._signed().push
         return () if push is None else push.unpack(self._push)
 
     @push_consts.setter
     def push_consts(self, values: Any) -> None:
-        push = pack_push(self._planned(), values)
+        push = pack_push(self._signed(), values)
         self._dispatch.set(self._groups, push, ())
         self._push = push
 
     @property
     def spec_consts(self) -> dict[int, bool | int | float]:
         """The values of its specialization constants by id. They are part of the pipeline: `rebuild` changes them."""
-        return self._planned().spec.unpack(self._special)
+        return self._signed().spec.unpack(self._special)
 
     def rebuild(
         self,
@@ -390,63 +394,36 @@ def _listed(tensors: Iterable[Memory], manager: Manager) -> tuple[Memory, ...]:
     )
 
 
-def _bind(tensors: Iterable[Memory], plan: ShaderPlan, manager: Manager) -> tuple[Memory, ...]:
+def _bind(tensors: Iterable[Memory], signature: Signature, manager: Manager) -> tuple[Memory, ...]:
     """`tensors` as a tuple, checked against the shader's bindings."""
     bound = _listed(tensors, manager)
-    if len(bound) < plan.slots:
-        missing = next(b for position, _, b, _ in plan.required if position >= len(bound))
+    if len(bound) < signature.slots:
+        missing = next(p for position, _, p in signature.required if position >= len(bound))
         raise InvalidArgumentError(
-            f"The shader uses {len(plan.required)} bindings up to number {plan.slots - 1}, so it needs {plan.slots} tensors; "
-            f"{len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
+            f"The shader uses {len(signature.required)} bindings up to number {signature.slots - 1}, so it needs {signature.slots} "
+            f"tensors; {len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
         )
-    for position, is_image, binding, scalar in plan.required:
+    for position, dtype, parameter in signature.required:
         memory = bound[position]
-        is_sampler = binding.kind == "sampler"
-        if memory._is_image is not is_image or isinstance(memory, Sampler) is not is_sampler:
-            raise InvalidArgumentError(
-                f"Binding {position} of the shader ({binding.name!r}) is a {binding.kind}; tensors[{position}] is "
-                f"{memory._describe()}: give {made_by(binding.kind)} there"
+        if type(memory) is not Tensor or memory._dtype is not dtype:
+            what, subject = (
+                f"Binding {position} ({parameter.name!r})",
+                f"tensors[{position}] ({memory._describe()})",
             )
-        # Plain dtypes may be anything, as in Kompute, and warn; one that has fields says what each byte means.
-        if scalar is not None and memory._dtype is not scalar.dtype and scalar.contradicts(memory._dtype):
-            _warn_of_dtype(plan, position, memory, scalar)
-        if isinstance(memory, Memory) and memory._dtype.names is not None:
-            what = f"tensors[{position}] ({memory._describe()})"
-            check_layout(plan.blocks[position], memory._dtype, memory._count, what, position)
-    if len(bound) > plan.top:
-        warn(f"{len(bound)} tensors were given to a shader with {plan.top} bindings: the rest are not bound")
+            check_argument(parameter, memory, what, subject, lenient=signature)
+    if len(bound) > signature.top:
+        warn(
+            f"{len(bound)} tensors were given to a shader with {signature.top} bindings: the rest are not bound"
+        )
     return bound
 
 
-def _warn_of_dtype(plan: ShaderPlan, position: int, memory: Memory, scalar: Parameter) -> None:
-    """Once for each binding of a shader and dtype."""
-    key = (position, memory._dtype)
-    if key in plan.warned or scalar.packs(memory._dtype, memory._shape):
-        return
-    plan.warned.add(key)
-    assert scalar.dtype is not None
-    warn(
-        f"tensors[{position}] ({memory._describe()}) goes to the {scalar.kind} {scalar.name!r}, {scalar.type}, which the shader reads "
-        f"as {scalar.dtype}: {difference(memory._dtype, scalar.dtype)}. {conversion(memory._dtype, scalar.dtype, False)}"
-    )
-
-
-def made_by(kind: str) -> str:
-    """What makes the object that a binding of `kind` takes."""
-    return {
-        "storage image": "mgr.image(...)",
-        "sampled image": "mgr.image(...)",
-        "combined image sampler": "mgr.image(...).sampled(...)",
-        "sampler": "mgr.sampler(...)",
-    }.get(kind, "mgr.tensor(...)")
-
-
-def pack_push(plan: ShaderPlan, values: Any) -> bytes:
+def pack_push(signature: Signature, values: Any) -> bytes:
     """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped it)."""
-    if plan.push is None:
+    if signature.push is None:
         warn("push_consts were given to a shader with no push constants: they are ignored")
         return b""
-    return plan.push.pack(values)
+    return signature.push.pack(values)
 
 
 def _remind_of_local_size(local_size: Sequence[int], groups: int) -> None:

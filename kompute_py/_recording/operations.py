@@ -340,7 +340,7 @@ class OpAlgoDispatch(OpBase):
         if not isinstance(algorithm, Algorithm):
             raise ArgumentTypeError(f"OpAlgoDispatch takes an Algorithm, not {type(algorithm).__name__}")
         native = algorithm._built("be dispatched")
-        push = pack_push(algorithm._planned(), push_consts) if is_given(push_consts) else algorithm._push
+        push = pack_push(algorithm._signed(), push_consts) if is_given(push_consts) else algorithm._push
         extent = None
         if grid is None:
             groups = algorithm._groups

@@ -1,6 +1,7 @@
 """What calling a shader takes: its bindings, push constants and specialization constants under their names.
 
-A binding is called by its instance name, else by the name of the only member of its block, else by the block's name.
+A binding is called by its instance name, else by the name of the only member of its block, else by the block's name. A Kernel binds the
+parameters by name. An Algorithm binds them by position: place i is binding i of set 0.
 """
 
 from __future__ import annotations
@@ -10,15 +11,51 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _native
 from .._base.dtype_rules import contradicts
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._base.text import nearest
 from .constants import SpecConstants
+from .layout import BUFFERS, element_dtype
 from .push import Block
 from .type_text import GLSL_SCALARS, type_text
 
 # What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
 _IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
+
+
+class Binding(NamedTuple):
+    """One binding of a shader. Tensor i of an algorithm goes to binding i."""
+
+    binding: int
+    kind: str
+    """Vulkan's term: "storage buffer", "uniform buffer", "storage image", ..."""
+    access: str
+    """How the shader uses its contents: "none", "read", "write" or "read_write"."""
+    name: str
+    """The variable's name; the block's if it has none."""
+    dtype: np.dtype[Any] | None = None
+    """Of a buffer: the NumPy dtype with the layout of one element, or of a whole block that is not an array (see
+    `kp.struct_dtype`). None for images, and if an array of run-time length follows other members."""
+
+
+class PushConstants(NamedTuple):
+    """A shader's push constant block."""
+
+    name: str
+    size: int
+    """Bytes."""
+    components: tuple[str, ...]
+    """Names of the scalars in the order in which a list of numbers fills them."""
+
+
+class SpecConstant(NamedTuple):
+    """One specialization constant of a shader."""
+
+    id: int
+    name: str
+    type: str
+    default: bool | int | float
 
 
 class Parameter(NamedTuple):
@@ -57,7 +94,24 @@ class Parameter(NamedTuple):
         wanted = self.dtype
         if dtype is wanted or wanted is None:
             return False
+        if dtype.kind == "c" and not self.is_record and max(1, self.layout["members"][0]["rows"]) % 2:
+            return True  # a complex number is two floats, which a vec2 or vec4 has together
         return contradicts(dtype, wanted) and not (self.is_record and dtype.itemsize == 1)
+
+    @property
+    def plain_dtype(self) -> np.dtype[Any] | None:
+        """The dtype of a tensor of which nothing else has to be looked at: the block is an array of numbers or vectors without
+        padding. None for any other binding."""
+        members = self.layout["members"]
+        if (
+            self.kind not in BUFFERS
+            or self.is_record
+            or self.size
+            or self.padded_stride
+            or members[0]["columns"] > 1
+        ):
+            return None
+        return self.dtype
 
     def packs(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
         """Whether rows of smaller numbers make up whole elements of integers: pixels of four bytes in each uint."""
@@ -156,17 +210,9 @@ class Signature:
     """The arguments of a shader."""
 
     __slots__ = (
-        "_by_name",
-        "capabilities",
-        "entry",
-        "local_size",
-        "local_size_ids",
-        "parameters",
-        "push",
-        "spec",
-        "spec_constants",
-        "unbindable",
-    )
+        "_bindings", "_by_name", "_reflected", "capabilities", "entry", "local_size", "local_size_ids", "parameters", "plain", "push",
+        "refusal", "required", "slots", "spec", "spec_constants", "top", "unbindable", "warned",
+    )  # fmt: skip
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, reflected["bindings"])))
@@ -174,6 +220,20 @@ class Signature:
             (p for p in self.parameters if p.used and p.kind.endswith("texel buffer")), None
         )
         """The first parameter that no object of kompute_py can be."""
+        self.plain: tuple[np.dtype[Any] | None, ...] = tuple(p.plain_dtype for p in self.parameters)
+        used = [(p.binding, dtype, p) for p, dtype in zip(self.parameters, self.plain, strict=True) if p.used]
+        self.required: tuple[tuple[int, np.dtype[Any] | None, Parameter], ...] = tuple(used)
+        """By position: (position, its `plain_dtype`, parameter) of those that the shader uses."""
+        self.slots: int = max((position for position, _, _ in used), default=-1) + 1
+        """By position: how many tensors the shader needs."""
+        self.top: int = max((p.binding for p in self.parameters), default=-1) + 1
+        """By position: how many it declares. Bindings that are not used take a position, too."""
+        self.refusal: str = next(filter(None, (_refusal(p) for _, _, p in used)), "")
+        """Why tensors by position cannot serve this shader; "" if they can."""
+        self.warned: set[tuple[int, Any]] = set()
+        """By position: (binding, dtype or format) of tensors and images that differ from the declaration, of which was warned."""
+        self._reflected = reflected["bindings"]
+        self._bindings: tuple[Binding, ...] | None = None
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
         self.push = Block(block) if block is not None and block["size"] else None
@@ -183,6 +243,22 @@ class Signature:
         self.local_size_ids: tuple[int | None, ...] = tuple(reflected["local_size_spec_ids"])
         self.entry: str = reflected["entry"]
         self.capabilities: tuple[str, ...] = tuple(reflected["capabilities"])
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The bindings as an Algorithm shows them."""
+        if self._bindings is None:
+            self._bindings = tuple(
+                Binding(
+                    b["binding"],
+                    b["kind"],
+                    b["access"],
+                    b["name"] or b["block_name"],
+                    element_dtype(b["layout"]) if b["kind"] in BUFFERS else None,
+                )
+                for b in self._reflected
+            )
+        return self._bindings
 
     @property
     def written(self) -> list[Parameter]:
@@ -277,6 +353,29 @@ class Signature:
         return f"{kernel}({', '.join(parts)})"
 
 
+def signature_of(shader: _native.Shader) -> Signature:
+    """The signature of a native shader, made at the first use and kept in its `extra`."""
+    signature = shader.extra
+    if type(signature) is not Signature:
+        signature = shader.extra = Signature(shader.reflection)
+    return signature
+
+
+def _refusal(p: Parameter) -> str:
+    """Why a tensor by position cannot be bound to this parameter; "" if it can."""
+    if p.set != 0:
+        return (
+            f"The shader's {p.kind} {p.name!r} is in descriptor set {p.set}; an algorithm binds set 0 by position: "
+            "declare layout(set = 0, binding = ...), or use mgr.kernel, which binds by name"
+        )
+    if p.descriptors != 1:
+        return (
+            f"The shader's binding {p.binding} ({p.name!r}) is an array of {p.kind}s; give each one a binding "
+            "number of its own, or use mgr.kernel, which takes a list there"
+        )
+    return ""
+
+
 def _list_structs(layout: Mapping[str, Any], found: dict[str, None]) -> None:
     if layout["kind"] != "struct":
         return
@@ -307,6 +406,3 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
         seen.add(name)
         result.append(parameter._replace(name=name))
     return result
-
-
-__all__ = ["MISSING", "Parameter", "Signature", "parameter_of"]

@@ -45,7 +45,9 @@ def test_an_algorithm_warns_once_where_dtypes_contradict(mgr, declared, dtype, f
     spirv = copier(declared, "vec4" if declared == "vec4" else "float")
     given = mgr.tensor_t(np.ones(4, dtype))
     out = mgr.zeros(4)
-    with pytest.warns(kp.KomputeWarning, match=rf"tensors\[0\].*buffer 'a', {declared}\[\].*{fix}") as found:
+    with pytest.warns(
+        kp.KomputeWarning, match=rf"Binding 0 \('a'\) is {declared}\[\].*tensors\[0\].*{fix}"
+    ) as found:
         mgr.algorithm([given, out], spirv, (4, 1, 1))
     assert len(found) == 1
     assert found[0].filename == __file__
