@@ -53,7 +53,10 @@ _FLAT: Any = _Flat()
 
 
 class Leaf(NamedTuple):
-    """One scalar of a block: bytes from the block's start, its type, its name for errors, and the value for it."""
+    """One scalar of a block: bytes from the block's start, its type, its name for errors, and the value for it.
+
+    Without a value, the name of the type that a buffer reference leads to.
+    """
 
     offset: int
     scalar: Scalar
@@ -97,8 +100,8 @@ def leaves(
             yield Leaf(offset + r * scalar.size, scalar, f"{what}[{r}]", each)
     else:
         if layout["kind"] == "pointer" and value is not _FLAT:
-            _check_reference(value, layout, what)
-        yield Leaf(offset, scalar, what, value)
+            _check_reference(value, layout["type_name"], what)
+        yield Leaf(offset, scalar, what, layout["type_name"] if value is _FLAT else value)
 
 
 def named_members(layout: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
@@ -148,7 +151,7 @@ def _parts(value: Any, length: int, what: str, kind: str, parts: str = "numbers"
     return made
 
 
-def _check_reference(value: Any, layout: Mapping[str, Any], what: str) -> None:
+def _check_reference(value: Any, type_name: str, what: str) -> None:
     """Raises ArgumentTypeError if `value` is neither a Tensor nor an address."""
     if isinstance(value, DeviceMemoryObject):
         if value._is_image:
@@ -158,7 +161,7 @@ def _check_reference(value: Any, layout: Mapping[str, Any], what: str) -> None:
     elif isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         hint = ": make one with mgr.tensor(array)" if isinstance(value, (np.ndarray, list, tuple)) else ""
         raise ArgumentTypeError(
-            f"{what} is a buffer reference ({layout['type_name'] or 'buffer'}): give a Tensor, or an address as an int, "
+            f"{what} is a buffer reference ({type_name or 'buffer'}): give a Tensor, or an address as an int, "
             f"not {type(value).__name__}{hint}"
         )
 
@@ -340,13 +343,13 @@ class Block:
                 f"push_consts have {count} values ({given} bytes); the shader's block {self.name} has "
                 f"{len(components)} ({self.size} bytes): {', '.join(self.component_names)}"
             )
-        return _pack_leaves(
-            (
-                each._replace(name=f"push_consts: {each.name}", value=value)
-                for each, value in zip(components, values, strict=True)
-            ),
-            self.size,
-        )
+        found = []
+        for (offset, scalar, name, type_name), value in zip(components, values, strict=True):
+            what = f"push_consts: {name}"
+            if scalar.name == "pointer":
+                _check_reference(value, type_name, what)
+            found.append(Leaf(offset, scalar, what, value))
+        return _pack_leaves(found, self.size)
 
     def _look_at(self, values: np.ndarray[Any, Any]) -> None:
         """Raises if an array that goes in bit by bit has fields elsewhere than the block; warns, once, if the shader reads other

@@ -206,6 +206,26 @@ def test_addresses(mgr):
         _ = x.device_address
 
 
+def test_an_algorithm_takes_addresses_by_position(mgr, needs):
+    """Not Tensors, which its push constants would not keep alive; what is no address is the same error as by name."""
+    spirv, kernel = kp.compile(SCALE), mgr.kernel(SCALE, name="k")
+    t, y = mgr.tensor([5.0]), mgr.zeros(1)
+    for wrong in (5.0, True, np.float32(5), "5", None, [t], np.array([1, 2])):
+        with pytest.raises(kp.ArgumentTypeError) as by_position:
+            mgr.algorithm([y], spirv, (1, 1, 1), push_consts=[wrong, 2.0])
+        with pytest.raises(kp.ArgumentTypeError) as by_name:
+            kernel(y, data=wrong, factor=2.0)
+        assert str(by_position.value).removeprefix("push_consts") == str(by_name.value).removeprefix("k")
+    with pytest.raises(
+        kp.ArgumentTypeError, match=r"data is a buffer reference.*give tensor\.device_address"
+    ):
+        mgr.algorithm([y], spirv, (1, 1, 1), push_consts=[t, 2.0])
+    needs(mgr, "dispatch")
+    algorithm = mgr.algorithm([y], spirv, (1, 1, 1), push_consts=[t.device_address, 2.0])
+    mgr.sequence().record(kp.OpSyncDevice([t])).eval(kp.OpAlgoDispatch(algorithm))
+    np.testing.assert_array_equal(y.read(), [10])
+
+
 def test_reloading_keeps_references(mgr, needs, tmp_path):
     needs(mgr, "dispatch")
     path = tmp_path / "scale.comp"
