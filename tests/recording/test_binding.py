@@ -103,7 +103,7 @@ def test_destroyed_and_foreign_memory(mgr, wrong):
             mgr.algorithm([given, out], spirv, (1, 1, 1))
         with pytest.raises(error, match="'a' of k"):
             kernel(given, out, groups=1)
-        with pytest.raises(error, match=r"k\b.*uses"):
+        with pytest.raises(error, match="uses"):
             kernel(out, out, groups=1, uses=[given])
         del given
 
