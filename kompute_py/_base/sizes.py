@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-from fractions import Fraction
 from typing import Any
 
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
@@ -30,9 +29,11 @@ def as_bytes(value: Any, what: str) -> int:
         found = _TEXT.fullmatch(value)
         if found is None or found[2].lower() not in _UNITS:
             raise InvalidArgumentError(f"{what} is {shown(value)}, which is not a size; {GRAMMAR}")
-        exact = Fraction(found[1].removesuffix(".")) * _UNITS[found[2].lower()]
-        size = int(exact)
-        if (exact and exact < 1) or (size != exact and _UNITS[found[2].lower()] == 1):
+        unit = _UNITS[found[2].lower()]
+        whole, _, part = found[1].partition(".")
+        digits = int(whole + part)
+        size, rest = divmod(digits * unit, 10 ** len(part))
+        if (digits and not size) or (rest and unit == 1):
             raise InvalidArgumentError(f"{what} is {shown(value)}, a fraction of a byte; {GRAMMAR}")
     else:
         try:
