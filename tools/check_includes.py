@@ -16,47 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-# Includes that break a rule and are still there: (the unit that includes, the unit that is included).
-EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("adapter/physical_device", "resource/host_import"),
-        ("adapter/shader_needs", "adapter/check_shader"),
-        ("compiler/diagnostics", "compiler/compile"),
-        ("compiler/sources", "compiler/compile"),
-        ("device/device", "resource/object"),
-        ("device/device", "resource/resource"),
-        ("device/device", "run/waiter"),
-        ("device/fork", "device/device"),
-        ("device/initial_work", "device/device"),
-        ("device/initial_work", "resource/resource"),
-        ("device/initial_work", "run/stream"),
-        ("device/staging", "device/device"),
-        ("memory/allocator", "device/device"),
-        ("memory/allocator", "device/staging"),
-        ("memory/allocator", "resource/memory_report"),
-        ("memory/block", "memory/allocator"),
-        ("memory/guard", "device/device"),
-        ("pipeline/pipeline_store", "device/device"),
-        ("pipeline/sampler", "device/device"),
-        ("pipeline/shader", "device/device"),
-        ("record/operation", "record/algorithm"),
-        ("record/stream_plan", "record/operation"),
-        ("record/substitution", "record/operation"),
-        ("record/substitution", "run/stream"),
-        ("resource/object", "run/stream"),
-        ("resource/resource_range", "resource/resource"),
-        ("spirv/layout", "spirv/constants"),
-        ("spirv/reflect", "spirv/constants"),
-        ("spirv/reflect", "spirv/layout"),
-        ("sync/delivery", "device/device"),
-        ("sync/gate", "resource/object"),
-        ("sync/gate", "resource/semaphore"),
-        ("sync/queue", "device/device"),
-        ("sync/queue", "sync/delivery"),
-        ("sync/timeline", "device/device"),
-    }
-)
-
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _ROOMS = re.compile(r"set\(KP_CORE_FOLDERS\s+([^)]*)\)")
 
@@ -129,8 +88,8 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def broken_rules(project: Path, exceptions: frozenset[tuple[str, str]] = frozenset()) -> list[str]:
-    """A sentence for each include that breaks a rule, and for each exception that nothing needs."""
+def broken_rules(project: Path) -> list[str]:
+    """A sentence for each include that breaks a rule."""
     core = project / "native" / "core"
     order = rooms(project)
     told = [
@@ -142,7 +101,6 @@ def broken_rules(project: Path, exceptions: frozenset[tuple[str, str]] = frozens
         return told
     graph: dict[str, set[str]] = {}
     lines: dict[tuple[str, str], Include] = {}
-    needed: set[tuple[str, str]] = set()
     for include in includes(core):
         if not (core / include.target).is_file() or "/" not in include.target or ".." in include.target:
             told.append(
@@ -156,37 +114,24 @@ def broken_rules(project: Path, exceptions: frozenset[tuple[str, str]] = frozens
         lines.setdefault(pair, include)
         lower, upper = (unit.partition("/")[0] for unit in pair)
         if order.index(lower) < order.index(upper):
-            needed.add(pair)
-            if pair not in exceptions:
-                told.append(
-                    f"native/core/{include.file}:{include.line} includes native/core/{include.target}: the room {lower} is "
-                    f"below {upper}, and a room includes only rooms below it"
-                )
+            told.append(
+                f"native/core/{include.file}:{include.line} includes native/core/{include.target}: the room {lower} is "
+                f"below {upper}, and a room includes only rooms below it"
+            )
             continue
         graph.setdefault(pair[0], set()).add(pair[1])
-    # What an exception names closes a circle or it is not needed.
-    for pair in sorted(exceptions - needed):
-        if pair[1] in graph.get(pair[0], ()) and circle_through(pair[0], {**graph, pair[0]: {pair[1]}}):
-            needed.add(pair)
-            graph[pair[0]].discard(pair[1])
     for circle in circles(graph):
         steps = [lines[pair] for pair in pairwise(circle)]
         told.append(
             "these units include each other in a circle: "
             + ", ".join(f"native/core/{s.file}:{s.line} includes native/core/{s.target}" for s in steps)
         )
-    told += [
-        f"tools/check_includes.py lists {lower} -> {upper} as an exception, and nothing needs it: remove it"
-        for lower, upper in sorted(exceptions - needed)
-    ]
     return told
 
 
 def main(arguments: list[str]) -> int:
     """Prints what breaks a rule; 1 if something does."""
-    told = (
-        broken_rules(Path(arguments[0])) if arguments else broken_rules(Path(__file__).parents[1], EXCEPTIONS)
-    )
+    told = broken_rules(Path(arguments[0]) if arguments else Path(__file__).parents[1])
     for line in told:
         print(line)
     return 1 if told else 0

@@ -1,8 +1,8 @@
 #include "bind_device_info.hpp"
 #include "bind_shader_compile.hpp"
 #include "bindings.hpp"
+#include "device/memory_report.hpp"
 #include "pipeline/shader.hpp"
-#include "resource/memory_report.hpp"
 
 #include <mutex>
 #include <thread>
@@ -68,7 +68,7 @@ py::list memory_holders_for_python(const Context& context) {
     std::vector<MemoryHolder> holders;
     {
         const Unlocked unlocked;
-        holders = memory_holders(context.device());
+        holders = context.device().memory_holders();
     }
     py::list result;
     for (const auto& holder : holders)

@@ -40,16 +40,17 @@ void require_of(const Device& device, const Device& other, const char* what) {
 SubmitOrder order_of(Device& device, const std::vector<std::shared_ptr<Fence>>& fences,
                      const std::vector<Signal>& waits, const std::vector<Signal>& signals) {
     SubmitOrder order;
-    const auto keep = [&](const std::shared_ptr<Object>& object) {
+    const auto keep = [&](const std::shared_ptr<Semaphore>& object) {
         object->require_init("submit work with");
         require_of(device, object->device(), "semaphore");
-        if (std::find(order.semaphores.begin(), order.semaphores.end(), object) == order.semaphores.end())
+        if (std::ranges::find(order.semaphores, std::shared_ptr<TimelineOwner>(object)) ==
+            order.semaphores.end())
             order.semaphores.push_back(object);
     };
     for (const auto& fence : fences) {
         for (const auto& owner : fence->devices()) require_of(device, *owner, "fence");
         for (const Point& point : fence->points()) merge_point(order.waits, point);
-        for (const auto& object : fence->kept()) keep(object);
+        for (const auto& owner : fence->kept()) keep(std::dynamic_pointer_cast<Semaphore>(owner));
     }
     for (const auto& [semaphore, value] : waits) {
         keep(semaphore);
@@ -118,12 +119,12 @@ std::string why_held(const std::vector<Point>& points) {
     std::string text;
     std::vector<Device*> devices;
     for (const Point& point : points) {
-        Device& device = point.timeline->device();
+        Device& device = Device::of(point.timeline->context());
         if (std::find(devices.begin(), devices.end(), &device) != devices.end()) continue;
         devices.push_back(&device);
         std::vector<Point> own;
         std::copy_if(points.begin(), points.end(), std::back_inserter(own),
-                     [&](const Point& each) { return &each.timeline->device() == &device; });
+                     [&](const Point& each) { return &each.timeline->context() == &device; });
         const std::string why = device.gate().why_held(std::move(own));
         if (!why.empty()) text += (text.empty() ? "" : ". ") + why;
     }
@@ -174,7 +175,7 @@ void bind_fence(py::module_& m) {
                 s->require_init("wait for");
                 return std::make_shared<Fence>(s->shared_device(),
                                                std::vector<Point>{{&s->timeline(), value}},
-                                               std::vector<std::shared_ptr<Object>>{s});
+                                               std::vector<std::shared_ptr<TimelineOwner>>{s});
             },
             py::arg("value"))
         .def("is_init", [](const Semaphore& s) { return s.is_init(); })

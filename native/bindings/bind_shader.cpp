@@ -2,6 +2,7 @@
 
 #include "spirv/invocation.hpp"
 #include "spirv/reach.hpp"
+#include "spirv/reflect.hpp"
 
 #include <cstring>
 

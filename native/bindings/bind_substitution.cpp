@@ -1,5 +1,5 @@
 #include "bindings.hpp"
-#include "record/substitution.hpp"
+#include "run/frame_uses.hpp"
 
 namespace kp {
 namespace {

@@ -356,6 +356,27 @@ def test_destroying_a_sequence_cancels_its_held_work(mgr, work):
     assert first(u) == 1
 
 
+@pytest.mark.parametrize("how", ["destroyed", "failed"])
+def test_cancelled_work_may_hold_the_last_reference_to_a_semaphore(mgr, work, how):
+    """A semaphore that goes asks which work is held: not under the lock of that list, or it waits for itself."""
+    (seq, _), (other, t) = work(), work()
+    kept, lost, failing = mgr.semaphore(), mgr.semaphore(), mgr.semaphore()
+    other.eval_async(wait=(kept, 1))
+    seq.eval_async(wait=[(failing, 1), (lost, 1)])
+    del lost
+    if how == "destroyed":
+        with pytest.warns(kp.KomputeWarning, match="when it was destroyed"):
+            seq.destroy()
+    else:
+        failing.fail("it is over")
+        with pytest.raises(kp.AbortedError, match="it is over"):
+            seq.eval_await(timeout=30)
+    gc.collect()
+    kept.signal(1)
+    other.eval_await(timeout=30)
+    assert first(t) == 1
+
+
 def test_destroying_what_waits_for_running_work_waits(mgr, work):
     """Held for nothing but work that is on its way: that is no longer held."""
     (first_seq, t), (second, _) = work(), work()

@@ -4,11 +4,11 @@
 // with one queue and with several; whatever a thread throws, or finds wrong, fails the run.
 #include "compiler/compile.hpp"
 #include "device/device.hpp"
+#include "device/memory_report.hpp"
 #include "record/algorithm.hpp"
 #include "record/operation.hpp"
 #include "resource/buffer.hpp"
 #include "resource/make_object.hpp"
-#include "resource/memory_report.hpp"
 #include "resource/resource.hpp"
 #include "resource/semaphore.hpp"
 #include "run/fence.hpp"
@@ -317,7 +317,7 @@ void coming_and_going(Bench& bench) {
             stream->submit();
             if (turn % 3) expect(contents(*made) == std::string(bytes, 'f'), "a tensor of a moment");
             if (turn % 16 == i) {
-                (void)memory_holders(*bench.device);
+                (void)bench.device->memory_holders();
                 (void)bench.device->trim();
                 (void)bench.device->memory().statistics();
             }

@@ -6,6 +6,7 @@
 #include "compiler/compile.hpp"
 #include "spirv/interface.hpp"
 #include "spirv/pointers.hpp"
+#include "spirv/reflect.hpp"
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -90,10 +91,6 @@ void check_local_size(const ShaderInfo& info, const ShaderHost& host, LimitCheck
 }
 
 }  // namespace
-
-bool ShaderHost::has(const std::string& feature) const {
-    return std::find(features.begin(), features.end(), feature) != features.end();
-}
 
 std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderInfo& info,
                                   const ShaderHost& host) {
@@ -287,20 +284,6 @@ std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderH
     for (Finding& finding : check_limits(info, host, counts_of(info, lengths)))
         found.push_back(std::move(finding));
     return found;
-}
-
-const char* to_string(FindingKind kind) noexcept {
-    switch (kind) {
-    case FindingKind::device: return "device";
-    case FindingKind::version: return "version";
-    case FindingKind::validation: return "validation";
-    case FindingKind::capability: return "capability";
-    case FindingKind::feature: return "feature";
-    case FindingKind::extension: return "extension";
-    case FindingKind::mode: return "mode";
-    case FindingKind::limit: return "limit";
-    }
-    return "limit";
 }
 
 }  // namespace kp

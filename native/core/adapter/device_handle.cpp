@@ -26,7 +26,7 @@ void DeviceHandles::remove(detail::HandleEntry& entry) noexcept {
     const std::lock_guard lock(mutex_);
     if (!entry.listed) return;
     unlink(entry);
-    entry.free(device_, entry.handle);
+    entry.free(context_, entry.handle);
 }
 
 void DeviceHandles::close() noexcept {
@@ -34,7 +34,7 @@ void DeviceHandles::close() noexcept {
     while (first_) {
         detail::HandleEntry& entry = *first_;
         unlink(entry);
-        entry.free(device_, entry.handle);
+        entry.free(context_, entry.handle);
     }
 }
 

@@ -4,6 +4,7 @@
 // Manager). So a list of the device's knows every such object, and whoever comes first frees it: the user that goes, or the device.
 #pragma once
 
+#include "base/ranked.hpp"
 #include "base/vulkan.hpp"
 
 #include <atomic>
@@ -12,14 +13,14 @@
 
 namespace kp {
 
-class Device;
+class DeviceContext;
 class DeviceHandles;
 
 namespace detail {
 
 // One object in the list.
 struct HandleEntry {
-    using Free = void (*)(const Device&, uint64_t) noexcept;
+    using Free = void (*)(const DeviceContext&, uint64_t) noexcept;
 
     std::shared_ptr<DeviceHandles> list;
     uint64_t handle = 0;
@@ -34,7 +35,7 @@ struct HandleEntry {
 
 class DeviceHandles {
 public:
-    explicit DeviceHandles(const Device& device) : device_(device) {}
+    explicit DeviceHandles(const DeviceContext& context) : context_(context) {}
     DeviceHandles(const DeviceHandles&) = delete;
     DeviceHandles& operator=(const DeviceHandles&) = delete;
 
@@ -51,9 +52,9 @@ private:
     void remove(detail::HandleEntry& entry) noexcept;  // frees it unless close() did
     void unlink(detail::HandleEntry& entry) noexcept;
 
-    const Device& device_;  // used only while entries are listed, so before the device goes
+    const DeviceContext& context_;  // used only while entries are listed, so before the device goes
     std::atomic<bool> forgotten_{false};
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::handles};
     detail::HandleEntry* first_ = nullptr;
 };
 

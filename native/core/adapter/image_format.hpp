@@ -1,7 +1,7 @@
 // The image formats that have a place in NumPy: their names, what a texel is on the host and what a shader sees. Pure.
 #pragma once
 
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <vulkan/vulkan_core.h>
 

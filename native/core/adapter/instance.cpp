@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/loader_library.hpp"
+#include "base/ranked.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,8 +17,8 @@ constexpr const char* sound_validation = "1.3.296";
 
 // volk keeps one set of global function pointers. The instance-level ones are the loader's trampolines, which find their
 // way by the handle they are given, so one set serves every instance; only loading them needs the lock.
-std::mutex& loader_mutex() {
-    static std::mutex mutex;
+RankedMutex& loader_mutex() {
+    static RankedMutex mutex{LockRank::loader};
     return mutex;
 }
 
@@ -33,7 +34,7 @@ std::string loader_places() {
 }
 
 struct Opened {
-    std::mutex mutex;
+    RankedMutex mutex{LockRank::loader_state};
     bool yes = false;
     std::string places;  // what the environment named then
 };
@@ -163,7 +164,7 @@ LoaderInfo loader_info() {
 
 namespace {
 
-std::mutex instances_mutex;
+RankedMutex instances_mutex{LockRank::instances};
 std::vector<std::weak_ptr<Instance>> instances;
 
 }  // namespace

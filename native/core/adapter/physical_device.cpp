@@ -3,13 +3,30 @@
 #include "adapter/instance.hpp"
 #include "adapter/shader_needs.hpp"
 #include "base/error.hpp"
-#include "resource/host_import.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace kp {
 namespace {
+
+// minImportedHostPointerAlignment; 0 where tensors cannot lie in the process's memory.
+uint64_t query_host_import_alignment(VkPhysicalDevice device) {
+    VkPhysicalDeviceExternalBufferInfo buffer{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO};
+    buffer.usage = buffer_usage;
+    buffer.handleType = host_import_handle;
+    VkExternalBufferProperties external{VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+    vkGetPhysicalDeviceExternalBufferProperties(device, &buffer, &external);
+    if (!(external.externalMemoryProperties.externalMemoryFeatures &
+          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT))
+        return 0;
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    properties.pNext = &host;
+    vkGetPhysicalDeviceProperties2(device, &properties);
+    return host.minImportedHostPointerAlignment;
+}
 
 // The allow-list: what compute shaders can use. Nothing of graphics is ever enabled: some of it costs (robustness aside).
 // clang-format never settles on how to wrap these lists.

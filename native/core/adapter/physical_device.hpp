@@ -1,8 +1,8 @@
 // What a physical device says about itself, and the features that compute uses of it.
 #pragma once
 
-#include "adapter/check_shader.hpp"
 #include "adapter/device_select.hpp"
+#include "adapter/shader_host.hpp"
 #include "base/vulkan.hpp"
 
 #include <optional>
@@ -57,6 +57,13 @@ public:
 private:
     std::vector<const char*> extensions_;
 };
+
+constexpr VkExternalMemoryHandleTypeFlagBits host_import_handle =
+    VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+// What every tensor's VkBuffer is used for.
+constexpr VkBufferUsageFlags buffer_usage =
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
 
 struct PhysicalDevice {
     VkPhysicalDevice handle = VK_NULL_HANDLE;

@@ -5,7 +5,8 @@
 // is judged by that.
 #pragma once
 
-#include "adapter/check_shader.hpp"
+#include "adapter/shader_host.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <cstdint>
 #include <span>

@@ -5,6 +5,8 @@
 // to it.
 #pragma once
 
+#include "base/ranked.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
@@ -102,7 +104,8 @@ public:
                     entry.making = true;
                     break;
                 }
-                ended_.wait(lock);  // the entry may have been swept meanwhile
+                // The entry may have been swept meanwhile.
+                wait_ranked(lock, [&](auto& native) { ended_.wait(native); });
             }
         }
         try {
@@ -151,7 +154,7 @@ private:
         sweep_.swept(entries_.size());
     }
 
-    std::mutex mutex_;  // held briefly
+    RankedMutex mutex_{LockRank::pipeline_contents};  // held briefly
     std::condition_variable ended_;
     std::unordered_map<std::string, Entry> entries_;
     Recent<T> recent_;

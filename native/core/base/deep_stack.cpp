@@ -1,5 +1,6 @@
 #include "base/deep_stack.hpp"
 
+#include "base/ranked.hpp"
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -18,7 +19,7 @@ namespace kp {
 struct DeepWork::Job {
     std::function<void()> work;
     std::exception_ptr failure;
-    std::mutex mutex;
+    RankedMutex mutex{LockRank::deep_work};
     std::condition_variable ended;
     bool done = false;
 
@@ -99,7 +100,10 @@ DeepWork::DeepWork(std::function<void()> work) : job_(std::make_shared<Job>()) {
 
 bool DeepWork::wait(uint64_t nanoseconds) {
     std::unique_lock lock(job_->mutex);
-    return job_->ended.wait_for(lock, std::chrono::nanoseconds(nanoseconds), [this] { return job_->done; });
+    return wait_ranked(lock, [&](auto& native) {
+        return job_->ended.wait_for(native, std::chrono::nanoseconds(nanoseconds),
+                                    [this] { return job_->done; });
+    });
 }
 
 void DeepWork::rethrow() const {

@@ -8,6 +8,7 @@
 // just one. Otherwise they are unclaimed: the first reader logs them, and they are never raised as errors.
 #pragma once
 
+#include "base/ranked.hpp"
 #include "base/vulkan.hpp"
 
 #include <atomic>
@@ -37,7 +38,7 @@ public:
 
 private:
     static constexpr size_t capacity = 4096;
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::message_ring};
     std::deque<Message> messages_;
     size_t dropped_ = 0;
     std::atomic<bool> any_{false};
@@ -80,7 +81,7 @@ private:
     friend class Mailbox;
     [[nodiscard]] Mailbox* owner(const std::vector<uint64_t>& handles) const;
 
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::message_router};
     std::vector<Mailbox*> boxes_;
     std::vector<std::pair<uint64_t, Mailbox*>> handles_;
     MessageRing unclaimed_;

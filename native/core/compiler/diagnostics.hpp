@@ -1,7 +1,7 @@
 // Parses the messages of the shader compilers into Diagnostics, and formats Diagnostics for people.
 #pragma once
 
-#include "compiler/compile.hpp"
+#include "compiler/diagnostic.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,6 @@
 #include "compiler/sources.hpp"
 
 #include "base/error.hpp"
-#include "compiler/compile.hpp"
 
 #include <filesystem>
 #include <fstream>

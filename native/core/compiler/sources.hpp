@@ -1,6 +1,8 @@
 // The texts of one compilation: the source and its includes, found, read and checked once.
 #pragma once
 
+#include "compiler/diagnostic.hpp"
+#include "compiler/request.hpp"
 #include "compiler/text.hpp"
 
 #include <cstddef>
@@ -13,9 +15,6 @@
 #include <vector>
 
 namespace kp {
-
-struct CompileRequest;
-struct IncludeProbe;
 
 struct SourceFile {
     std::string name;  // for messages

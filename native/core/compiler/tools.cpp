@@ -4,7 +4,7 @@
 #include "compiler/compile.hpp"
 #include "compiler/diagnostics.hpp"
 #include "compiler/text.hpp"
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <spirv-tools/libspirv.hpp>
 #include <spirv_cross/spirv_hlsl.hpp>

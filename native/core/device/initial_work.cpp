@@ -1,9 +1,8 @@
 #include "device/initial_work.hpp"
 
+#include "adapter/context.hpp"
 #include "base/error.hpp"
-#include "device/device.hpp"
-#include "resource/resource.hpp"
-#include "run/stream.hpp"
+#include "sync/retire.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +27,7 @@ struct InitialWork::Chunk {
 
     Chunk(InitialWork& work, uint64_t bytes)
         : owner(work),
-          memory(work.device_.memory().allocate_host_copy(bytes, "the contents of new objects")),
+          memory(work.memory_.allocate_host_copy(bytes, "the contents of new objects")),
           size(bytes) {
         owner.staged_.fetch_add(size, std::memory_order_relaxed);
     }
@@ -41,7 +40,7 @@ struct InitialWork::Chunk {
 struct InitialWork::Batch {
     InitialWork& owner;
     Commands commands;
-    std::vector<std::shared_ptr<DeviceSide>> sides;
+    std::vector<std::shared_ptr<void>> sides;
     std::vector<std::shared_ptr<Chunk>> chunks;
 
     explicit Batch(InitialWork& work) : owner(work), commands(work.take_commands()) {}
@@ -50,7 +49,13 @@ struct InitialWork::Batch {
     ~Batch() { owner.give_back(commands); }
 };
 
-InitialWork::InitialWork(Device& device) : device_(device) {}
+InitialWork::InitialWork(DeviceContext& context, MemoryAllocator& memory, Queue& queue, Retire& retired,
+                         std::function<void(Point)> on_handed_over)
+    : context_(context),
+      memory_(memory),
+      queue_(queue),
+      retired_(retired),
+      on_handed_over_(std::move(on_handed_over)) {}
 
 InitialWork::~InitialWork() { clear(); }
 
@@ -64,7 +69,7 @@ void InitialWork::clear() noexcept {
     }
     const std::lock_guard lock(idle_mutex_);
     for (const Commands& each : idle_)
-        device_.vk().vkDestroyCommandPool(device_.handle(), each.pool, nullptr);
+        context_.vk().vkDestroyCommandPool(context_.handle(), each.pool, nullptr);
     idle_.clear();
 }
 
@@ -74,11 +79,9 @@ void InitialWork::trim() noexcept {
     chunk_.reset();  // what lies in it keeps it
 }
 
-Queue& InitialWork::queue() const noexcept { return *device_.queues().front().queue; }
-
 Point InitialWork::handed_over() const noexcept {
     const uint64_t value = last_.load(std::memory_order_acquire);
-    return value ? Point{&queue(), value} : Point{};
+    return value ? Point{&queue_, value} : Point{};
 }
 
 // -- collecting ------------------------------------------------------------------------------------------------------------
@@ -106,7 +109,7 @@ bool InitialWork::upload(InitialTarget target, const void* data, uint64_t size,
     std::memcpy(memory.mapped() + at.offset, data, size);
     if (!memory.coherent()) {
         const VkMappedMemoryRange range = memory.mapped_range(at.offset, size);
-        device_.flush({&range, 1}, "the contents of new objects");
+        context_.flush({&range, 1}, "the contents of new objects");
     }
     const VkBuffer from = memory.block_buffer();
     const uint64_t offset = memory.offset() + at.offset;
@@ -143,7 +146,7 @@ void InitialWork::drop_gone() noexcept {
 }
 
 uint64_t InitialWork::staged_limit() const noexcept {
-    const uint64_t limit = device_.memory().options().limit;
+    const uint64_t limit = memory_.options().limit;
     return limit ? std::min(most_staged, limit / 8) : most_staged;
 }
 
@@ -154,14 +157,15 @@ void InitialWork::make_room(uint64_t size) {
         return staged_.load(std::memory_order_relaxed) + std::max(size, smallest_chunk) <= limit;
     };
     if (has_room()) return;
-    device_.retired().collect();
+    retired_.collect();
     if (has_room()) return;
     submit();
     if (const Point last = handed_over(); last.timeline) last.timeline->wait_until(last.value);
-    device_.retired().collect();
+    retired_.collect();
 }
 
 InitialWork::Place InitialWork::place(uint64_t size) {
+    retired_.collect();  // before the lock: what it frees may take others
     const std::lock_guard lock(mutex_);
     const uint64_t room = (size + alignment - 1) / alignment * alignment;
     if (!chunk_ || chunk_->size - chunk_->used < room) {
@@ -179,7 +183,7 @@ InitialWork::Place InitialWork::place(uint64_t size) {
 // -- handing over ----------------------------------------------------------------------------------------------------------
 
 InitialWork::Commands InitialWork::take_commands() {
-    auto& vk = device_.vk();
+    auto& vk = context_.vk();
     Commands commands;
     {
         const std::lock_guard lock(idle_mutex_);
@@ -194,23 +198,23 @@ InitialWork::Commands InitialWork::take_commands() {
         bool armed = true;
         ~Guard() {
             if (armed)
-                owner.device_.vk().vkDestroyCommandPool(owner.device_.handle(), commands.pool, nullptr);
+                owner.context_.vk().vkDestroyCommandPool(owner.context_.handle(), commands.pool, nullptr);
         }
     } guard{*this, commands};
     if (commands.pool == VK_NULL_HANDLE) {
         VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
         create.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-        create.queueFamilyIndex = queue().family();
-        check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &commands.pool),
+        create.queueFamilyIndex = queue_.family();
+        check_vk(vk.vkCreateCommandPool(context_.handle(), &create, nullptr, &commands.pool),
                  "vkCreateCommandPool", "new objects");
         VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
         allocate.commandPool = commands.pool;
         allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
         allocate.commandBufferCount = 1;
-        check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, &commands.buffer),
+        check_vk(vk.vkAllocateCommandBuffers(context_.handle(), &allocate, &commands.buffer),
                  "vkAllocateCommandBuffers", "new objects");
     } else {
-        check_vk(vk.vkResetCommandPool(device_.handle(), commands.pool, 0), "vkResetCommandPool",
+        check_vk(vk.vkResetCommandPool(context_.handle(), commands.pool, 0), "vkResetCommandPool",
                  "new objects");
     }
     guard.armed = false;
@@ -220,7 +224,7 @@ InitialWork::Commands InitialWork::take_commands() {
 void InitialWork::give_back(Commands commands) noexcept {
     {
         const std::lock_guard lock(idle_mutex_);
-        if (device_.is_open() && idle_.size() < most_idle) {
+        if (context_.is_open() && idle_.size() < most_idle) {
             try {
                 idle_.push_back(commands);
                 return;
@@ -229,11 +233,11 @@ void InitialWork::give_back(Commands commands) noexcept {
             }
         }
     }
-    device_.vk().vkDestroyCommandPool(device_.handle(), commands.pool, nullptr);
+    context_.vk().vkDestroyCommandPool(context_.handle(), commands.pool, nullptr);
 }
 
 void InitialWork::record(VkCommandBuffer commands, const std::vector<Item>& items) const {
-    auto& vk = device_.vk();
+    auto& vk = context_.vk();
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check_vk(vk.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer", "new objects");
@@ -284,23 +288,19 @@ void InitialWork::hand_over(std::vector<Item>& items) {
     if (items.empty()) return;
     record(batch->commands.buffer, items);
     PreparedSubmit submission;
-    submission.prepare(queue(), {batch->commands.buffer});
-    const Point point{&queue(), queue().submit(submission)};
+    submission.prepare(queue_, {batch->commands.buffer});
+    const Point point{&queue_, queue_.submit(submission)};
     last_.store(point.value, std::memory_order_release);
     for (const Item& item : items) {
         item.target.marks->value.store(point.value, std::memory_order_release);
         item.target.marks->collected.fetch_sub(1, std::memory_order_release);
     }
     try {
-        if (device_.queues().size() > 1) {
-            // What does not say what it uses may have got an object's address, and was built before it.
-            const std::lock_guard lock(device_.graph_mutex());
-            for (Stream* stream : device_.built_streams()) stream->come_after(point);
-        }
-        device_.retired().push({point}, std::move(batch));
+        on_handed_over_(point);
+        retired_.push({point}, std::move(batch));
     } catch (...) {  // no host memory for the lists: then it ends here
         items.clear();
-        while (!queue().wait(point.value, UINT64_C(1'000'000'000))) {}
+        while (!queue_.wait(point.value, UINT64_C(1'000'000'000))) {}
         throw;
     }
     items.clear();
@@ -308,7 +308,7 @@ void InitialWork::hand_over(std::vector<Item>& items) {
 
 void InitialWork::submit() {
     if (collected_.load(std::memory_order_acquire) == 0) return;
-    device_.require_own();
+    context_.require_own();
     const std::lock_guard turn(submitting_);
     std::vector<Item> items;
     std::shared_ptr<Chunk> chunk;  // let go of after the lock

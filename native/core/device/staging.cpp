@@ -1,7 +1,7 @@
 #include "device/staging.hpp"
 
+#include "adapter/context.hpp"
 #include "base/error.hpp"
-#include "device/device.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ void Staging::clear() noexcept {
         slot.commands = VK_NULL_HANDLE;
         slot.value = 0;
     }
-    if (pool_ != VK_NULL_HANDLE) device_.vk().vkDestroyCommandPool(device_.handle(), pool_, nullptr);
+    if (pool_ != VK_NULL_HANDLE) context_.vk().vkDestroyCommandPool(context_.handle(), pool_, nullptr);
     pool_ = VK_NULL_HANDLE;
 }
 
@@ -47,18 +47,16 @@ Staging::Owned::Owned(Staging& staging) : staging_(staging), lock_(staging.mutex
 Staging::Owned::~Owned() { staging_.owner_.store({}, std::memory_order_relaxed); }
 
 uint64_t Staging::slot_bytes() const noexcept {
-    return std::min(uint64_t{4} << 20, device_.physical().max_allocation);
+    return std::min(uint64_t{4} << 20, context_.physical().max_allocation);
 }
 
-Queue& Staging::queue() { return *device_.queues().front().queue; }
-
 Staging::Slot& Staging::slot(size_t index, bool with_memory) {
-    auto& vk = device_.vk();
+    auto& vk = context_.vk();
     if (pool_ == VK_NULL_HANDLE) {
         VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
         create.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT | VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-        create.queueFamilyIndex = queue().family();
-        check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &pool_), "vkCreateCommandPool",
+        create.queueFamilyIndex = queue_.family();
+        check_vk(vk.vkCreateCommandPool(context_.handle(), &create, nullptr, &pool_), "vkCreateCommandPool",
                  "staging");
     }
     Slot& slot = slots_[index];
@@ -67,17 +65,17 @@ Staging::Slot& Staging::slot(size_t index, bool with_memory) {
         allocate.commandPool = pool_;
         allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
         allocate.commandBufferCount = 1;
-        check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, &slot.commands),
+        check_vk(vk.vkAllocateCommandBuffers(context_.handle(), &allocate, &slot.commands),
                  "vkAllocateCommandBuffers", "staging");
-        slot.submission.prepare(queue(), {slot.commands});
+        slot.submission.prepare(queue_, {slot.commands});
     }
     if (with_memory && !slot.memory)
-        slot.memory = device_.memory().allocate_host_copy(slot_bytes(), "the staging ring");
+        slot.memory = memory_.allocate_host_copy(slot_bytes(), "the staging ring");
     return slot;
 }
 
 void Staging::submit(Slot& slot, const std::function<void(VkCommandBuffer)>& commands) {
-    auto& vk = device_.vk();
+    auto& vk = context_.vk();
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check_vk(vk.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer", "staging");
@@ -93,18 +91,18 @@ void Staging::submit(Slot& slot, const std::function<void(VkCommandBuffer)>& com
     vk.vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                             &barrier, 0, nullptr, 0, nullptr);
     check_vk(vk.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer", "staging");
-    slot.value = queue().submit(slot.submission);
+    slot.value = queue_.submit(slot.submission);
 }
 
 void Staging::wait(Slot& slot) {
     if (slot.value == 0) return;
     try {
-        queue().wait_until(slot.value);
+        queue_.wait_until(slot.value);
     } catch (...) {
         // The wait failed, not the work: the caller is about to free what the GPU may still use, so see it through by
         // polling. On a lost device polling fails too, and nothing is in use any more.
         try {
-            while (!queue().reached(slot.value)) std::this_thread::yield();
+            while (!queue_.reached(slot.value)) std::this_thread::yield();
         } catch (const Error&) {
             slot.value = 0;
         }
@@ -137,7 +135,7 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
         data, size, slot_bytes(),
         [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
             const VkBufferCopy region{host_offset, offset + begin, bytes};
-            device_.vk().vkCmdCopyBuffer(commands, host, destination, 1, &region);
+            context_.vk().vkCmdCopyBuffer(commands, host, destination, 1, &region);
         });
 }
 
@@ -146,11 +144,12 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
         out, size, slot_bytes(),
         [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
             const VkBufferCopy region{offset + begin, host_offset, bytes};
-            device_.vk().vkCmdCopyBuffer(commands, source, host, 1, &region);
+            context_.vk().vkCmdCopyBuffer(commands, source, host, 1, &region);
         });
 }
 
 void Staging::upload(const void* data, uint64_t size, uint64_t step, const Record& record) {
+    retired_.collect();  // the ring may need memory; what this frees may take other locks
     const Owned owned(*this);
     const SeeThrough guard{*this};
     const auto* source = static_cast<const std::byte*>(data);
@@ -162,7 +161,7 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
         std::memcpy(current.memory.mapped(), source + done, bytes);
         if (!current.memory.coherent()) {
             const VkMappedMemoryRange range = current.memory.mapped_range();
-            device_.flush({&range, 1}, "staging");
+            context_.flush({&range, 1}, "staging");
         }
         submit(current, [&](VkCommandBuffer commands) {
             record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
@@ -173,6 +172,7 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
 }
 
 void Staging::download(void* out, uint64_t size, uint64_t step, const Record& record) {
+    retired_.collect();  // as in upload()
     const Owned owned(*this);
     const SeeThrough guard{*this};
     auto* destination = static_cast<std::byte*>(out);
@@ -187,7 +187,7 @@ void Staging::download(void* out, uint64_t size, uint64_t step, const Record& re
         wait(landed);
         if (!landed.memory.coherent()) {
             const VkMappedMemoryRange range = landed.memory.mapped_range();
-            device_.invalidate({&range, 1}, "staging");
+            context_.invalidate({&range, 1}, "staging");
         }
         std::memcpy(destination + flying[index].begin, landed.memory.mapped(), flying[index].bytes);
         flying[index].bytes = 0;

@@ -4,8 +4,10 @@
 // any size streams through them. A whole host copy for a recorded operation is not staged here: tensors own those.
 #pragma once
 
+#include "base/ranked.hpp"
 #include "memory/allocator.hpp"
 #include "sync/queue.hpp"
+#include "sync/retire.hpp"
 
 #include <array>
 #include <atomic>
@@ -15,11 +17,13 @@
 
 namespace kp {
 
-class Device;
+class DeviceContext;
 
 class Staging {
 public:
-    explicit Staging(Device& device) : device_(device) {}
+    // `queue`: the one that transfers go to.
+    Staging(DeviceContext& context, MemoryAllocator& memory, Queue& queue, Retire& retired)
+        : context_(context), memory_(memory), queue_(queue), retired_(retired) {}
     ~Staging();
 
     void upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size);
@@ -59,10 +63,9 @@ private:
 
     private:
         Staging& staging_;
-        std::lock_guard<std::mutex> lock_;
+        std::lock_guard<RankedMutex> lock_;
     };
 
-    [[nodiscard]] Queue& queue();
     Slot& slot(size_t index, bool with_memory);
     void submit(Slot& slot, const std::function<void(VkCommandBuffer)>& commands);
     void wait(Slot& slot);
@@ -72,8 +75,11 @@ private:
         ~SeeThrough();
     };
 
-    Device& device_;
-    std::mutex mutex_;
+    DeviceContext& context_;
+    MemoryAllocator& memory_;
+    Queue& queue_;
+    Retire& retired_;
+    RankedMutex mutex_{LockRank::staging};
     std::atomic<std::thread::id> owner_{};
     VkCommandPool pool_ = VK_NULL_HANDLE;
     std::array<Slot, 2> slots_;

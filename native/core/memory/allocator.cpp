@@ -1,14 +1,13 @@
 #include "memory/allocator.hpp"
 
+#include "adapter/context.hpp"
 #include "base/error.hpp"
 #include "base/first_touch.hpp"
-#include "device/device.hpp"
-#include "device/staging.hpp"
-#include "memory/block.hpp"
+#include "base/mebibytes.hpp"
 #include "memory/block_growth.hpp"
-#include "resource/memory_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -90,12 +89,14 @@ VkMappedMemoryRange Allocation::mapped_range(uint64_t offset, uint64_t size) con
     return range;
 }
 
-MemoryAllocator::MemoryAllocator(Device& device, const MemoryOptions& options)
-    : device_(device),
-      properties_(device.physical().memory),
+MemoryAllocator::MemoryAllocator(DeviceContext& context, const MemoryOptions& options,
+                                 MemoryCallbacks callbacks)
+    : context_(context),
+      callbacks_(std::move(callbacks)),
+      properties_(context.physical().memory),
       options_(options),
-      atom_(std::max<uint64_t>(1, device.physical().properties.limits.nonCoherentAtomSize)),
-      max_allocation_(device.physical().max_allocation) {
+      atom_(std::max<uint64_t>(1, context.physical().properties.limits.nonCoherentAtomSize)),
+      max_allocation_(context.physical().max_allocation) {
     for (uint32_t i = 0; i < properties_.memoryHeapCount; ++i) {
         heaps_[i].size = properties_.memoryHeaps[i].size;
         heaps_[i].device_local = properties_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
@@ -105,7 +106,7 @@ MemoryAllocator::MemoryAllocator(Device& device, const MemoryOptions& options)
     if (const auto& host = ranked_[static_cast<size_t>(MemoryUse::host)]; !host.empty())
         host_copies_cached_ =
             properties_.memoryTypes[host.front()].propertyFlags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-    const auto& enabled = device.enabled_extensions();
+    const auto& enabled = context.enabled_extensions();
     has_budget_ =
         std::find(enabled.begin(), enabled.end(), VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) != enabled.end();
     for (uint32_t type = 0; type < properties_.memoryTypeCount; ++type)
@@ -144,7 +145,7 @@ void MemoryAllocator::refresh_budget(bool now) noexcept {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     properties.pNext = &budget;
-    vkGetPhysicalDeviceMemoryProperties2(device_.physical().handle, &properties);
+    vkGetPhysicalDeviceMemoryProperties2(context_.physical().handle, &properties);
     for (uint32_t i = 0; i < properties_.memoryHeapCount; ++i) {
         heaps_[i].budget = budget.heapBudget[i];
         room_then_[i] =
@@ -172,14 +173,14 @@ bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
 MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, uint64_t size, bool dedicated,
                                          VkResult& result) {
     const MemoryPool pool = request.pool;
-    auto& vk = device_.vk();
+    auto& vk = context_.vk();
     auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
     auto block = std::make_unique<MemoryBlock>(size);
     // A CPU driver's memory begins where malloc put it. What begins on a huge page is in huge pages from end to end, and
     // copies at memcpy's rate; the bytes that this skips are never touched, so they cost address space alone.
     const bool aligns = dedicated && size >= huge_page_threshold && size + huge_page <= heap.size &&
                         size + huge_page <= below_limit() && size + huge_page <= max_allocation_ &&
-                        device_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+                        context_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     block->reserved = aligns ? size + huge_page : size;
     block->owner = this;
     block->type = type;
@@ -193,10 +194,10 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
         VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
         create.size = block->reserved;
         create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-        device_.share(create);
-        result = vk.vkCreateBuffer(device_.handle(), &create, nullptr, &block->buffer);
+        context_.share(create);
+        result = vk.vkCreateBuffer(context_.handle(), &create, nullptr, &block->buffer);
         if (result != VK_SUCCESS) return nullptr;
-        vk.vkGetBufferMemoryRequirements(device_.handle(), block->buffer, &needs);
+        vk.vkGetBufferMemoryRequirements(context_.handle(), block->buffer, &needs);
     }
 
     VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
@@ -204,18 +205,18 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = type;
-    if (device_.buffer_addresses() && pool == MemoryPool::buffers) allocate.pNext = &flags;
+    if (context_.buffer_addresses() && pool == MemoryPool::buffers) allocate.pNext = &flags;
     if (needs.size > max_allocation_)
         result = VK_ERROR_OUT_OF_DEVICE_MEMORY;  // a block's buffer may need more than its size
-    else if (live_allocations() >= device_.limits().maxMemoryAllocationCount)
+    else if (live_allocations() >= context_.limits().maxMemoryAllocationCount)
         result = VK_ERROR_TOO_MANY_OBJECTS;
     else
-        result = vk.vkAllocateMemory(device_.handle(), &allocate, nullptr, &block->memory);
+        result = vk.vkAllocateMemory(context_.handle(), &allocate, nullptr, &block->memory);
     if (result == VK_SUCCESS && block->buffer != VK_NULL_HANDLE)
-        result = vk.vkBindBufferMemory(device_.handle(), block->buffer, block->memory, 0);
+        result = vk.vkBindBufferMemory(context_.handle(), block->buffer, block->memory, 0);
     if (result == VK_SUCCESS && (block->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) {
         void* address = nullptr;
-        result = vk.vkMapMemory(device_.handle(), block->memory, 0, VK_WHOLE_SIZE, 0, &address);
+        result = vk.vkMapMemory(context_.handle(), block->memory, 0, VK_WHOLE_SIZE, 0, &address);
         block->mapped = static_cast<std::byte*>(address);
         if (result == VK_SUCCESS) advise_huge_pages(address, needs.size);
         const uint64_t skip = (huge_page - reinterpret_cast<uintptr_t>(address) % huge_page) % huge_page;
@@ -233,9 +234,9 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
 }
 
 void MemoryAllocator::destroy_block(MemoryBlock* block) noexcept {
-    auto& vk = device_.vk();
-    if (block->buffer != VK_NULL_HANDLE) vk.vkDestroyBuffer(device_.handle(), block->buffer, nullptr);
-    if (block->memory != VK_NULL_HANDLE) vk.vkFreeMemory(device_.handle(), block->memory, nullptr);
+    auto& vk = context_.vk();
+    if (block->buffer != VK_NULL_HANDLE) vk.vkDestroyBuffer(context_.handle(), block->buffer, nullptr);
+    if (block->memory != VK_NULL_HANDLE) vk.vkFreeMemory(context_.handle(), block->memory, nullptr);
     block->buffer = VK_NULL_HANDLE;
     block->memory = VK_NULL_HANDLE;
 }
@@ -347,10 +348,10 @@ Allocation MemoryAllocator::try_types(uint32_t type_bits, const Request& request
             auto allocation = allocate_in(type, request, within_budget);
             if (!allocation) continue;
             if (heap != best_heap && within_budget)
-                device_.note_once("Memory heap " + std::to_string(best_heap) + " (" +
-                                  mebibytes(heaps_[best_heap].size) +
-                                  ") has no room left for what is best placed there: heap " +
-                                  std::to_string(heap) + " serves instead, which may be slower");
+                context_.note_once("Memory heap " + std::to_string(best_heap) + " (" +
+                                   mebibytes(heaps_[best_heap].size) +
+                                   ") has no room left for what is best placed there: heap " +
+                                   std::to_string(heap) + " serves instead, which may be slower");
             return allocation;
         }
     }
@@ -359,7 +360,6 @@ Allocation MemoryAllocator::try_types(uint32_t type_bits, const Request& request
 
 Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
                                      const char* what, uint64_t own) {
-    device_.retired().collect();
     const Request request{.size = needs.size,
                           .own = own != 0 ? own : needs.size,
                           .alignment = std::max<uint64_t>(1, needs.alignment),
@@ -371,7 +371,7 @@ Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUs
     std::string heaps;
     // The staging ring is given back last: the next transfer takes it again.
     for (bool again = false;; again = true) {
-        if (again && !device_.staging().release_idle_memory()) break;
+        if (again && !callbacks_.on_pressure()) break;
         const std::lock_guard lock(mutex_);
         if (auto allocation = try_types(needs.memoryTypeBits, request)) return allocation;
         // What lies empty in blocks of other types and sizes may be what is missing.
@@ -393,13 +393,13 @@ uint64_t MemoryAllocator::live_allocations() const noexcept {
 void MemoryAllocator::require_allocation(uint64_t size, const char* what) {
     if (size > max_allocation_) refuse_size(size, what);
     const std::lock_guard lock(mutex_);
-    if (live_allocations() >= device_.limits().maxMemoryAllocationCount) refuse_count(what);
+    if (live_allocations() >= context_.limits().maxMemoryAllocationCount) refuse_count(what);
 }
 
 void MemoryAllocator::refuse_size(uint64_t size, const char* what) const {
     throw Error(ErrorKind::out_of_memory,
                 std::string("Out of device memory: ") + what + " needs " + std::to_string(size) +
-                    " bytes, but '" + device_.physical().properties.deviceName + "' allocates at most " +
+                    " bytes, but '" + context_.physical().properties.deviceName + "' allocates at most " +
                     std::to_string(max_allocation_) +
                     " bytes at once (maxMemoryAllocationSize): split it into several");
 }
@@ -407,8 +407,8 @@ void MemoryAllocator::refuse_size(uint64_t size, const char* what) const {
 void MemoryAllocator::refuse_count(const char* what) const {
     throw Error(ErrorKind::out_of_memory,
                 std::string("Out of device memory: ") + what + " needs an allocation of its own, but '" +
-                    device_.physical().properties.deviceName + "' allows " +
-                    std::to_string(device_.limits().maxMemoryAllocationCount) +
+                    context_.physical().properties.deviceName + "' allows " +
+                    std::to_string(context_.limits().maxMemoryAllocationCount) +
                     " (maxMemoryAllocationCount), and so many live. Free large tensors and imported arrays "
                     "with destroy(), or use fewer and larger ones");
 }
@@ -422,8 +422,7 @@ void MemoryAllocator::refuse(const Request& request, VkResult result, bool limit
                        ": " + request.what + " needs " + mebibytes(request.size);
     if (limited) text += ", and this Manager takes at most " + mebibytes(options_.limit) + " (memory_limit)";
     text += ". Heaps: " + heaps;
-    if (const std::string largest = describe_largest(device_, 5); !largest.empty())
-        text += ". Largest: " + largest;
+    if (const std::string largest = callbacks_.holders(); !largest.empty()) text += ". Largest: " + largest;
     text += limited ? ". Free tensors with destroy(), use smaller ones, or raise memory_limit"
                     : ". Free tensors with destroy(), use smaller ones, or use another device";
     throw Error(ErrorKind::out_of_memory, text, limited ? VK_SUCCESS : result);
@@ -435,13 +434,13 @@ Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) 
         VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
         create.size = 4096;
         create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-        device_.share(create);
+        context_.share(create);
         VkBuffer buffer = VK_NULL_HANDLE;
-        check_vk(device_.vk().vkCreateBuffer(device_.handle(), &create, nullptr, &buffer), "vkCreateBuffer",
+        check_vk(context_.vk().vkCreateBuffer(context_.handle(), &create, nullptr, &buffer), "vkCreateBuffer",
                  what);
         VkMemoryRequirements probe{};
-        device_.vk().vkGetBufferMemoryRequirements(device_.handle(), buffer, &probe);
-        device_.vk().vkDestroyBuffer(device_.handle(), buffer, nullptr);
+        context_.vk().vkGetBufferMemoryRequirements(context_.handle(), buffer, &probe);
+        context_.vk().vkDestroyBuffer(context_.handle(), buffer, nullptr);
         const std::lock_guard lock(mutex_);
         host_copy_types_ = probe.memoryTypeBits;
     }
@@ -478,7 +477,7 @@ void MemoryAllocator::clean_lines(const MemoryBlock& block, uint64_t offset, uin
     range.offset = offset;
     range.size = size;
     try {
-        device_.flush({&range, 1}, "memory that is given back");
+        context_.flush({&range, 1}, "memory that is given back");
     } catch (const Error&) {
         return;  // out of host memory, and nobody is there to be told
     }
@@ -533,14 +532,14 @@ std::vector<VkMappedMemoryRange> MemoryAllocator::in_place() const {
 void MemoryAllocator::flush_in_place() {
     // Under the lock: a block that is freed meanwhile must not be named.
     const std::lock_guard lock(mutex_);
-    device_.flush(in_place(), in_place_memory);
+    context_.flush(in_place(), in_place_memory);
 }
 
 void MemoryAllocator::invalidate_in_place() {
     // What the host wrote goes out first: invalidating would drop it.
     flush_in_place();
     const std::lock_guard lock(mutex_);
-    device_.invalidate(in_place(), in_place_memory);
+    context_.invalidate(in_place(), in_place_memory);
 }
 
 uint64_t MemoryAllocator::trim() noexcept {
@@ -592,6 +591,91 @@ std::string MemoryAllocator::describe_heaps() const {
         if (heap.budget != 0) text += " (budget " + mebibytes(heap.budget) + ")";
     }
     return text;
+}
+
+// -- guards; see memory/guard.hpp
+
+void MemoryAllocator::sync_guards(MemoryBlock& block, const GuardedRange& guarded, bool from_host) noexcept {
+    if (block.flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return;
+    VkMappedMemoryRange ranges[2]{};
+    for (auto& range : ranges) {
+        range.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE;
+        range.memory = block.memory;
+    }
+    ranges[0].offset = guarded.offset - guarded.front;
+    ranges[0].size = guarded.front;
+    ranges[1].offset = guarded.offset + guarded.size;
+    ranges[1].size = guarded.tail;
+    // A debugging aid must not fail the call that it watches: an unsynchronised guard at worst misses what the device wrote.
+    if (from_host)
+        (void)context_.vk().vkFlushMappedMemoryRanges(context_.handle(), 2, ranges);
+    else
+        (void)context_.vk().vkInvalidateMappedMemoryRanges(context_.handle(), 2, ranges);
+}
+
+void MemoryAllocator::guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request) {
+    auto& guarded = block.guarded[node];
+    guarded = {offset, request.own, request.front, request.tail, request.what};
+    write_guard(block.mapped + offset - guard_bytes);
+    write_guard(block.mapped + offset + request.own);
+    sync_guards(block, guarded, true);
+}
+
+std::string MemoryAllocator::inspect(MemoryBlock& block, const GuardedRange& guarded) {
+    sync_guards(block, guarded, false);
+    // In one piece: the memory may not be cached, and each look at a byte of it crosses the bus.
+    std::array<std::byte, guard_bytes> front, tail;
+    std::memcpy(front.data(), block.mapped + guarded.offset - guard_bytes, guard_bytes);
+    std::memcpy(tail.data(), block.mapped + guarded.offset + guarded.size, guard_bytes);
+    const uint64_t before = broken_bytes(front.data());
+    const uint64_t behind = broken_bytes(tail.data());
+    if (before == 0 && behind == 0) return {};
+    return "memory of " + guarded.label + " (" + std::to_string(guarded.size) +
+           " bytes) was overrun: " + std::to_string(before) + " of the " + std::to_string(guard_bytes) +
+           " guard bytes before it and " + std::to_string(behind) +
+           " of those behind it were overwritten. Look for a shader that indexes past the end, or "
+           "foreign code that writes through its address";
+}
+
+void MemoryAllocator::unguard(MemoryBlock& block, uint32_t node) noexcept {
+    const auto found = block.guarded.find(node);
+    if (found == block.guarded.end()) return;
+    try {
+        if (auto report = inspect(block, found->second); !report.empty())
+            context_.report({"error", "kompute-memory-guard", std::move(report)});
+    } catch (const std::bad_alloc&) {
+        // The report is lost; the release must not be.
+    }
+    // A block of one allocation goes back to the driver at once.
+    if (!block.dedicated)
+        std::memset(block.mapped + found->second.offset, std::to_integer<int>(poison_value),
+                    found->second.size);
+    block.guarded.erase(found);
+}
+
+void MemoryAllocator::relabel(MemoryBlock& block, uint32_t node, const std::string& label) {
+    if (!options_.debug) return;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = block.guarded.find(node); found != block.guarded.end())
+        found->second.label = label;
+}
+
+std::vector<std::string> MemoryAllocator::check_guards() {
+    std::vector<std::string> reports;
+    const std::lock_guard lock(mutex_);
+    for (auto& pools : pools_)
+        for (auto& pool : pools)
+            for (auto& block : pool.blocks)
+                for (auto& [node, guarded] : block->guarded) {
+                    auto report = inspect(*block, guarded);
+                    if (report.empty()) continue;
+                    reports.push_back(std::move(report));
+                    // Reported once: it must not come up again when the memory is released.
+                    write_guard(block->mapped + guarded.offset - guard_bytes);
+                    write_guard(block->mapped + guarded.offset + guarded.size);
+                    sync_guards(*block, guarded, true);
+                }
+    return reports;
 }
 
 }  // namespace kp

@@ -1,26 +1,28 @@
 // Device memory in blocks: a few large vkAllocateMemory calls, offsets inside them handed out by FreeList.
 //
-// The model. Each pair (memory type, pool) owns a list of blocks, of 1 to 64 MiB: memory/block_growth.hpp says how large. A request
-// above half the largest block gets an allocation of its own. Host-visible blocks stay mapped for their whole life. Pools keep apart what must not share
-// a page: buffers (linear), images in optimal tiling (bufferImageGranularity) and host copies, whose blocks carry one VkBuffer
-// over the whole block so that a host copy costs no Vulkan object of its own.
+// The model. Each pair (memory type, pool) owns a list of blocks, of 1 to 64 MiB: memory/block_growth.hpp
+// says how large. A request above half the largest block gets an allocation of its own. Host-visible blocks
+// stay mapped for their whole life. Pools keep apart what must not share a page: buffers (linear), images in
+// optimal tiling (bufferImageGranularity) and host copies, whose blocks carry one VkBuffer over the whole
+// block so that a host copy costs no Vulkan object of its own.
 //
-// Non-coherent memory: offsets and sizes are multiples of nonCoherentAtomSize, so that flushing one object never touches a
-// neighbour.
+// Non-coherent memory: offsets and sizes are multiples of nonCoherentAtomSize, so that flushing one object
+// never touches a neighbour.
 //
-// Which type serves a use is memory/placement.hpp's to say. Where that type's heap is full, by the driver's budget or because it
-// refused, the next type serves and a note says so. What is refused everywhere is tried again once empty blocks went back to
-// the driver; then it is an error that says who holds the memory.
+// Which type serves a use is memory/placement.hpp's to say. Where that type's heap is full, by the driver's
+// budget or because it refused, the next type serves and a note says so. What is refused everywhere is tried
+// again once empty blocks went back to the driver; then it is an error that says who holds the memory.
 #pragma once
 
+#include "base/ranked.hpp"
 #include "base/vulkan.hpp"
-#include "memory/free_list.hpp"
-#include "memory/guard.hpp"
+#include "memory/block.hpp"
 #include "memory/placement.hpp"
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,11 +30,8 @@
 
 namespace kp {
 
-class Device;
+class DeviceContext;
 class MemoryAllocator;
-struct MemoryBlock;
-
-enum class MemoryPool : uint8_t { buffers, images, host_copies };
 
 // A live range of device memory; gives it back when it dies.
 class Allocation {
@@ -85,24 +84,34 @@ struct HeapStatistics {
     uint32_t allocations = 0;
 };
 
+// What the allocator asks of those who use it when memory is short. Called without its lock; those of the
+// caller may be held.
+struct MemoryCallbacks {
+    std::function<bool()>
+        on_pressure;  // nothing is left: gives back what can be missed; whether there was any
+    std::function<std::string()> holders;  // "tensor 'weights' 512.0 MiB, ...": who holds most, for the error
+};
+
 class MemoryAllocator {
 public:
-    MemoryAllocator(Device& device, const MemoryOptions& options);
+    MemoryAllocator(DeviceContext& context, const MemoryOptions& options, MemoryCallbacks callbacks);
     ~MemoryAllocator();
 
-    // Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all of this class.
-    // `own`: bytes that the object itself has, where a driver asks for more to go with them; 0: all.
+    // The caller has collected what the device has finished with, which may be what is missing, with no lock
+    // held. Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all
+    // of this class. `own`: bytes that the object itself has, where a driver asks for more to go with them;
+    // 0: all.
     [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
                                       const char* what, uint64_t own = 0);
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
-    // Takes over memory that was made elsewhere, and frees it when the allocation dies. `mapped` is where the host sees
-    // it. It counts as imported: it is the process's memory, not the driver's.
+    // Takes over memory that was made elsewhere, and frees it when the allocation dies. `mapped` is where the
+    // host sees it. It counts as imported: it is the process's memory, not the driver's.
     [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
 
-    // For work that may use any memory: before it, all that the host wrote in place (not to host copies) goes out; after it, all
-    // that the device wrote there comes in. No-ops where memory is coherent.
+    // For work that may use any memory: before it, all that the host wrote in place (not to host copies) goes
+    // out; after it, all that the device wrote there comes in. No-ops where memory is coherent.
     [[nodiscard]] bool in_place_needs_sync() const noexcept { return in_place_needs_sync_; }
     void flush_in_place();
     void invalidate_in_place();
@@ -117,10 +126,11 @@ public:
     [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
     // Whether memory of host copies is cached by the CPU, so that reading it is fast.
     [[nodiscard]] bool host_copies_cached() const noexcept { return host_copies_cached_; }
-    // Before memory is taken from the driver that no block of ours holds. Throws Error(out_of_memory) that names `what` where it is
-    // more than the device allocates at once, or one allocation more than it allows.
+    // Before memory is taken from the driver that no block of ours holds. Throws Error(out_of_memory) that
+    // names `what` where it is more than the device allocates at once, or one allocation more than it allows.
     void require_allocation(uint64_t size, const char* what);
-    // Sentences about guard bytes that were overwritten, of allocations that live. Empty without MemoryOptions::debug.
+    // Sentences about guard bytes that were overwritten, of allocations that live. Empty without
+    // MemoryOptions::debug.
     [[nodiscard]] std::vector<std::string> check_guards();
     // Whether `device_and_host` finds memory that is both, among these type bits.
     [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
@@ -140,7 +150,8 @@ private:
         [[nodiscard]] uint64_t footprint() const noexcept { return front + size + tail; }
     };
     void release(MemoryBlock* block, uint64_t offset, uint64_t size, uint32_t node) noexcept;
-    // What the host wrote and nobody needs any more would go out at a later moment, over what the next owner's device writes.
+    // What the host wrote and nobody needs any more would go out at a later moment, over what the next
+    // owner's device writes.
     void clean_lines(const MemoryBlock& block, uint64_t offset, uint64_t size) noexcept;
     Allocation try_types(uint32_t type_bits, const Request& request);
     // `within_budget`: makes no block that the driver's budget has no room for.
@@ -163,13 +174,12 @@ private:
     [[nodiscard]] std::string describe_heaps() const;
 
     // -- guards; see memory/guard.hpp
-    struct Guarded;
     void guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request);
     // What is wrong with the guards, or "".
-    [[nodiscard]] std::string inspect(MemoryBlock& block, const Guarded& guarded);
+    [[nodiscard]] std::string inspect(MemoryBlock& block, const GuardedRange& guarded);
     void unguard(MemoryBlock& block, uint32_t node) noexcept;
     void relabel(MemoryBlock& block, uint32_t node, const std::string& label);
-    void sync_guards(MemoryBlock& block, const Guarded& guarded, bool from_host) noexcept;
+    void sync_guards(MemoryBlock& block, const GuardedRange& guarded, bool from_host) noexcept;
 
     [[nodiscard]] std::vector<VkMappedMemoryRange> in_place() const;
 
@@ -177,14 +187,15 @@ private:
         std::vector<std::unique_ptr<MemoryBlock>> blocks;
     };
 
-    Device& device_;
+    DeviceContext& context_;
+    const MemoryCallbacks callbacks_;
     const VkPhysicalDeviceMemoryProperties& properties_;
     const MemoryOptions options_;
     uint64_t atom_;
     const uint64_t max_allocation_;  // maxMemoryAllocationSize
     bool host_copies_cached_ = false;
     std::vector<std::unique_ptr<MemoryBlock>> adopted_;
-    mutable std::mutex mutex_;
+    mutable RankedMutex mutex_{LockRank::memory};
     std::array<std::array<Pool, 3>, VK_MAX_MEMORY_TYPES> pools_;
     std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> heaps_{};
     VkResult last_result_ = VK_SUCCESS;

@@ -1,20 +1,20 @@
 // One allocation of the driver's that the allocator divides. For the allocator's own files.
 #pragma once
 
-#include "memory/allocator.hpp"
+#include "base/vulkan.hpp"
+#include "memory/free_list.hpp"
+#include "memory/guard.hpp"
+#include "memory/placement.hpp"
 
-#include <string>
+#include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 
 namespace kp {
 
-struct MemoryAllocator::Guarded {
-    uint64_t offset = 0;  // of the range between the guards, in the memory
-    uint64_t size = 0;
-    uint64_t front = 0;
-    uint64_t tail = 0;
-    std::string label;
-};
+class MemoryAllocator;
+
+enum class MemoryPool : uint8_t { buffers, images, host_copies };
 
 struct MemoryBlock {
     MemoryAllocator* owner = nullptr;
@@ -30,7 +30,7 @@ struct MemoryBlock {
     bool dedicated = false;
     bool adopted = false;
     FreeList ranges;
-    std::unordered_map<uint32_t, MemoryAllocator::Guarded> guarded;  // by the ranges' nodes
+    std::unordered_map<uint32_t, GuardedRange> guarded;  // by the ranges' nodes
 
     explicit MemoryBlock(uint64_t bytes) : size(bytes), ranges(bytes) {}
 };

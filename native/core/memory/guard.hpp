@@ -9,12 +9,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace kp {
 
 inline constexpr uint64_t guard_bytes = 64;
 inline constexpr auto guard_value = std::byte{0xfd};
 inline constexpr auto poison_value = std::byte{0xdd};
+
+// A range between two guards.
+struct GuardedRange {
+    uint64_t offset = 0;  // in the memory
+    uint64_t size = 0;
+    uint64_t front = 0;
+    uint64_t tail = 0;
+    std::string label;
+};
 
 inline void write_guard(std::byte* at) noexcept {
     std::memset(at, std::to_integer<int>(guard_value), guard_bytes);

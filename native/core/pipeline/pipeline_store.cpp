@@ -1,10 +1,11 @@
 #include "pipeline/pipeline_store.hpp"
 
 #include "adapter/check_shader.hpp"
+#include "adapter/context.hpp"
 #include "base/error.hpp"
 #include "base/host_heap.hpp"
 #include "base/pipeline_cache_file.hpp"
-#include "device/device.hpp"
+#include "sync/queue.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -54,8 +55,8 @@ using Destroyer = void(VKAPI_PTR*)(VkDevice, Handle, const VkAllocationCallbacks
 
 // How DeviceHandle frees one: `destroy` is a member of the device's table.
 template <typename Handle, Destroyer<Handle> VolkDeviceTable::*destroy>
-void free_handle(const Device& device, uint64_t handle) noexcept {
-    (device.vk().*destroy)(device.handle(), handle_from<Handle>(handle), nullptr);
+void free_handle(const DeviceContext& context, uint64_t handle) noexcept {
+    (context.vk().*destroy)(context.handle(), handle_from<Handle>(handle), nullptr);
 }
 
 }  // namespace
@@ -85,8 +86,10 @@ VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
     return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-PipelineStore::PipelineStore(Device& device, std::string cache_dir, size_t recent)
-    : device_(device),
+PipelineStore::PipelineStore(DeviceContext& context, std::vector<Queue*> queues, std::string cache_dir,
+                             size_t recent)
+    : context_(context),
+      queues_(std::move(queues)),
       cache_dir_(std::move(cache_dir)),
       recent_shaders_(recent),
       pipelines_(recent),
@@ -131,7 +134,7 @@ std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std:
         if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
     }
     // Checking a module takes its time. Two threads may make the same one; the first of them counts.
-    auto made = std::make_shared<Shader>(device_, bytes, entry, declared);
+    auto made = std::make_shared<Shader>(context_, bytes, entry, declared);
     const std::lock_guard lock(shaders_mutex_);
     if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
     sweep_shaders();
@@ -157,22 +160,22 @@ PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindi
     uint64_t descriptors = 0;
     for (const auto& binding : bindings) descriptors += binding.descriptorCount;
     // Up to here the driver takes any; beyond, it has to be asked.
-    if (const uint32_t always = device_.physical().v11.maxPerSetDescriptors; descriptors > always) {
+    if (const uint32_t always = context_.physical().v11.maxPerSetDescriptors; descriptors > always) {
         VkDescriptorSetLayoutSupport support{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_SUPPORT};
-        device_.vk().vkGetDescriptorSetLayoutSupport(device_.handle(), &create, &support);
+        context_.vk().vkGetDescriptorSetLayoutSupport(context_.handle(), &create, &support);
         if (!support.supported)
             throw Error(ErrorKind::invalid_argument,
                         "The shader has " + std::to_string(descriptors) + " descriptors in one set, and '" +
-                            device_.physical().properties.deviceName +
+                            context_.physical().properties.deviceName +
                             "' refuses so many (maxPerSetDescriptors is " + std::to_string(always) +
                             "): spread them over several sets, or put buffers into one tensor");
     }
     return set_layouts_.get(key, [&] {
         auto made = std::make_shared<SetLayout>();
         VkDescriptorSetLayout handle = VK_NULL_HANDLE;
-        check_vk(device_.vk().vkCreateDescriptorSetLayout(device_.handle(), &create, nullptr, &handle),
+        check_vk(context_.vk().vkCreateDescriptorSetLayout(context_.handle(), &create, nullptr, &handle),
                  "vkCreateDescriptorSetLayout", "an algorithm's bindings");
-        made->own(device_.handles(), handle,
+        made->own(context_.handles(), handle,
                   &free_handle<VkDescriptorSetLayout, &VolkDeviceTable::vkDestroyDescriptorSetLayout>);
         return made;
     });
@@ -223,17 +226,17 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
         create.pushConstantRangeCount = push.size != 0 ? 1 : 0;
         create.pPushConstantRanges = &made->push;
         VkPipelineLayout handle = VK_NULL_HANDLE;
-        check_vk(device_.vk().vkCreatePipelineLayout(device_.handle(), &create, nullptr, &handle),
+        check_vk(context_.vk().vkCreatePipelineLayout(context_.handle(), &create, nullptr, &handle),
                  "vkCreatePipelineLayout", "an algorithm");
-        made->object.own(device_.handles(), handle,
+        made->object.own(context_.handles(), handle,
                          &free_handle<VkPipelineLayout, &VolkDeviceTable::vkDestroyPipelineLayout>);
         return made;
     });
 }
 
-std::shared_lock<std::shared_timed_mutex> PipelineStore::use() {
+std::shared_lock<Ranked<std::shared_timed_mutex>> PipelineStore::use() {
     std::shared_lock lock(life_);
-    device_.require_open("make an algorithm");
+    context_.require_open("make an algorithm");
     return lock;
 }
 
@@ -271,7 +274,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
     if (const auto found = check_arrays(shader->words(), values); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
-    if (const auto found = check_limits(info, device_.shader_host(), counts); !found.empty())
+    if (const auto found = check_limits(info, context_.shader_host(), counts); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
     if (const auto found = check_private_memory(shader->words(), values); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
@@ -290,18 +293,19 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     create.stage.module = shader->handle();
     struct Module {  // of the rewritten shader: it may go when the pipeline is there
-        Device& device;
+        DeviceContext& context;
         VkShaderModule handle = VK_NULL_HANDLE;
         ~Module() {
-            if (handle != VK_NULL_HANDLE) device.vk().vkDestroyShaderModule(device.handle(), handle, nullptr);
+            if (handle != VK_NULL_HANDLE)
+                context.vk().vkDestroyShaderModule(context.handle(), handle, nullptr);
         }
-    } module{device_};
+    } module{context_};
     if (fold) {
         const std::vector<uint32_t> words = folded(shader->code(), info.entry, *fold, info.local_size);
         VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
         code.codeSize = words.size() * sizeof(uint32_t);
         code.pCode = words.data();
-        check_vk(device_.vk().vkCreateShaderModule(device_.handle(), &code, nullptr, &module.handle),
+        check_vk(context_.vk().vkCreateShaderModule(context_.handle(), &code, nullptr, &module.handle),
                  "vkCreateShaderModule", "a shader that runs in layers");
         create.stage.module = module.handle;
         create.flags |= VK_PIPELINE_CREATE_DISPATCH_BASE;
@@ -310,10 +314,10 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
     create.layout = made->layout->handle();
     VkPipeline handle = VK_NULL_HANDLE;
-    check_vk(device_.vk().vkCreateComputePipelines(device_.handle(), with->object.get(), 1, &create, nullptr,
-                                                   &handle),
+    check_vk(context_.vk().vkCreateComputePipelines(context_.handle(), with->object.get(), 1, &create,
+                                                    nullptr, &handle),
              "vkCreateComputePipelines", "an algorithm");
-    made->object.own(device_.handles(), handle,
+    made->object.own(context_.handles(), handle,
                      &free_handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline>);
     feed(with);
     tidy_up();
@@ -331,7 +335,7 @@ Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specia
                     std::to_string(groups[0]) + " x " + std::to_string(groups[1]) + " x " +
                         std::to_string(groups[2]) +
                         " workgroups are more than the device runs (maxComputeWorkGroupCount), and " + why);
-    const auto& most = device_.limits().maxComputeWorkGroupCount;
+    const auto& most = context_.limits().maxComputeWorkGroupCount;
     const auto fold = fold_of(shader->specialized(values).local_size, groups, {most[0], most[1], most[2]});
     if (!fold) return {pipeline(shader, constants, counts), groups, {}, {}};
     const auto in_use = use();
@@ -371,13 +375,13 @@ PipelineStore::Pool* PipelineStore::make_pool(const std::vector<VkDescriptorPool
     create.pPoolSizes = sizes.data();
     with_room_.reserve(pools_.size() + 1);  // so that giving a set back needs no memory
     VkDescriptorPool handle = VK_NULL_HANDLE;
-    check_vk(device_.vk().vkCreateDescriptorPool(device_.handle(), &create, nullptr, &handle),
+    check_vk(context_.vk().vkCreateDescriptorPool(context_.handle(), &create, nullptr, &handle),
              "vkCreateDescriptorPool", "an algorithm's bindings");
     Pool* pool = nullptr;
     try {
         pool = &(pools_[handle] = {handle, 0});
     } catch (...) {
-        device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+        context_.vk().vkDestroyDescriptorPool(context_.handle(), handle, nullptr);
         throw;
     }
     with_room_.push_back(pool);
@@ -395,7 +399,7 @@ DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t
     const auto attempt = [&](Pool& pool) {
         allocate.descriptorPool = pool.handle;
         const VkResult answer =
-            device_.vk().vkAllocateDescriptorSets(device_.handle(), &allocate, &result.handle);
+            context_.vk().vkAllocateDescriptorSets(context_.handle(), &allocate, &result.handle);
         if (answer != VK_SUCCESS) return answer;
         result.pool = pool.handle;
         if (pool.taken++ == 0) --empty_pools_;
@@ -419,7 +423,7 @@ void PipelineStore::free_set(DescriptorSet set) noexcept {
     const auto found = pools_.find(set.pool);
     if (found == pools_.end()) return;  // pools that are gone took their sets along
     Pool& pool = found->second;
-    device_.vk().vkFreeDescriptorSets(device_.handle(), pool.handle, 1, &set.handle);
+    context_.vk().vkFreeDescriptorSets(context_.handle(), pool.handle, 1, &set.handle);
     if (pool.taken == sets_per_pool) with_room_.push_back(&pool);
     if (--pool.taken != 0) return;
     // One empty pool stays, so that a program that makes and drops one algorithm does not make pools.
@@ -431,7 +435,7 @@ void PipelineStore::drop_pool(Pool& pool) noexcept {
     std::erase(with_room_, &pool);
     const VkDescriptorPool handle = pool.handle;
     pools_.erase(handle);
-    device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+    context_.vk().vkDestroyDescriptorPool(context_.handle(), handle, nullptr);
 }
 
 VkPipelineCache PipelineStore::make_cache(const std::vector<uint8_t>& payload, VkResult& result) const {
@@ -439,12 +443,12 @@ VkPipelineCache PipelineStore::make_cache(const std::vector<uint8_t>& payload, V
     create.initialDataSize = payload.size();
     create.pInitialData = payload.data();
     VkPipelineCache made = VK_NULL_HANDLE;
-    result = device_.vk().vkCreatePipelineCache(device_.handle(), &create, nullptr, &made);
+    result = context_.vk().vkCreatePipelineCache(context_.handle(), &create, nullptr, &made);
     return result == VK_SUCCESS ? made : VK_NULL_HANDLE;
 }
 
 PipelineCacheFile PipelineStore::cache_file() const {
-    const auto& properties = device_.physical().properties;
+    const auto& properties = context_.physical().properties;
     return {cache_dir_,
             hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" + std::to_string(properties.driverVersion)};
 }
@@ -462,7 +466,7 @@ std::shared_ptr<PipelineStore::Cache> PipelineStore::cache() {
     // The driver dislikes what it once wrote: start afresh.
     if (result != VK_SUCCESS && !payload.empty()) handle = make_cache({}, result);
     check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
-    made->object.own(device_.handles(), handle,
+    made->object.own(context_.handles(), handle,
                      &free_handle<VkPipelineCache, &VolkDeviceTable::vkDestroyPipelineCache>);
     return cache_ = std::move(made);
 }
@@ -482,7 +486,7 @@ void PipelineStore::tidy_up() noexcept {
         const std::lock_guard lock(cache_mutex_);
         if (++compiled_ % compilations_per_tidying != 0) return;
         uint64_t submissions = 0;
-        for (const LogicalQueue& each : device_.queues()) submissions += each.queue->submitted();
+        for (const Queue* each : queues_) submissions += each->submitted();
         idle = submissions == std::exchange(submissions_, submissions);
     }
     give_back_heap();
@@ -490,32 +494,33 @@ void PipelineStore::tidy_up() noexcept {
     if (!idle) return;
     try {
         PreparedSubmit nothing;
-        nothing.prepare(*device_.queues().front().queue, {});
-        device_.queues().front().queue->submit(nothing);
+        nothing.prepare(*queues_.front(), {});
+        queues_.front()->submit(nothing);
     } catch (const std::exception&) {
         return;  // they are freed later
     }
 }
 
 void PipelineStore::save(const Cache& cache) noexcept {
-    if (cache_dir_.empty() || device_.lost()) return;
+    if (cache_dir_.empty() || context_.lost()) return;
     try {
-        auto& vk = device_.vk();
+        auto& vk = context_.vk();
         const PipelineCacheFile file = cache_file();
         const auto lock = file.lock();
         if (!lock.held()) {
-            device_.note("The pipeline cache " + file.path() +
-                         " was not written: another process holds its lock. Pipelines made now are compiled "
-                         "again by the "
-                         "next process");
+            context_.note("The pipeline cache " + file.path() +
+                          " was not written: another process holds its lock. Pipelines made now are compiled "
+                          "again by the "
+                          "next process");
             return;
         }
         const auto contents = [&](VkPipelineCache of) {
             std::vector<uint8_t> payload;
             size_t size = 0;
-            if (vk.vkGetPipelineCacheData(device_.handle(), of, &size, nullptr) != VK_SUCCESS) return payload;
+            if (vk.vkGetPipelineCacheData(context_.handle(), of, &size, nullptr) != VK_SUCCESS)
+                return payload;
             payload.resize(size);
-            if (vk.vkGetPipelineCacheData(device_.handle(), of, &size, payload.data()) != VK_SUCCESS)
+            if (vk.vkGetPipelineCacheData(context_.handle(), of, &size, payload.data()) != VK_SUCCESS)
                 size = 0;
             payload.resize(size);
             return payload;
@@ -528,9 +533,9 @@ void PipelineStore::save(const Cache& cache) noexcept {
             VkResult result = VK_SUCCESS;
             const VkPipelineCache ours = cache.object.get();
             if (const VkPipelineCache both = make_cache(*present, result); both != VK_NULL_HANDLE) {
-                if (vk.vkMergePipelineCaches(device_.handle(), both, 1, &ours) == VK_SUCCESS)
+                if (vk.vkMergePipelineCaches(context_.handle(), both, 1, &ours) == VK_SUCCESS)
                     payload = contents(both);
-                vk.vkDestroyPipelineCache(device_.handle(), both, nullptr);
+                vk.vkDestroyPipelineCache(context_.handle(), both, nullptr);
             }
         }
         // Where both are too much for a file that would be read again, the latest are kept.
@@ -603,7 +608,7 @@ void PipelineStore::close() noexcept {
     trim();
     const std::lock_guard lock(pools_mutex_);
     for (const auto& [handle, pool] : pools_)
-        device_.vk().vkDestroyDescriptorPool(device_.handle(), handle, nullptr);
+        context_.vk().vkDestroyDescriptorPool(context_.handle(), handle, nullptr);
     pools_.clear();
     with_room_.clear();
     empty_pools_ = 0;

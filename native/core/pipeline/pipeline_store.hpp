@@ -11,6 +11,7 @@
 #include "adapter/device_handle.hpp"
 #include "base/content_store.hpp"
 #include "base/pipeline_cache_file.hpp"
+#include "base/ranked.hpp"
 #include "base/vulkan.hpp"
 #include "pipeline/shader.hpp"
 #include "spirv/fold.hpp"
@@ -26,7 +27,8 @@
 
 namespace kp {
 
-class Device;
+class DeviceContext;
+class Queue;
 
 // Bytes for specialization constants and where each id finds its own.
 struct Specialization {
@@ -86,12 +88,13 @@ struct DescriptorSet {
 
 class PipelineStore {
 public:
-    PipelineStore(Device& device, std::string cache_dir, size_t recent);
+    // `queues`: of the device, each once.
+    PipelineStore(DeviceContext& context, std::vector<Queue*> queues, std::string cache_dir, size_t recent);
     ~PipelineStore();
 
     // What to hold from the first look at a pipeline to the end of the work with its layout: close() waits for it. Throws for a closed
     // device.
-    [[nodiscard]] std::shared_lock<std::shared_timed_mutex> use();
+    [[nodiscard]] std::shared_lock<Ranked<std::shared_timed_mutex>> use();
 
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry,
                                                  std::string_view declared = {});
@@ -158,23 +161,25 @@ private:
     [[nodiscard]] Pool* make_pool(const std::vector<VkDescriptorPoolSize>& needs);
     void drop_pool(Pool& pool) noexcept;  // which has no set
 
-    Device& device_;
+    DeviceContext& context_;
+    const std::vector<Queue*> queues_;
     std::string cache_dir_;
     // In this order.
-    std::shared_timed_mutex life_;                                              // see use()
-    std::mutex shaders_mutex_;                                                  // held briefly
+    Ranked<std::shared_timed_mutex> life_{LockRank::pipeline_users};            // see use()
+    RankedMutex shaders_mutex_{LockRank::shaders};                              // held briefly
     std::unordered_map<uint64_t, std::vector<std::weak_ptr<Shader>>> shaders_;  // by a hash of what they are
     SweepRule shaders_sweep_;
     Recent<Shader> recent_shaders_;
     ContentStore<Pipeline> pipelines_;
     ContentStore<PipelineLayout> layouts_;
     ContentStore<SetLayout> set_layouts_;
-    std::mutex cache_mutex_;  // held while the cache is read from or written to disk
+    RankedMutex cache_mutex_{
+        LockRank::pipeline_cache};  // held while the cache is read from or written to disk
     std::shared_ptr<Cache> cache_;
     bool cache_was_read_ = false;
     size_t compiled_ = 0;       // under cache_mutex_
     uint64_t submissions_ = 0;  // of all queues, when we last looked; under cache_mutex_
-    std::mutex pools_mutex_;
+    RankedMutex pools_mutex_{LockRank::descriptor_pools};
     std::unordered_map<VkDescriptorPool, Pool> pools_;
     std::vector<Pool*> with_room_;  // for sets, if not for descriptors; tried from the last to the first
     size_t empty_pools_ = 0;

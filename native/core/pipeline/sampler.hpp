@@ -2,6 +2,7 @@
 #pragma once
 
 #include "adapter/device_handle.hpp"
+#include "base/ranked.hpp"
 #include "base/vulkan.hpp"
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace kp {
 
-class Device;
+class DeviceContext;
 
 struct SamplerInfo {
     bool linear = false;
@@ -26,29 +27,29 @@ struct SamplerInfo {
 
 class Sampler {
 public:
-    Sampler(std::shared_ptr<Device> device, const SamplerInfo& info);
+    Sampler(std::shared_ptr<DeviceContext> context, const SamplerInfo& info);
 
     [[nodiscard]] VkSampler handle() const noexcept { return handle_.get(); }
     [[nodiscard]] const SamplerInfo& info() const noexcept { return info_; }
-    [[nodiscard]] const Device* device() const noexcept { return device_.get(); }
+    [[nodiscard]] const DeviceContext* context() const noexcept { return context_.get(); }
 
 private:
-    std::shared_ptr<Device> device_;
+    std::shared_ptr<DeviceContext> context_;
     SamplerInfo info_;
     DeviceHandle<VkSampler> handle_;
 };
 
 class SamplerStore {
 public:
-    explicit SamplerStore(Device& device) : device_(device) {}
+    explicit SamplerStore(DeviceContext& context) : context_(context) {}
 
     // Throws Error(invalid_argument) for what Vulkan does not allow together.
     [[nodiscard]] std::shared_ptr<Sampler> sampler(const SamplerInfo& info);
     [[nodiscard]] size_t count();
 
 private:
-    Device& device_;
-    std::mutex mutex_;
+    DeviceContext& context_;
+    RankedMutex mutex_{LockRank::samplers};
     std::vector<std::pair<SamplerInfo, std::weak_ptr<Sampler>>> samplers_;
 };
 

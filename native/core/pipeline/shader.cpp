@@ -1,11 +1,13 @@
 #include "pipeline/shader.hpp"
 
 #include "adapter/check_shader.hpp"
+#include "adapter/context.hpp"
 #include "base/error.hpp"
-#include "device/device.hpp"
+#include "base/object_kind.hpp"
 #include "spirv/clamp.hpp"
 #include "spirv/fold.hpp"
 #include "spirv/guard_atomics.hpp"
+#include "spirv/reflect.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -18,8 +20,8 @@ uint64_t next_number() noexcept {
     return ++numbers;
 }
 
-void free_module(const Device& device, uint64_t handle) noexcept {
-    device.vk().vkDestroyShaderModule(device.handle(), handle_from<VkShaderModule>(handle), nullptr);
+void free_module(const DeviceContext& context, uint64_t handle) noexcept {
+    context.vk().vkDestroyShaderModule(context.handle(), handle_from<VkShaderModule>(handle), nullptr);
     alive_count(ObjectKind::shader).fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -43,15 +45,16 @@ bool same_bytes(std::span<const uint32_t> words, std::string_view bytes) noexcep
 
 }  // namespace
 
-Shader::Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared)
-    : device_(&device),
+Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
+               std::string_view declared)
+    : context_(&context),
       words_(words_of(bytes)),
       declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
       asked_entry_(entry),
       info_(specialized({})),
       number_(next_number()) {
     std::string missing;
-    for (const Finding& finding : check_module(words_, info_, device.shader_host())) {
+    for (const Finding& finding : check_module(words_, info_, context.shader_host())) {
         const bool lacking = finding.kind == FindingKind::capability ||
                              finding.kind == FindingKind::feature || finding.kind == FindingKind::extension ||
                              finding.kind == FindingKind::mode;
@@ -62,7 +65,7 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
     }
     if (!missing.empty())
         throw Error(ErrorKind::unimplemented,
-                    "The shader uses what '" + device.shader_host().name + "' does not have: " + missing +
+                    "The shader uses what '" + context.shader_host().name + "' does not have: " + missing +
                         ". Use another device (kp.list_devices()) or change the shader");
 
     // Drivers have a table up to the largest number, and so has an algorithm.
@@ -74,27 +77,29 @@ Shader::Shader(Device& device, std::string_view bytes, const std::string& entry,
                                                       " can be bound. Number bindings from 0 on");
 
     // The other limits depend on the specialization; the pipeline checks them.
-    if (const auto found = check_push_constants(info_, device.shader_host()); !found.empty())
+    if (const auto found = check_push_constants(info_, context.shader_host()); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
 
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    if (device.shader_host().has("robustBufferAccess")) {
+    if (context.shader_host().has("robustBufferAccess")) {
         code_ = clamped(words_).words;
         // SwiftShader ends the process on an atomic far beyond its buffer.
-        if (device.physical().v12.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
+        if (context.physical().v12.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
             if (std::vector<uint32_t> guarded = guarded_atomics(code()); !guarded.empty())
                 code_ = std::move(guarded);
     }
     create.codeSize = code().size_bytes();
     create.pCode = code().data();
     VkShaderModule module = VK_NULL_HANDLE;
-    check_vk(device.vk().vkCreateShaderModule(device.handle(), &create, nullptr, &module),
+    check_vk(context.vk().vkCreateShaderModule(context.handle(), &create, nullptr, &module),
              "vkCreateShaderModule", "a shader");
     alive_count(ObjectKind::shader).fetch_add(1, std::memory_order_relaxed);
-    module_.own(device.handles(), module, &free_module);
+    module_.own(context.handles(), module, &free_module);
 }
 
-bool Shader::belongs_to(const Device& device) const noexcept { return module_.list() == device.handles(); }
+bool Shader::belongs_to(const DeviceContext& context) const noexcept {
+    return module_.list() == context.handles();
+}
 
 ShaderInfo Shader::specialized(std::span<const SpecValue> values) const {
     ShaderInfo runs = reflect(words_, asked_entry_, values);
@@ -103,7 +108,7 @@ ShaderInfo Shader::specialized(std::span<const SpecValue> values) const {
 }
 
 std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<const SpecValue> values) const {
-    const auto& most = device_->limits().maxComputeWorkGroupCount;
+    const auto& most = context_->limits().maxComputeWorkGroupCount;
     try {
         const ShaderInfo info = specialized(values);
         if (const auto fold = fold_of(info.local_size, groups, {most[0], most[1], most[2]}))

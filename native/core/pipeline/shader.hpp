@@ -3,7 +3,7 @@
 
 #include "adapter/device_handle.hpp"
 #include "base/vulkan.hpp"
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <array>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace kp {
 
-class Device;
+class DeviceContext;
 
 class Shader {
 public:
@@ -22,7 +22,8 @@ public:
     // Throws Error(invalid_argument) for bytes that are not valid SPIR-V, Error(unavailable) that names each capability
     // the device lacks: no driver sees a module that it could not take. `declared` is the module before it was optimized,
     // whose arguments it has; "" where nothing but `bytes` is known.
-    Shader(Device& device, std::string_view bytes, const std::string& entry, std::string_view declared = {});
+    Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
+           std::string_view declared = {});
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
 
@@ -39,7 +40,7 @@ public:
     // What runs: on a robust device with indices held within arrays (spirv_clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
-    [[nodiscard]] bool belongs_to(const Device& device) const noexcept;
+    [[nodiscard]] bool belongs_to(const DeviceContext& context) const noexcept;
     // No other shader of this process has or had it.
     [[nodiscard]] uint64_t number() const noexcept { return number_; }
     // Bytes of the SPIR-V that it keeps.
@@ -51,7 +52,7 @@ public:
     std::shared_ptr<void> extra;
 
 private:
-    Device* device_;
+    DeviceContext* context_;
     std::vector<uint32_t> words_;
     std::vector<uint32_t> code_;  // empty: words_
     std::vector<uint32_t> declared_;

@@ -38,4 +38,7 @@ struct Scope {
 [[nodiscard]] VkAccessFlags write_access(VkAccessFlags access) noexcept;
 [[nodiscard]] VkAccessFlags read_access(VkAccessFlags access) noexcept;
 
+// Which way a sync operation moves data.
+enum class SyncDirection : uint8_t { none, to_device, to_host };
+
 }  // namespace kp

@@ -59,7 +59,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         throw Error(ErrorKind::invalid_argument, "The shader belongs to another Manager");
     for (const Argument& argument : arguments_) {
         const bool foreign = (argument.range.resource && &argument.range.resource->device() != &device()) ||
-                             (argument.sampler && argument.sampler->device() != &device());
+                             (argument.sampler && argument.sampler->context() != &device());
         if (foreign)
             throw Error(
                 ErrorKind::invalid_argument,

@@ -6,7 +6,7 @@
 #include "pipeline/sampler.hpp"
 #include "record/access.hpp"
 #include "resource/object.hpp"
-#include "resource/resource_range.hpp"
+#include "resource/resource.hpp"
 
 namespace kp {
 

@@ -52,6 +52,7 @@ public:
         std::string piece;
         for (auto& filling : fillings) add(std::move(filling), piece);
         if (piece.empty()) return;
+        device().retired().collect();
         piece_ = device().memory().allocate_host_copy(piece.size(), "the pattern of an OpFill");
         std::memcpy(piece_.mapped(), piece.data(), piece.size());
         if (!piece_.coherent()) {

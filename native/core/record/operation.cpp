@@ -1,6 +1,7 @@
 #include "record/operation.hpp"
 
 #include "base/error.hpp"
+#include "base/ranked.hpp"
 #include "base/succession.hpp"
 #include "device/device.hpp"
 #include "record/algorithm.hpp"
@@ -196,7 +197,7 @@ private:
 
     // The algorithm and the references change under this and the graph mutex, so that either serves to read them: check() is
     // called with and without the other.
-    mutable std::mutex changing_;
+    mutable RankedMutex changing_{LockRank::bound_dispatch};
     std::shared_ptr<Algorithm> algorithm_;
     std::vector<ResourceRange> references_;
     std::array<uint32_t, 3> groups_;  // as asked for

@@ -3,7 +3,7 @@
 
 #include "record/access.hpp"
 #include "resource/object.hpp"
-#include "resource/resource_range.hpp"
+#include "resource/resource.hpp"
 
 #include <array>
 #include <functional>
@@ -18,9 +18,6 @@ class Algorithm;
 class Recorder;
 class StreamPlan;
 struct Substitution;
-
-// Which way a sync operation moves data.
-enum class SyncDirection : uint8_t { none, to_device, to_host };
 
 class Operation {
 public:

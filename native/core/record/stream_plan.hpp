@@ -2,12 +2,12 @@
 // append commands to.
 #pragma once
 
+#include "record/access.hpp"
 #include "record/hazard.hpp"
 #include "record/host_edges.hpp"
-#include "record/operation.hpp"
-#include "resource/freshness.hpp"
 #include "resource/object.hpp"
-#include "resource/resource_range.hpp"
+#include "resource/resource.hpp"
+#include "sync/freshness.hpp"
 
 #include <memory>
 #include <utility>
@@ -23,7 +23,7 @@ struct PlannedObject {
     bool written = false;
     bool used = false;         // the device's side is
     bool overwritten = false;  // ... first by writing all of it
-    bool covered = false;      // so the recording brings its contents (Stream::settle_covers)
+    bool covered = false;      // so the recording brings its contents (Recording::covers)
     uint32_t link = 0;         // where the object keeps its side of the link, once registered
 };
 
@@ -59,6 +59,7 @@ public:
     [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
+    [[nodiscard]] const std::vector<PlannedObject>& objects() const noexcept { return objects_; }
     [[nodiscard]] const std::vector<CommandUses>& commands() const noexcept { return commands_; }
     [[nodiscard]] const std::vector<Use>& uses() const noexcept { return uses_; }
     [[nodiscard]] const std::vector<uint8_t>& host_visible() const noexcept { return host_visible_; }

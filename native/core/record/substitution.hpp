@@ -2,8 +2,7 @@
 // decides which memory a slot must own.
 #pragma once
 
-#include "record/operation.hpp"
-#include "resource/resource_range.hpp"
+#include "resource/resource.hpp"
 
 #include <memory>
 #include <unordered_map>
@@ -11,8 +10,6 @@
 #include <vector>
 
 namespace kp {
-
-class Stream;
 
 struct Substitution {
     std::unordered_map<const Resource*, std::shared_ptr<Resource>> replaced;
@@ -25,25 +22,5 @@ struct Substitution {
     // What a sync operation of `originals` moves.
     [[nodiscard]] std::vector<ResourceRange> synced(const std::vector<ResourceRange>& originals) const;
 };
-
-// What one pass over a recording does with a resource.
-struct FrameUse {
-    std::shared_ptr<Resource> resource;
-    bool read = false;
-    bool written = false;
-    // It reads bytes that nothing before it in the pass has written, and the pass writes the resource: the next pass sees them.
-    bool carried = false;
-    bool fixed = false;       // shaders hold its address: nothing can stand for it
-    bool uploaded = false;    // by an OpSyncDevice
-    bool downloaded = false;  // by an OpSyncLocal
-};
-
-// The memory that the recording uses, in order of first use. `inputs` count as written before it begins; sync operations of
-// `unsynced` as not there. Throws where the stream runs.
-[[nodiscard]] std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange>& inputs,
-                                               const Substitution& substitution);
-
-// The recording with other memory. Throws where the stream runs, and for an operation that cannot be made for other memory.
-[[nodiscard]] std::vector<OperationPtr> substituted(Stream& stream, const Substitution& substitution);
 
 }  // namespace kp

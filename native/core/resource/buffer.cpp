@@ -101,6 +101,7 @@ void Buffer::allocate() {
                 "This device has no memory that is both device-local and host-visible: deviceAndHost "
                 "tensors are placed in host memory");
     }
+    device().retired().collect();
     side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor", handle_size());
     bind(std::move(side));
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "resource/buffer.hpp"
-#include "resource/resource_range.hpp"
+#include "resource/resource.hpp"
 
 namespace kp {
 

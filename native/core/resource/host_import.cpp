@@ -91,23 +91,6 @@ uint32_t memory_type(Device& device, const HostRange& range, uint32_t type_bits)
 
 }  // namespace
 
-uint64_t query_host_import_alignment(VkPhysicalDevice device) {
-    VkPhysicalDeviceExternalBufferInfo buffer{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO};
-    buffer.usage = buffer_usage;
-    buffer.handleType = host_import_handle;
-    VkExternalBufferProperties external{VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
-    vkGetPhysicalDeviceExternalBufferProperties(device, &buffer, &external);
-    if (!(external.externalMemoryProperties.externalMemoryFeatures &
-          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT))
-        return 0;
-    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
-    VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-    properties.pNext = &host;
-    vkGetPhysicalDeviceProperties2(device, &properties);
-    return host.minImportedHostPointerAlignment;
-}
-
 void check_host_import(const Device& device, const HostRange& range) {
     const uint64_t alignment = device.physical().host_import_alignment;
     if (alignment == 0)

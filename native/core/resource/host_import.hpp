@@ -17,12 +17,7 @@
 
 namespace kp {
 
-constexpr VkExternalMemoryHandleTypeFlagBits host_import_handle =
-    VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-// What every tensor's VkBuffer is used for.
-constexpr VkBufferUsageFlags buffer_usage =
-    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
-    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+class Device;
 
 struct HostRange {
     std::byte* data = nullptr;
@@ -32,9 +27,6 @@ struct HostRange {
     // Keeps the bytes; dropped once the device's memory over them is freed, on whatever thread that happens.
     std::shared_ptr<void> owner;
 };
-
-// minImportedHostPointerAlignment; 0 where tensors cannot lie in the process's memory.
-[[nodiscard]] uint64_t query_host_import_alignment(VkPhysicalDevice device);
 
 // To be asked before a buffer is made for the range, which is invalid use where the device imports nothing. Throws
 // Error(invalid_argument) that names the alignment where the range has not got it, Error(unimplemented) without the extension.

@@ -145,6 +145,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     vk.vkGetImageMemoryRequirements(device().handle(), side->image, &needs);
     MemoryUse use = MemoryUse::device;
     if (linear) use = type == MemoryType::host ? MemoryUse::host : MemoryUse::device_and_host;
+    device().retired().collect();
     side->memory =
         device().memory().allocate(needs, use, linear ? MemoryPool::buffers : MemoryPool::images, "an image");
     check_vk(

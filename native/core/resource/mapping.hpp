@@ -6,7 +6,7 @@
 // mapping ends. The host's other ways to the same bytes, read() and write(), raise too. That costs an evaluation nothing: recordings that list the memory among what they use are told.
 #pragma once
 
-#include "resource/resource_range.hpp"
+#include "resource/resource.hpp"
 
 #include <atomic>
 #include <cstddef>

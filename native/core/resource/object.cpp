@@ -2,36 +2,17 @@
 
 #include "base/error.hpp"
 #include "device/device.hpp"
-#include "run/stream.hpp"
 
 namespace kp {
 
-std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept {
-    static std::atomic<int64_t> counts[object_kinds];
-    return counts[static_cast<size_t>(kind)];
-}
-
-const char* to_string(ObjectKind kind) noexcept {
-    switch (kind) {
-    case ObjectKind::context: return "Manager";
-    case ObjectKind::buffer: return "tensor";
-    case ObjectKind::image: return "image";
-    case ObjectKind::shader: return "shader";
-    case ObjectKind::algorithm: return "algorithm";
-    case ObjectKind::stream: return "sequence";
-    case ObjectKind::semaphore: return "semaphore";
-    }
-    return "object";
-}
-
-Object::Object(std::shared_ptr<Device> device, ObjectKind kind) : device_(std::move(device)), kind_(kind) {
+Object::Object(std::shared_ptr<Device> device, ObjectKind kind) : Member(kind), device_(std::move(device)) {
     device_->require_open("make an object");  // make_object lists it
-    alive_count(kind_).fetch_add(1, std::memory_order_relaxed);
+    alive_count(kind).fetch_add(1, std::memory_order_relaxed);
 }
 
 Object::~Object() {
     device_->forget(*this);
-    alive_count(kind_).fetch_sub(1, std::memory_order_relaxed);
+    alive_count(kind()).fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Object::set_name(const std::string& name) {
@@ -52,7 +33,8 @@ void Object::name_handles(const std::function<void(const std::string&)>& each) {
 
 std::string Object::label() const {
     const std::string given = name();
-    return given.empty() ? std::string(to_string(kind_)) : std::string(to_string(kind_)) + " '" + given + "'";
+    return given.empty() ? std::string(to_string(kind()))
+                         : std::string(to_string(kind())) + " '" + given + "'";
 }
 
 void Object::require_init(const char* action) const {
@@ -68,10 +50,10 @@ void Object::require_init(const char* action) const {
 
 namespace {
 
-// Whether one who wants to use what `stream` uses waits for this end of it. Nothing runs of what was cancelled; who reads is told of
+// Whether one who wants to use what `recording` uses waits for this end of it. Nothing runs of what was cancelled; who reads is told of
 // it all the same, until a wait for that work was: the contents are not what the work would have made of them.
-bool concerns(const Stream& stream, const Point& end, bool reads) {
-    return end.timeline && ((reads && stream.is_running()) || !end.timeline->failed(end.value));
+bool concerns(const Recording& recording, const Point& end, bool reads) {
+    return end.timeline && ((reads && recording.is_running()) || !end.timeline->failed(end.value));
 }
 
 }  // namespace
@@ -84,8 +66,9 @@ std::vector<Point> Object::pending(bool writers_only) {
     // Nobody is left to be told of work that was cancelled.
     std::erase_if(points, [](const Point& point) { return point.timeline->failed(point.value); });
     for (const auto& user : users_)
-        if (!writers_only || user.stream->writes(user.slot))
-            if (const Point point = user.stream->last_point(); concerns(*user.stream, point, writers_only))
+        if (!writers_only || user.recording->writes(user.slot))
+            if (const Point point = user.recording->last_point();
+                concerns(*user.recording, point, writers_only))
                 merge_point(points, point);
     device_->add_undeclared(points, false);
     return points;
@@ -95,8 +78,8 @@ void Object::hold_back(const Held& held, std::vector<Point>& points) {
     for (const Point& point : left_behind_)
         if (!point.timeline->failed(point.value)) merge_point(points, point);
     for (const auto& user : users_)
-        if (user.stream->touches(user.slot, held))
-            if (const Point point = user.stream->hold_back(); concerns(*user.stream, point, true))
+        if (user.recording->touches(user.slot, held))
+            if (const Point point = user.recording->hold_back(); concerns(*user.recording, point, true))
                 merge_point(points, point);
     device_->add_undeclared(points, false);
 }
@@ -104,34 +87,34 @@ void Object::hold_back(const Held& held, std::vector<Point>& points) {
 void Object::let_go(const Held& held) noexcept {
     // The same as were held back: one that was built meanwhile does not touch these bytes, or it would not have been built.
     for (const auto& user : users_)
-        if (user.stream->touches(user.slot, held)) user.stream->let_go();
+        if (user.recording->touches(user.slot, held)) user.recording->let_go();
 }
 
 void Object::settle_covers(bool outdate) noexcept {
     for (const auto& user : users_) {
-        user.stream->settle_covers();
-        if (!outdate || !user.stream->covers(user.slot)) continue;
-        (void)user.stream->make_stale();  // it may be on its way to its queue just now
-        user.stream->settle_covers();
+        user.recording->settle_covers();
+        if (!outdate || !user.recording->covers(user.slot)) continue;
+        (void)user.recording->make_stale();  // it may be on its way to its queue just now
+        user.recording->settle_covers();
     }
 }
 
 void Object::add_last_runs(uint64_t begin, uint64_t end, FreshnessRecord& record) const {
-    for (const auto& user : users_) user.stream->add_last_run(user.slot, begin, end, record);
+    for (const auto& user : users_) user.recording->add_last_run(user.slot, begin, end, record);
 }
 
 void Object::outdate_recordings() noexcept {
-    for (const auto& user : users_) (void)user.stream->make_stale();
+    for (const auto& user : users_) (void)user.recording->make_stale();
 }
 
 void Object::destroy() {
     std::vector<Point> points;
     {
         const std::lock_guard lock(device_->graph_mutex());
-        if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
+        if (!end_once()) return;
         points = left_behind_;
         for (const auto& user : users_)
-            if (const Point point = user.stream->make_stale(); point.timeline) merge_point(points, point);
+            if (const Point point = user.recording->make_stale(); point.timeline) merge_point(points, point);
     }
     device_->add_undeclared(points, true);
     device_->forget(*this);
@@ -144,7 +127,7 @@ void Object::leave_behind(Point point) {
 }
 
 void Object::finalize() noexcept {
-    if (destroyed_.exchange(true, std::memory_order_acq_rel)) return;
+    if (!end_once()) return;
     try {
         // Streams that are gone may have left work in flight; recordings that live hold a reference, so there are none.
         device_->add_undeclared(left_behind_, true);

@@ -4,7 +4,6 @@
 #include "base/first_touch.hpp"
 #include "device/device.hpp"
 #include "device/initial_work.hpp"
-#include "resource/resource_range.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,6 +14,18 @@
 #include <vector>
 
 namespace kp {
+namespace {
+
+// For release(). Where the last owner lets go of a resource nobody else has its locks, and that owner may hold any other lock: it is
+// taken at once, whatever the rank. Otherwise it is waited for, in the order of ranks.
+template <class Mutex>
+std::unique_lock<Mutex> alone(Mutex& mutex) {
+    std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock.owns_lock()) lock.lock();
+    return lock;
+}
+
+}  // namespace
 
 const char* to_string(MemoryType type) noexcept {
     switch (type) {
@@ -64,6 +75,7 @@ void Resource::defer_host_copy(std::optional<FillPattern> initial) {
 
 void Resource::need_host_copy() {
     if (host_copy_made()) return;
+    device().retired().collect();  // before the lock: what it frees may take others
     const std::lock_guard lock(host_copy_mutex_);
     // Under the lock, which release() takes after is_init() turned false: no copy is made for what is gone.
     require_init("make the host copy of");
@@ -138,6 +150,11 @@ Resource::Shared Resource::share() {
     return {direct_, std::move(kept)};
 }
 
+void Resource::close() {
+    keep_viewed();
+    destroy();
+}
+
 void Resource::keep_viewed() {
     if (!viewed_) return;
     if (host_copy_)
@@ -151,19 +168,18 @@ void Resource::release(std::vector<Point> points) {
         std::shared_ptr<DeviceSide> side;
         std::shared_ptr<HostCopy> copy;
     };
-    const std::unique_lock lock(transfers_);
-    const std::lock_guard copy_lock(host_copy_mutex_);
-    host_copy_made_.store(false, std::memory_order_relaxed);
-    direct_ = nullptr;
-    if (points.empty()) {
-        device_side_.reset();
-        host_copy_.reset();
-        return;
+    // Freed after the locks, since what goes may take locks of its own.
+    Payload freed;
+    {
+        const auto lock = alone(transfers_);
+        const auto copy_lock = alone(host_copy_mutex_);
+        host_copy_made_.store(false, std::memory_order_relaxed);
+        direct_ = nullptr;
+        freed.side = std::move(device_side_);
+        freed.copy = std::move(host_copy_);
     }
-    auto payload = std::make_shared<Payload>();
-    payload->side = std::move(device_side_);
-    payload->copy = std::move(host_copy_);
-    device().retired().push(std::move(points), std::move(payload));
+    if (points.empty()) return;
+    device().retired().push(std::move(points), std::make_shared<Payload>(std::move(freed)));
 }
 
 void Resource::flush(const Allocation& memory) const {
@@ -178,7 +194,7 @@ void Resource::invalidate(const Allocation& memory) const {
     device().invalidate({&range, 1}, label().c_str());
 }
 
-void Resource::end_transfers() { const std::unique_lock lock(transfers_); }
+void Resource::end_transfers() { const auto lock = alone(transfers_); }
 
 void Resource::wait_pending() {
     const std::shared_lock lock(transfers_);
@@ -535,6 +551,94 @@ void Resource::store(const void* data, uint64_t offset, uint64_t size) {
         upload(data, offset, size);
     }
     writing.end();
+}
+
+// -- which side is newer: what the host and recordings tell of it (see sync/freshness.hpp)
+
+void Resource::note_host(uint64_t offset, uint64_t size, Freshness left) noexcept {
+    if (!has_host_copy_) return;
+    thread_local std::vector<Point> now;
+    const std::lock_guard lock(device().graph_mutex());
+    try {
+        now.clear();
+        for (const auto& logical : device().queues())
+            merge_point(now, {logical.queue, logical.queue->submitted()});
+    } catch (const std::bad_alloc&) {
+        freshness_.note_lost();
+        return;
+    }
+    freshness_.note_host(offset, offset + size, left, now);
+}
+
+void Resource::note_host_write(uint64_t offset, uint64_t size) noexcept {
+    note_host(offset, size, Freshness::behind);
+}
+
+void Resource::note_match(uint64_t offset, uint64_t size) noexcept {
+    note_host(offset, size, Freshness::matches);
+}
+
+void Resource::note_exported() {
+    const std::lock_guard lock(device().graph_mutex());
+    freshness_.note_shared();
+}
+
+void Resource::note_first_contents(bool of_host_copy) noexcept {
+    if (!has_host_copy_) return;
+    if (!of_host_copy && begins_undefined_) {
+        note_host(0, nbytes_, Freshness::unknown);
+        return;
+    }
+    // Work before this that does not say what it uses did nothing to them.
+    const auto& queues = device().queues();
+    if (std::any_of(queues.begin(), queues.end(),
+                    [](const auto& logical) { return logical.queue->undeclared() != 0; }))
+        note_match(0, nbytes_);
+}
+
+Freshness Resource::freshness(uint64_t offset, uint64_t size) {
+    if (!has_host_copy_ || size == 0) return Freshness::matches;
+    const uint64_t end = offset + size;
+    std::vector<Point> undeclared;
+    const std::lock_guard lock(device().graph_mutex());
+    if (!is_init()) return Freshness::matches;
+    settle_covers(false);
+    if (brought_.load(std::memory_order_relaxed) == Brought::no) return Freshness::unsent;
+    device().add_undeclared(undeclared, true);
+    FreshnessRecord record = freshness_;
+    add_last_runs(offset, end, record);
+    if (std::any_of(mappings_.begin(), mappings_.end(), [&](const Mapped& mapping) {
+            return mapping.writes && mapping.offset < end && offset < mapping.offset + mapping.size;
+        }))
+        record.note_shared();
+    return record.freshness(offset, end, undeclared);
+}
+
+// -- ranges
+
+std::string ResourceRange::label() const {
+    if (whole()) return resource->label();
+    return resource->label() + " (bytes " + std::to_string(offset) + " to " + std::to_string(end()) + ")";
+}
+
+std::vector<ResourceRange> merged(std::vector<ResourceRange> ranges) {
+    std::vector<ResourceRange> result;
+    result.reserve(ranges.size());
+    for (auto& range : ranges) {
+        // What it overlaps melts into it, and with what that overlapped in turn: ranges of the result never overlap.
+        for (auto other = result.begin(); other != result.end();) {
+            if (!other->overlaps(range)) {
+                ++other;
+                continue;
+            }
+            const uint64_t end = std::max(range.end(), other->end());
+            range.offset = std::min(range.offset, other->offset);
+            range.size = end - range.offset;
+            other = result.erase(other);
+        }
+        result.push_back(std::move(range));
+    }
+    return result;
 }
 
 }  // namespace kp

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "base/fill_pattern.hpp"
+#include "base/ranked.hpp"
 #include "memory/allocator.hpp"
-#include "resource/freshness.hpp"
 #include "resource/object.hpp"
+#include "sync/freshness.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -14,6 +15,8 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <string>
+#include <vector>
 
 namespace kp {
 
@@ -57,7 +60,7 @@ public:
     void set_name(const std::string& name) override;
     [[nodiscard]] std::string detail() const override { return " of " + std::to_string(nbytes_) + " bytes"; }
     // Bytes of the contents, on the device and in a host copy that exists.
-    [[nodiscard]] uint64_t held_bytes() const noexcept;
+    [[nodiscard]] uint64_t held_bytes() const noexcept override;
 
     // Whether sync operations move data: there is a separate host copy, or will be once something needs it.
     [[nodiscard]] bool has_host_copy() const noexcept { return has_host_copy_; }
@@ -206,6 +209,7 @@ protected:
     MemoryType memory_type_;
 
     void release(std::vector<Point> points) override;
+    void close() override;
 
 private:
     void wait_for_work(bool writers_only = false);
@@ -244,17 +248,44 @@ private:
     [[nodiscard]] Held held(const Mapped& mapping) const noexcept;
     [[nodiscard]] std::string how(const Mapped& mapping) const;
     std::vector<Mapped> mappings_;
-    std::atomic<bool> is_mapped_{false};  // whether there are any: seen without the graph mutex
-    std::shared_mutex transfers_;         // shared: a host transfer runs
-    std::mutex host_copy_mutex_;          // held while it is made or let go
-    std::optional<FillPattern> initial_;  // of a host copy that is not made yet
+    std::atomic<bool> is_mapped_{false};                // whether there are any: seen without the graph mutex
+    RankedSharedMutex transfers_{LockRank::transfers};  // shared: a host transfer runs
+    RankedMutex host_copy_mutex_{LockRank::host_copy};  // held while it is made or let go
+    std::optional<FillPattern> initial_;                // of a host copy that is not made yet
     enum class Brought : uint8_t { no, moving, yes };
     std::atomic<Brought> brought_{Brought::yes};  // changes under the graph mutex
-    std::mutex bringing_;                         // held by the one who brings; comes before the graph mutex
+    RankedMutex bringing_{LockRank::bringing};    // held by the one who brings; comes before the graph mutex
     std::shared_ptr<InitialMarks> initial_marks_;
     FreshnessRecord freshness_;  // under the graph mutex
     // write() has been up to here; memory behind it may be fresh. Only a guess, so that writers need not agree on it.
     std::atomic<uint64_t> touched_{0};
 };
+
+// Bytes of a resource: what a tensor, or a view of a part of one, names. Operations and bindings speak of ranges, so that a
+// part is ordered, moved and bound without the rest. An image is always whole: texels do not follow byte ranges.
+struct ResourceRange {
+    std::shared_ptr<Resource> resource;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+
+    ResourceRange() = default;
+    ResourceRange(std::shared_ptr<Resource> whole) : resource(std::move(whole)), size(resource->nbytes()) {}
+    ResourceRange(std::shared_ptr<Resource> part, uint64_t begin, uint64_t bytes)
+        : resource(std::move(part)), offset(begin), size(bytes) {}
+
+    [[nodiscard]] uint64_t end() const noexcept { return offset + size; }
+    [[nodiscard]] bool whole() const noexcept { return offset == 0 && size == resource->nbytes(); }
+    [[nodiscard]] bool overlaps(const ResourceRange& other) const noexcept {
+        return resource == other.resource && size != 0 && other.size != 0 && offset < other.end() &&
+               other.offset < end();
+    }
+    // "tensor 'weights'", or "tensor 'weights' (bytes 64 to 128)": how messages call it.
+    [[nodiscard]] std::string label() const;
+
+    friend bool operator==(const ResourceRange&, const ResourceRange&) = default;
+};
+
+// The union of ranges, as ranges of which none overlaps another.
+[[nodiscard]] std::vector<ResourceRange> merged(std::vector<ResourceRange> ranges);
 
 }  // namespace kp

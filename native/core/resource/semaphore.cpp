@@ -7,7 +7,8 @@
 namespace kp {
 
 Semaphore::Semaphore(std::shared_ptr<Device> owner, uint64_t initial)
-    : Object(std::move(owner), ObjectKind::semaphore), timeline_(device(), initial, "a semaphore", true) {
+    : Object(std::move(owner), ObjectKind::semaphore),
+      timeline_(device().timeline_parts(), initial, "a semaphore", true) {
     timeline_.set_owner(*this);
 }
 

@@ -8,12 +8,14 @@
 
 namespace kp {
 
-class Semaphore final : public Object {
+class Semaphore final : public Object, public TimelineOwner {
 public:
     Semaphore(std::shared_ptr<Device> device, uint64_t initial);
     ~Semaphore() override;
 
-    [[nodiscard]] Timeline& timeline() noexcept { return timeline_; }
+    [[nodiscard]] Timeline& timeline() noexcept override { return timeline_; }
+    [[nodiscard]] std::string timeline_label() const override { return label(); }
+    void note_use(Point end) override { leave_behind(end); }
     [[nodiscard]] VkSemaphore handle() const noexcept { return timeline_.semaphore(); }
     void set_name(const std::string& name) override;
 

@@ -12,7 +12,7 @@
 namespace kp {
 
 Fence::Fence(std::shared_ptr<Device> device, std::vector<Point> points,
-             std::vector<std::shared_ptr<Object>> kept)
+             std::vector<std::shared_ptr<TimelineOwner>> kept)
     : devices_{std::move(device)}, points_(std::move(points)), kept_(std::move(kept)) {}
 
 std::shared_ptr<Fence> Fence::join(const std::vector<std::shared_ptr<Fence>>& fences) {
@@ -106,7 +106,7 @@ void Fence::settle() {
 }
 
 std::shared_ptr<Fence> submit_once(const OperationPtr& operation) {
-    const auto device = operation->device().shared_from_this();
+    const auto device = operation->device().shared();
     const auto stream = make_object<Stream>(device, 0, 0);
     stream->record(operation);
     stream->submit();

@@ -16,9 +16,9 @@ class Stream;
 
 class Fence {
 public:
-    // `kept`: whose timelines the points are on, where not the device's own.
+    // `kept`: the owners of timelines that the points are on, where not the device's own.
     Fence(std::shared_ptr<Device> device, std::vector<Point> points,
-          std::vector<std::shared_ptr<Object>> kept = {});
+          std::vector<std::shared_ptr<TimelineOwner>> kept = {});
     // Done when all of them are.
     [[nodiscard]] static std::shared_ptr<Fence> join(const std::vector<std::shared_ptr<Fence>>& fences);
     // The end of a stream's last submission.
@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] const std::vector<std::shared_ptr<Device>>& devices() const noexcept { return devices_; }
     [[nodiscard]] const std::vector<Point>& points() const noexcept { return points_; }
-    [[nodiscard]] const std::vector<std::shared_ptr<Object>>& kept() const noexcept { return kept_; }
+    [[nodiscard]] const std::vector<std::shared_ptr<TimelineOwner>>& kept() const noexcept { return kept_; }
 
 private:
     Fence() = default;
@@ -43,7 +43,7 @@ private:
     std::vector<Point> points_;
     // The streams that were submitted, with their ends: collected when the work is done.
     std::vector<std::pair<std::weak_ptr<Stream>, Point>> streams_;
-    std::vector<std::shared_ptr<Object>> kept_;
+    std::vector<std::shared_ptr<TimelineOwner>> kept_;
 };
 
 // Records one operation, submits it on the first queue and lets go of the recording: it is ordered after earlier work on what

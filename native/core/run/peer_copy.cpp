@@ -175,7 +175,7 @@ void PeerCopy::submit(const Await& await) {
 
 void PeerCopy::keep(std::shared_ptr<Stream>& place, std::shared_ptr<Stream> stream) {
     const std::lock_guard lock(streams_mutex_);
-    place = std::move(stream);
+    place.swap(stream);  // the one before goes with the argument, after the lock
 }
 
 std::vector<std::shared_ptr<Stream>> PeerCopy::streams() const {

@@ -15,7 +15,8 @@
 // One thread at a time drives a PeerCopy; any may wait for it and ask.
 #pragma once
 
-#include "resource/resource_range.hpp"
+#include "base/ranked.hpp"
+#include "resource/resource.hpp"
 #include "run/stream.hpp"
 
 #include <array>
@@ -84,7 +85,8 @@ private:
     Route route_ = Route::undecided;
     uint64_t step_ = 0;
     std::array<Lane, 2> lanes_;
-    mutable std::mutex streams_mutex_;  // guards the lanes' streams against those who ask
+    mutable RankedMutex streams_mutex_{
+        LockRank::peer_streams};  // guards the lanes' streams against those who ask
 };
 
 }  // namespace kp

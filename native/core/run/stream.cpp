@@ -1,13 +1,50 @@
+// 1220 lines because a stream is one thing: what it builds, submits and lets go of shares one set of flags,
+// which other threads look at between any two lines, and each part is read with the others in view.
 #include "run/stream.hpp"
 
 #include "base/error.hpp"
+#include "base/long_call.hpp"
 #include "device/device.hpp"
+#include "device/initial_work.hpp"
 #include "resource/resource.hpp"
 
 #include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
 #include <thread>
 
 namespace kp {
+namespace {
+
+// Planning needs room that every stream on a thread can share.
+HazardPlanner& planner() {
+    thread_local HazardPlanner instance;
+    return instance;
+}
+
+thread_local uint32_t calls_out = 0;  // how deep this thread is in code that is not ours
+
+void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
+
+// How often a recording is built anew for what others change meanwhile.
+constexpr int most_attempts = 16;
+
+bool promised(const std::vector<Point>& points) {
+    return std::all_of(points.begin(), points.end(),
+                       [](const Point& point) { return point.timeline->promised() >= point.value; });
+}
+
+std::string listed(const std::vector<std::string>& names) {
+    constexpr size_t most = 8;
+    std::string list;
+    for (size_t i = 0; i < names.size() && i < most; ++i) list += (i ? ", " : "") + names[i];
+    if (names.size() > most) list += " and " + std::to_string(names.size() - most) + " more";
+    return list;
+}
+
+}  // namespace
+
 Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t timestamps,
                std::vector<std::shared_ptr<Object>> disjoint)
     : Object(std::move(owner), ObjectKind::stream),
@@ -68,7 +105,8 @@ void Stream::wait_for_turn() const {
     }
 }
 
-// The turn of a thread that only looks. Code that the stream is calling out to may look at any moment: nothing changes meanwhile.
+// The turn of a thread that only looks. Code that the stream is calling out to may look at any moment:
+// nothing changes meanwhile.
 class Stream::Looking {
 public:
     explicit Looking(const Stream& stream) : stream_(stream) {
@@ -265,6 +303,864 @@ std::vector<uint64_t> Stream::timestamps() {
              "vkGetQueryPoolResults", label().c_str());
     return ticks;
 }
+
+// -- building: how operations become a command buffer, what must be on the device before, who knows of it --------
+
+Stream::Building::Building(std::span<Stream* const> streams) {
+    if (!streams.front()->together_.empty()) return;  // one of several that are marked already
+    streams_ = streams;
+    for (Stream* stream : streams_) stream->together_ = streams_;
+}
+
+Stream::Building::~Building() {
+    for (Stream* stream : streams_) {
+        stream->together_ = {};
+        // Set by others only while we called out.
+        if (!std::exchange(stream->release_later_, false)) continue;
+        try {
+            stream->release_driven({});
+        } catch (...) {
+            continue;  // out of host memory: it goes with the device
+        }
+    }
+}
+
+// While code runs that is not ours. The graph mutex is let go of meanwhile: that code may take locks of its
+// own.
+class Stream::CallingOut {
+public:
+    CallingOut(const Stream& stream, std::unique_lock<RankedMutex>& graph)
+        : streams_(stream.together_), graph_(graph) {
+        mark(std::this_thread::get_id());
+        ++calls_out;
+        graph_.unlock();
+    }
+    CallingOut(const CallingOut&) = delete;
+    CallingOut& operator=(const CallingOut&) = delete;
+    ~CallingOut() {
+        graph_.lock();
+        --calls_out;
+        mark({});
+    }
+
+private:
+    void mark(std::thread::id id) const {
+        for (Stream* stream : streams_) stream->caller_.store(id, std::memory_order_release);
+    }
+
+    std::span<Stream* const> streams_;
+    std::unique_lock<RankedMutex>& graph_;
+};
+
+void Stream::build() {
+    Stream* const self = this;
+    const Building building({&self, 1});
+    built_ = false;
+    make_command_buffer();
+    prepare_timestamps();
+    StreamPlan::Kept outdated;  // let go of after the lock: destructors may be slow
+    for (auto missing = plan(outdated); !missing.empty(); missing = plan(outdated)) {
+        {
+            std::unique_lock graph(device().graph_mutex());
+            const CallingOut calling(*this, graph);
+            long_call([&missing] {
+                // All of them first, so that what they collect is handed over at once.
+                for (const auto& resource : missing) resource->bring_contents();
+                for (const auto& resource : missing) (void)resource->initial_end();
+            });
+        }
+        require_init("evaluate");
+    }
+    prepare_host_side();
+    record_commands();
+    built_ = true;
+}
+
+std::vector<std::shared_ptr<Resource>> Stream::plan(StreamPlan::Kept& outdated) {
+    const std::lock_guard lock(device().graph_mutex());
+    // Whoever destroys waits for the lock: what is there now stays while the plan is made.
+    for (size_t i = 0; i < operations_.size(); ++i) {
+        try {
+            operations_[i]->check();
+        } catch (const Error& error) {
+            throw Error(error.kind(),
+                        operations_[i]->name() + ", operation " + std::to_string(i + 1) + " of the " +
+                            label() + ": " + error.what(),
+                        error.vk_result());
+        }
+    }
+    stale_.store(false, std::memory_order_seq_cst);
+    unregister_users();
+    if (outdated.empty())
+        outdated = plan_.take_kept();
+    else
+        for (auto& object : plan_.take_kept()) outdated.push_back(std::move(object));
+    plan_.begin(device().next_epoch(), device().memory().atom());
+    for (const auto& operation : operations_) {
+        plan_.begin_operation();
+        operation->declare(plan_);
+    }
+    if (auto missing = absent(); !missing.empty()) {
+        plan_.objects().clear();
+        return missing;
+    }
+    plan_.settle_host_side();
+    planner().plan(plan_.commands(), plan_.uses(), plan_.host_visible(), barriers_);
+    check_mappings();
+    register_users();
+    return {};
+}
+
+std::vector<std::shared_ptr<Resource>> Stream::absent() {
+    std::vector<std::shared_ptr<Resource>> missing;
+    for (auto& planned : plan_.objects()) {
+        if (!planned.used) continue;  // else it is memory
+        auto& resource = static_cast<Resource&>(*planned.object);
+        const bool overwritten = planned.overwritten && may_cover_;
+        if (resource.must_be_brought(overwritten))
+            missing.push_back(std::static_pointer_cast<Resource>(resource.shared_from_this()));
+        else
+            planned.covered = overwritten && !resource.on_device();
+    }
+    return missing;
+}
+
+void Stream::settle_covers() noexcept {
+    if (!covers_) return;
+    const uint64_t last = last_.load(std::memory_order_acquire);
+    if (last == 0 || last == built_after_) return;
+    covers_ = false;
+    for (auto& planned : plan_.objects())
+        if (std::exchange(planned.covered, false)) static_cast<Resource&>(*planned.object).note_brought();
+}
+
+void Stream::add_last_run(uint32_t slot, uint64_t begin, uint64_t end,
+                          FreshnessRecord& record) const noexcept {
+    const uint64_t last = last_.load(std::memory_order_acquire);
+    if (last == 0 || last == built_after_) return;
+    const Point point = point_of(last);
+    const FreshnessRecord::Run run{point.timeline->place(point.value), rank_};
+    plan_.each_effect([&](uint32_t of, const Effect& effect) {
+        if (of == slot && effect.begin < end && begin < effect.end) record.note_run(effect, run);
+    });
+}
+
+void Stream::note_effects() noexcept {
+    const uint64_t last = last_.load(std::memory_order_acquire);
+    if (!registered_ || last == 0 || last == built_after_) return;
+    const Point point = point_of(last);
+    const FreshnessRecord::Run run{point.timeline->place(point.value), rank_};
+    plan_.each_effect([&](uint32_t slot, const Effect& effect) {
+        static_cast<Resource&>(*plan_.objects()[slot].object).note_run(effect, run);
+    });
+}
+
+bool Stream::uncover(Device& device, const std::vector<Stream*>& streams) {
+    const std::lock_guard lock(device.graph_mutex());
+    bool any = false;
+    for (Stream* stream : streams) {
+        stream->settle_covers();
+        if (!stream->covers_) continue;
+        any = true;
+        stream->may_cover_ = false;
+        stream->built_ = false;
+    }
+    return any;
+}
+
+bool Stream::is_recording_here() noexcept { return calls_out != 0; }
+
+bool Stream::covered_by_caller(Resource& resource) {
+    if (resource.on_device()) return false;
+    const std::lock_guard lock(resource.device().graph_mutex());
+    const auto& users = static_cast<Object&>(resource).users_;
+    return std::any_of(users.begin(), users.end(), [](const Object::User& user) {
+        const Stream& stream = of(*user.recording);
+        return stream.covers(user.slot) &&
+               stream.caller_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    });
+}
+
+void Stream::come_after(Point point) {
+    if (!undeclared_ || point.timeline == queue_) return;
+    merge_point(inherited_, point);
+    note_rivals();
+}
+
+void Stream::prepare_host_side() {
+    submission_.deliveries.clear();
+    Delivery delivery;
+    delivery.invalidates = plan_.invalidates();
+    delivery.all_in_place = undeclared_ && device().memory().in_place_needs_sync();
+    needs_flush_ = !plan_.flushes().empty() || delivery.all_in_place;
+    prepares_ = needs_flush_ || resets_queries_on_host_;
+    if (const uint64_t bytes = plan_.slot_bytes()) {
+        device().retired().collect();
+        delivery.slots = std::make_shared<const Allocation>(
+            device().memory().allocate_host_copy(bytes, "the ends of a tensor's parts"));
+        if (!delivery.slots->coherent()) delivery.invalidates.push_back(delivery.slots->mapped_range());
+        delivery.edges = plan_.edges();
+        for (const auto& [to, slot, size] : plan_.landings())
+            delivery.landings.push_back({to, delivery.slots->mapped() + slot, size});
+    }
+    if (!delivery.empty())
+        submission_.deliveries.push_back(std::make_shared<const Delivery>(std::move(delivery)));
+}
+
+void Stream::order_with(Stream& other) {
+    if (other.queue_ == queue_ || std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end()) return;
+    rivals_.push_back(&other);
+    other.rivals_.push_back(this);
+    other.has_rivals_.store(true, std::memory_order_seq_cst);
+}
+
+bool Stream::apart_from(const Stream& other, const Object& object) const noexcept {
+    const auto lists = [&](const Stream& stream) {
+        return std::any_of(stream.disjoint_.begin(), stream.disjoint_.end(),
+                           [&](const auto& each) { return each.get() == &object; });
+    };
+    return lists(*this) || lists(other);
+}
+
+void Stream::register_users() {
+    const bool several_queues = device().queues().size() > 1;
+    undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
+                              [](const CommandUses& command) { return command.full_barrier; });
+    if (several_queues) {
+        // What an operation does not declare may touch anything: such a stream is ordered with all of other
+        // queues.
+        for (Recording* each : device().built_recordings())
+            if (Stream& other = of(*each); undeclared_ || other.undeclared_) order_with(other);
+        device().built_recordings().push_back(this);
+        std::vector<Point> points;
+        device().add_undeclared(points, false);
+        if (undeclared_)
+            if (const Point point = device().initial_work().handed_over(); point.timeline)
+                merge_point(points, point);
+        for (const auto& point : points)
+            if (point.timeline != queue_) merge_point(inherited_, point);
+    }
+    built_after_ = last_.load(std::memory_order_relaxed);
+    for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
+        auto& planned = plan_.objects()[slot];
+        Object& object = *planned.object;
+        covers_ = covers_ || planned.covered;
+        if (!object.is_init())
+            stale_.store(true, std::memory_order_seq_cst);  // destroyed since check(); submit() finds out
+        if (several_queues) {
+            for (const auto& user : object.users_) {
+                Stream& other = of(*user.recording);
+                if ((planned.written || other.plan_.objects()[user.slot].written) &&
+                    !apart_from(other, object))
+                    order_with(other);
+            }
+            for (const auto& point : object.left_behind_)
+                if (point.timeline != queue_) merge_point(inherited_, point);
+            if (planned.used)
+                if (const Point point = static_cast<Resource&>(object).initial_point();
+                    point.timeline && point.timeline != queue_)
+                    merge_point(inherited_, point);
+        }
+        planned.link = static_cast<uint32_t>(object.users_.size());
+        object.users_.push_back({this, slot});
+    }
+    registered_ = true;
+    note_rivals();
+}
+
+void Stream::unregister_users() noexcept {
+    if (!registered_) return;
+    note_effects();
+    registered_ = false;
+    settle_covers();
+    covers_ = false;
+    std::erase(device().built_recordings(), this);
+    for (const auto& planned : plan_.objects()) {
+        auto& users = planned.object->users_;
+        const uint32_t link = planned.link;
+        if (link + 1 != users.size()) {
+            users[link] = users.back();
+            of(*users[link].recording).plan_.objects()[users[link].slot].link = link;
+        }
+        users.pop_back();
+    }
+    plan_.objects().clear();
+    for (Stream* rival : rivals_) {
+        remove(rival->rivals_, this);
+        rival->note_rivals();
+    }
+    rivals_.clear();
+    note_rivals();
+    // Those mappings no longer know this stream.
+    held_back_.store(0, std::memory_order_release);
+}
+
+void Stream::prepare_timestamps() {
+    if (timestamp_limit_ == 0) return;
+    timed_ = false;
+    timed_names_ = names_of_operations();
+    const auto needed = static_cast<uint32_t>(operations_.size()) + 1;
+    if (needed > query_capacity_) {
+        auto& vk = device().vk();
+        if (queries_ != VK_NULL_HANDLE)
+            vk.vkDestroyQueryPool(device().handle(), std::exchange(queries_, nullptr), nullptr);
+        query_capacity_ = 0;
+        VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+        create.queryType = VK_QUERY_TYPE_TIMESTAMP;
+        create.queryCount = needed;
+        check_vk(vk.vkCreateQueryPool(device().handle(), &create, nullptr, &queries_), "vkCreateQueryPool",
+                 label().c_str());
+        query_capacity_ = needed;
+    }
+    query_count_ = needed;
+}
+
+void Stream::write_barrier(const Barrier& barrier) const {
+    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+    memory.srcAccessMask = barrier.src_access;
+    memory.dstAccessMask = barrier.dst_access;
+    const bool accesses = (barrier.src_access | barrier.dst_access) != 0;
+    device().vk().vkCmdPipelineBarrier(commands_, barrier.src_stages, barrier.dst_stages, 0, accesses ? 1 : 0,
+                                       &memory, 0, nullptr, 0, nullptr);
+}
+
+void Stream::record_commands() {
+    auto& vk = device().vk();
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    check_vk(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", label().c_str());
+    struct Reset {  // a recording that was broken off must not stay open
+        Stream& stream;
+        bool armed = true;
+        ~Reset() {
+            if (armed) stream.device().vk().vkResetCommandBuffer(stream.commands_, 0);
+        }
+    } reset{*this};
+    const Allocation* slots =
+        submission_.deliveries.empty() ? nullptr : submission_.deliveries.front()->slots.get();
+    Recorder recorder(vk, commands_, plan_, slots ? slots->block_buffer() : VK_NULL_HANDLE,
+                      slots ? slots->offset() : 0);
+    // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile.
+    std::unique_lock lock(device().graph_mutex());
+    const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
+        if (queries_ != VK_NULL_HANDLE) vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
+    };
+    if (queries_ != VK_NULL_HANDLE && !resets_queries_on_host_)
+        vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
+    if (barriers_.head.src_stages != 0) write_barrier(barriers_.head);
+    // Once all that was submitted before is done, or the first operation's time would include it.
+    timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
+    auto barrier = barriers_.barriers.cbegin();
+    for (uint32_t i = 0; i < operations_.size(); ++i) {
+        const Operation& operation = *operations_[i];
+        for (; barrier != barriers_.barriers.cend() && barrier->before == i; ++barrier)
+            write_barrier(*barrier);
+        if (operation.calls_out()) {
+            {
+                const CallingOut calling(*this, lock);
+                operation.record(recorder);
+            }
+            // It may have destroyed what the commands so far use: then they are not fit to go on from.
+            if (stale_.load(std::memory_order_relaxed) || !is_init()) return;
+        } else if (!stale_.load(std::memory_order_relaxed)) {
+            operation.record(recorder);
+        }
+        timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, i + 1);
+    }
+    for (; barrier != barriers_.barriers.cend(); ++barrier) write_barrier(*barrier);
+    if (barriers_.tail.src_stages != 0) write_barrier(barriers_.tail);
+    lock.unlock();
+    check_vk(vk.vkEndCommandBuffer(commands_), "vkEndCommandBuffer", label().c_str());
+    reset.armed = false;
+}
+
+// -- submitting: how what is built gets to its queue, and back ----------------------------------------------
+
+// Between the look at what others change and the new last point. make_stale() waits while it lasts, which is
+// one driver call.
+class Stream::Submitting {
+public:
+    explicit Submitting(Stream& stream) : flag_(stream.submitting_) {
+        flag_.store(true, std::memory_order_seq_cst);
+    }
+    Submitting(const Submitting&) = delete;
+    Submitting& operator=(const Submitting&) = delete;
+    ~Submitting() { flag_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool>& flag_;
+};
+
+Point Stream::last_point() const noexcept { return point_of(last_.load(std::memory_order_acquire)); }
+
+Point Stream::point_of(uint64_t last) const noexcept {
+    if (last == 0) return {};
+    if (last & own_bit) return {own_.timeline, last & ~own_bit};
+    return {queue_, last};
+}
+
+bool Stream::is_working() noexcept {
+    if (!is_running()) return false;
+    const uint64_t number = last_.load(std::memory_order_acquire);
+    const Point last = point_of(number);
+    if (!last.timeline || last.timeline->failed(last.value)) return true;
+    return !((number & own_bit) ? last.timeline->passed(last.value)
+                                : last.timeline->known_reached(last.value));
+}
+
+void Stream::require_not_running() {
+    if (is_running() && (is_working() || !poll()))
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() + " is already running. Call eval_await() before evaluating it again");
+}
+
+bool Stream::make_ready() {
+    require_init("evaluate");
+    require_not_running();
+    if (!built_ || stale_.load(std::memory_order_relaxed)) [[unlikely]] {
+        if (operations_.empty()) {
+            recording_ = false;
+            return false;
+        }
+        build();
+    }
+    recording_ = false;
+    return true;
+}
+
+bool Stream::fit_to_submit() const noexcept {
+    return !stale_.load(std::memory_order_seq_cst) && held_back_.load(std::memory_order_seq_cst) == 0;
+}
+
+void Stream::check_interference() {
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        check_mappings();
+    }
+    require_init("evaluate");
+}
+
+void Stream::flush() const {
+    if (!prepares_) [[likely]]
+        return;
+    if (resets_queries_on_host_) device().vk().vkResetQueryPool(device().handle(), queries_, 0, query_count_);
+    if (!needs_flush_) return;
+    if (undeclared_) device().memory().flush_in_place();
+    device().flush(plan_.flushes(), label().c_str());
+}
+
+void Stream::await_edges() const {
+    if (!needs_flush_ || !device().deliveries().any()) return;
+    for (const Point& point : device().deliveries().in_the_way(plan_.flushes()))
+        point.timeline->wait_until(point.value);
+}
+
+void Stream::require_clear_of(std::span<const VkMappedMemoryRange> edges) {
+    const VkMappedMemoryRange* edge = find_overlap(edges, plan_.flushes());
+    if (!edge) return;
+    std::string name = "a tensor";
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        for (const auto& planned : plan_.objects()) {
+            const auto* resource = dynamic_cast<const Resource*>(planned.object);
+            if (!resource || !resource->is_init() || !resource->has_host_copy() ||
+                !resource->host_copy_made())
+                continue;
+            const VkMappedMemoryRange range = resource->host_memory().mapped_range();
+            if (find_overlap({&range, 1}, {edge, 1})) name = "the " + resource->label();
+        }
+    }
+    throw Error(
+        ErrorKind::failed_precondition,
+        "The " + label() + " cannot be submitted: it syncs bytes of " + name + " that lie within " +
+            std::to_string(edge->size) +
+            " bytes of the end of a part which OpSyncLocal is to bring to the host before, in work that "
+            "is held or in the same submission. On this memory, which is not coherent, the part has to "
+            "arrive first: submit the two apart, or sync parts that begin and end at multiples of " +
+            std::to_string(device().memory().atom()) + " bytes (nonCoherentAtomSize)");
+}
+
+void Stream::note_submitted(uint64_t last) noexcept {
+    last_.store(last, std::memory_order_release);
+    running_.store(true, std::memory_order_release);
+    timed_ = true;
+}
+
+bool Stream::submit() {
+    const Driving driving(*this);
+    return submit_driven();
+}
+
+bool Stream::submit_driven() {
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+        if (!make_ready()) return false;
+        if (needs_flush_) [[unlikely]]
+            await_edges();
+        if (device().gate().holds()) [[unlikely]] {
+            submit_driven(device(), *queue_, {this}, {});
+            return true;
+        }
+        const bool ordered = has_rivals_.load(std::memory_order_acquire) || has_waits_;
+        {
+            std::unique_lock<RankedMutex> order;
+            if (ordered) [[unlikely]] {
+                order = std::unique_lock(device().order_mutex());
+                const std::vector<Point> points = ends_on_other_queues();
+                if (!promised(points)) {
+                    order.unlock();
+                    submit_driven(device(), *queue_, {this}, {});
+                    return true;
+                }
+                submission_.clear_waits();
+                for (const auto& point : points) submission_.add_wait(point);
+                has_waits_ = !points.empty();
+            }
+            const Submitting submitting(*this);
+            // A stream of another queue that was built a moment ago either sees this one submitting, or is
+            // seen here.
+            if (!ordered && has_rivals_.load(std::memory_order_seq_cst)) continue;
+            if (fit_to_submit()) [[likely]] {
+                flush();
+                try {
+                    note_submitted(queue_->submit(submission_));
+                } catch (const Error& error) {
+                    rethrow_unsubmitted({this}, error);
+                }
+                if (undeclared_) [[unlikely]]
+                    queue_->note_undeclared(last_point().value);
+                return true;
+            }
+        }
+        check_interference();
+    }
+    throw Error(ErrorKind::failed_precondition,
+                "The " + label() + " cannot be evaluated: an operation changes it each time it is recorded");
+}
+
+void Stream::require_possible(const SubmitOrder& order) {
+    for (const Point& wait : order.waits)
+        for (const Point& signal : order.signals)
+            if (wait.timeline == signal.timeline && wait.value >= signal.value &&
+                wait.timeline->promised() < wait.value)
+                throw Error(ErrorKind::invalid_argument,
+                            "The work waits for the value " + std::to_string(wait.value) +
+                                " of a semaphore that it signals itself to " + std::to_string(signal.value) +
+                                ": it would never start");
+}
+
+void Stream::require_once(const std::vector<Stream*>& streams) {
+    for (size_t i = 0; i < streams.size(); ++i)
+        if (std::find(streams.begin(), streams.begin() + static_cast<ptrdiff_t>(i), streams[i]) !=
+            streams.begin() + static_cast<ptrdiff_t>(i))
+            throw Error(
+                ErrorKind::invalid_argument,
+                "The " + streams[i]->label() +
+                    " is given twice: one submission runs it once. Record its operations in a second one");
+}
+
+std::vector<Stream*> Stream::make_ready(const std::vector<Stream*>& streams) {
+    std::vector<Stream*> ready;
+    // While one of them is built, another one may be destroyed: by code that is called, or beside it.
+    std::optional<Building> building;
+    if (streams.size() > 1) building.emplace(streams);
+    for (Stream* stream : streams)
+        if (stream->make_ready()) ready.push_back(stream);
+    return ready;
+}
+
+void Stream::require_together(Device& device, const std::vector<Stream*>& streams, const SubmitOrder& order) {
+    require_possible(order);
+    require_once(streams);
+    std::deque<Driving> driving;
+    for (Stream* stream : streams) driving.emplace_back(*stream);
+    const std::vector<Stream*> ready = make_ready(streams);
+    Gate& gate = device.gate();
+    const std::lock_guard order_lock(device.order_mutex());
+    const bool held = gate.holds() || !promised(order.waits);
+    // The last queue's submission signals, which may release what is held.
+    const auto last = std::find_if(streams.rbegin(), streams.rend(), [&](const Stream* stream) {
+                          return stream->queue_ != streams.back()->queue_;
+                      }).base();
+    const std::vector<Point> later = gate.released_by(order.signals);
+    for (size_t i = 0; i < ready.size(); ++i) {
+        Stream& stream = *ready[i];
+        if (!stream.fit_to_submit()) stream.check_interference();
+        if (!stream.needs_flush_) continue;
+        const bool signals = std::find(last, streams.end(), &stream) != streams.end();
+        stream.require_clear_of(gate.edges(signals ? later : std::vector<Point>{}));
+        // Of another queue it waits on the host, unless that is held.
+        for (size_t j = 0; j < i; ++j)
+            if (held || ready[j]->queue_ == stream.queue_)
+                for (const auto& earlier : ready[j]->submission_.deliveries)
+                    stream.require_clear_of(earlier->edges);
+    }
+}
+
+void Stream::submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                             const SubmitOrder& order) {
+    require_possible(order);
+    require_once(streams);
+    std::deque<Driving> driving;
+    for (Stream* stream : streams) driving.emplace_back(*stream);
+    submit_driven(device, queue, streams, order);
+}
+
+void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Stream*>& streams,
+                           const SubmitOrder& order) {
+    Gate& gate = device.gate();
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+        const std::vector<Stream*> ready = make_ready(streams);
+        for (const Stream* stream : ready) stream->await_edges();
+        if (ready.empty() && order.waits.empty() && order.signals.empty()) return;
+
+        std::unique_lock order_lock(device.order_mutex());
+        Submission submission;
+        submission.queue = &queue;
+        submission.order = order;
+        const std::vector<Point> later =
+            gate.holds() ? gate.released_by(order.signals) : std::vector<Point>{};
+        for (Stream* stream : ready) {
+            if (stream->needs_flush_) {
+                for (const auto& earlier : submission.deliveries) stream->require_clear_of(earlier->edges);
+                if (gate.holds()) stream->require_clear_of(gate.edges(later));
+            }
+            for (const Point& point : stream->ends_on_other_queues())
+                if (!std::any_of(later.begin(), later.end(),
+                                 [&](const Point& p) { return p.timeline == point.timeline; }))
+                    merge_point(submission.order.waits, point);
+            if (gate.holds()) stream->merge_held(submission.order.waits, later);
+            submission.commands.push_back(stream->commands_);
+            submission.undeclared = submission.undeclared || stream->undeclared_;
+            for (const auto& each : stream->submission_.deliveries) submission.deliveries.push_back(each);
+        }
+        if (!promised(submission.order.waits)) {
+            if (uncover(device, ready)) continue;
+            for (Stream* stream : ready)
+                if (!stream->own_.timeline) stream->own_ = device.take_timeline();
+            // A run that is cancelled is forgotten, and must not take the memory of the one before along.
+            const std::lock_guard graph(device.graph_mutex());
+            for (Stream* stream : ready) stream->note_effects();
+        }
+        const auto hold = [&](Submission& held) {
+            held.label = label_of(ready);
+            for (Stream* stream : ready) held.ends.push_back(stream->next_own());
+        };
+
+        Stream* unfit = nullptr;
+        uint64_t value = 0;
+        {
+            std::deque<Submitting> submitting;
+            for (Stream* stream : ready) submitting.emplace_back(*stream);
+            for (Stream* stream : ready)
+                if (!stream->fit_to_submit()) unfit = stream;
+            if (!unfit) {
+                for (const Stream* stream : ready) stream->flush();
+                try {
+                    value = gate.pass(submission, hold);
+                } catch (const Error& error) {
+                    rethrow_unsubmitted(ready, error);
+                }
+                for (uint32_t i = 0; i < ready.size(); ++i) ready[i]->rank_ = i;
+                for (Stream* stream : ready)
+                    stream->note_submitted(value ? value : stream->own_.value | own_bit);
+            }
+        }
+        order_lock.unlock();
+        if (!unfit) {
+            if (value) Gate::note_uses(submission, value);
+            gate.release();
+            return;
+        }
+        unfit->check_interference();
+    }
+    throw Error(ErrorKind::failed_precondition,
+                "The sequences cannot be evaluated: an operation changes them each time they are recorded");
+}
+
+std::string Stream::label_of(const std::vector<Stream*>& streams) {
+    if (streams.empty()) return "submission without sequences";
+    std::string text;
+    for (const Stream* stream : streams)
+        text += (text.empty() ? "" : " and the ") + stream->label() + " (" +
+                listed(stream->names_of_operations()) + ")";
+    return text;
+}
+
+std::vector<std::string> Stream::cancel_held() {
+    const Point last = last_point();
+    if (!is_running() || !last.timeline) return {};
+    auto told = device().gate().cancel(last, "when it was destroyed");
+    if (!told.empty()) device().wake_waiters();
+    return told;
+}
+
+Point Stream::next_own() { return {own_.timeline, ++own_.value}; }
+
+std::vector<Point> Stream::ends_on_other_queues() {
+    const std::lock_guard lock(device().graph_mutex());
+    if (std::erase_if(inherited_, [](const Point& point) { return point.timeline->passed(point.value); }))
+        note_rivals();
+    std::vector<Point> points = inherited_;
+    for (const Stream* rival : rivals_) {
+        // It may be on its way without having seen us.
+        while (rival->submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
+        // What was cancelled did not run: there is nothing to come after.
+        if (const Point point = rival->last_point(); point.timeline && !point.timeline->failed(point.value))
+            merge_point(points, point);
+    }
+    return points;
+}
+
+void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& later) {
+    const auto merge = [&](const Point& point) {
+        if (!point.timeline || point.timeline->promised() >= point.value) return;  // cancelled, or on its way
+        if (std::none_of(later.begin(), later.end(),
+                         [&](const Point& p) { return p.timeline == point.timeline; }))
+            merge_point(waits, point);
+    };
+    for (const Point& end : device().gate().ends(!undeclared_)) merge(end);
+    const std::lock_guard lock(device().graph_mutex());
+    for (const auto& planned : plan_.objects()) {
+        for (const Point& point : planned.object->left_behind_) merge(point);
+        for (const auto& user : planned.object->users_)
+            if (const Stream& other = of(*user.recording);
+                &other != this && (other.undeclared_ || ((planned.written || other.writes(user.slot)) &&
+                                                         !apart_from(other, *planned.object))))
+                merge(other.last_point());
+    }
+}
+
+bool Stream::poll() {
+    if (!is_running()) return true;
+    const uint64_t number = last_.load(std::memory_order_acquire);
+    const Point last = point_of(number);
+    if (!last.timeline) return true;  // cancelled, and another thread was told
+    try {
+        if (!last.timeline->reached(last.value)) return false;
+    } catch (const Error& error) {
+        // Somebody is told: it runs no longer. eval_await() is told, too.
+        if (last.timeline->failed(last.value)) finish(number);
+        rethrow(error);
+    }
+    finish(number);
+    return true;
+}
+
+bool Stream::wait(uint64_t nanoseconds) {
+    const uint64_t number = last_.load(std::memory_order_acquire);
+    const Point last = point_of(number);
+    if (!last.timeline)
+        return true;  // nothing was submitted, or it was cancelled and another thread was told
+    if (!is_running() && !last.timeline->failed(last.value)) return true;
+    try {
+        if (!last.timeline->wait(last.value, nanoseconds, &was_long_)) return false;
+    } catch (const Error& error) {
+        if (last.timeline->failed(last.value)) forget_cancelled();
+        rethrow(error);
+    }
+    finish(number);
+    return true;
+}
+
+// The last operation that the timestamps say has not ended, or all of them where there are none to tell.
+std::string Stream::what_ran() const {
+    const std::vector<std::string>& names =
+        timed_ && !timed_names_.empty() ? timed_names_ : names_of_operations();
+    std::vector<std::array<uint64_t, 2>> ticks(timed_ && timestamp_limit_ != 0 ? query_count_ : 0);
+    if (!ticks.empty() && ticks.size() == names.size() + 1) {
+        const VkResult result = device().vk().vkGetQueryPoolResults(
+            device().handle(), queries_, 0, query_count_, ticks.size() * sizeof(ticks[0]), ticks.data(),
+            sizeof(ticks[0]), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
+        if (result == VK_SUCCESS || result == VK_NOT_READY)
+            for (size_t i = 0; i < names.size(); ++i)
+                if (!ticks[i + 1][1])
+                    return names[i] + ", operation " + std::to_string(i + 1) + " of " +
+                           std::to_string(names.size()) + " of the " + label();
+    }
+    return what_runs(names);
+}
+
+std::string Stream::what_runs(const std::vector<std::string>& names) const {
+    return (names.size() > 1 ? "one of " : "") + listed(names) + " of the " + label();
+}
+
+void Stream::explain_loss() const {
+    if (!device().lost() || !is_running()) return;
+    // What is held did not run.
+    const Point last = last_point();
+    if (!last.timeline || last.timeline->promised() < last.value) return;
+    // Where another thread is recording or submitting just now, what ran is known by the sequence's name
+    // only.
+    std::string work = "the " + label();
+    if (take_turn(Turn::looking)) {
+        work = what_ran();
+        end_turn();
+    }
+    device().note_lost_work(work);
+}
+
+void Stream::rethrow(const Error& error) const {
+    if (error.kind() != ErrorKind::device_lost || !device().lost_work().empty()) throw;
+    explain_loss();
+    const std::string work = device().lost_work();
+    if (work.empty()) throw;
+    throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
+}
+
+void Stream::rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error) {
+    if (error.kind() != ErrorKind::device_lost || streams.empty()) throw;
+    Device& device = streams.front()->device();
+    // What is in flight was running; whoever waits for it will say so.
+    if (!device.lost_work().empty() || !device.known_idle()) throw;
+    std::string work = "the submission of ";
+    for (size_t i = 0; i < streams.size(); ++i)
+        work += (i ? ", " : "") + streams[i]->what_runs(streams[i]->names_of_operations());
+    device.note_lost_work(work);
+    throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
+}
+
+// Nothing of it ran, and somebody was told: from here on it is as if it had not been submitted.
+void Stream::forget_cancelled() noexcept {
+    while (collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    // Another thread may have been told meanwhile, and have submitted again.
+    uint64_t last = last_.load(std::memory_order_acquire);
+    const bool ran = is_running();
+    if (const Point point = point_of(last); point.timeline && point.timeline->failed(point.value))
+        if (last_.compare_exchange_strong(last, 0, std::memory_order_acq_rel) && ran)
+            running_.store(false, std::memory_order_release);
+    collecting_.store(false, std::memory_order_release);
+}
+
+bool Stream::is_complete() {
+    const Point last = last_point();
+    if (!last.timeline) return true;
+    try {
+        return last.timeline->reached(last.value);
+    } catch (const Error&) {
+        (void)poll();
+        throw;
+    }
+}
+
+void Stream::check_mappings() {
+    for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
+        const Object& object = *plan_.objects()[slot].object;
+        if (object.kind() == ObjectKind::buffer || object.kind() == ObjectKind::image)
+            static_cast<const Resource&>(object).require_unmapped(
+                [&](const Object::Held& held) { return touches(slot, held); });
+    }
+}
+
+void Stream::finish(uint64_t last) noexcept {
+    // Fences and waits of other threads may be here for the same submission, or for one that was followed by
+    // another since. What it wrote is visible already: whoever learned of the end has received it (see
+    // sync/delivery.hpp).
+    while (collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    if (is_running() && last_.load(std::memory_order_acquire) == last)
+        running_.store(false, std::memory_order_release);
+    collecting_.store(false, std::memory_order_release);
+}
+
+// -- the end ------------------------------------------------------------------------------------------------
 
 void Stream::release(std::vector<Point> points) {
     // From here on what is submitted is refused, and a call that has begun is short unless it calls out.

@@ -28,7 +28,7 @@
 
 namespace kp {
 
-class Stream final : public Object {
+class Stream final : public Object, public Recording {
 public:
     // Held by the thread that changes or submits a stream. Throws where another one does.
     class Driving {
@@ -77,7 +77,9 @@ public:
     [[nodiscard]] std::vector<std::string> cancel_held();
 
     [[nodiscard]] bool is_recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
-    [[nodiscard]] bool is_running() const noexcept { return running_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_running() const noexcept override {
+        return running_.load(std::memory_order_acquire);
+    }
     // So, but not if somebody has learned, in whatever way, that the submission is done. Asks the driver only about work that was
     // held, whose end is on a timeline of its own that nobody else looks at. What failed works until a wait says so.
     [[nodiscard]] bool is_working() noexcept;
@@ -88,7 +90,7 @@ public:
     [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
     // The end of the last submission: a point on the queue's timeline, or on the stream's own where it was held. Null before
     // the first one.
-    [[nodiscard]] Point last_point() const noexcept;
+    [[nodiscard]] Point last_point() const noexcept override;
     [[nodiscard]] VkCommandBuffer command_buffer() const;
     [[nodiscard]] std::vector<std::string> operation_names() const;
     // Throws where it cannot be worked with: `action` says what for.
@@ -107,33 +109,30 @@ public:
     [[nodiscard]] static bool covered_by_caller(Resource& resource);
     // Whether this thread is in an operation's code that records.
     [[nodiscard]] static bool is_recording_here() noexcept;
-    // What was built runs after this point from now on, if it does not say what it uses. Under the graph mutex.
-    void come_after(Point point);
 
 private:
-    friend class Object;
-
-    [[nodiscard]] Point make_stale() noexcept;
-    // A mapping of memory that the recording uses begins and ends.
-    [[nodiscard]] Point hold_back() noexcept;
-    void let_go() noexcept { held_back_.fetch_sub(1, std::memory_order_release); }
-    [[nodiscard]] bool writes(uint32_t slot) noexcept { return plan_.objects()[slot].written; }
-    [[nodiscard]] bool touches(uint32_t slot, const Held& held) const noexcept {
+    // Recording
+    Point make_stale() noexcept override;
+    Point hold_back() noexcept override;
+    void let_go() noexcept override { held_back_.fetch_sub(1, std::memory_order_release); }
+    [[nodiscard]] bool writes(uint32_t slot) const noexcept override { return plan_.objects()[slot].written; }
+    [[nodiscard]] bool touches(uint32_t slot, const Held& held) const noexcept override {
         return plan_.touches(slot, held.begin, held.end, held.writers_only);
     }
-    // A recording *covers* an object whose contents were not on the device when it was built, and need not be, since it begins by
-    // overwriting them. It brings them by being submitted, and nothing notes that at the time: who wants to know asks the
-    // recordings of the object whether they were. Only what goes to its queue at once covers: what is held may be cancelled.
-    [[nodiscard]] bool covers(uint32_t slot) noexcept { return plan_.objects()[slot].covered; }
+    [[nodiscard]] bool covers(uint32_t slot) const noexcept override { return plan_.objects()[slot].covered; }
     // Tells the objects that it uses what its last run did to them, before it forgets them or the run. Under the graph mutex.
     void note_effects() noexcept;
-    // Adds what the last run of what is built did to these bytes of the object in `slot`. Under the graph mutex.
-    void add_last_run(uint32_t slot, uint64_t begin, uint64_t end, FreshnessRecord& record) const noexcept;
-    // Tells the objects that it covers, if it was submitted since it was built. Under the graph mutex.
-    void settle_covers() noexcept;
+    void add_last_run(uint32_t slot, uint64_t begin, uint64_t end,
+                      FreshnessRecord& record) const noexcept override;
+    void settle_covers() noexcept override;
+    void come_after(Point point) override;
+
     // Whether some of these streams, which are about to be held, cover something: those are built anew, and no longer do.
     [[nodiscard]] static bool uncover(Device& device, const std::vector<Stream*>& streams);
     void check_mappings();
+
+    // Streams are all the recordings that there are.
+    [[nodiscard]] static Stream& of(Recording& recording) noexcept { return static_cast<Stream&>(recording); }
 
     // What a thread is doing with it: changing or submitting it, or looking (or destroying it), which takes a moment.
     enum class Turn : uint8_t { none, driving, looking };

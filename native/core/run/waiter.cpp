@@ -1,24 +1,23 @@
 #include "run/waiter.hpp"
 
 #include "base/error.hpp"
-#include "device/device.hpp"
 
 #include <utility>
 
 namespace kp {
 
 Waiter::Waiter(std::shared_ptr<Device> device)
-    : device_(std::move(device)), waking_(*device_, 0, "the waiting thread", true) {
-    device_->add_waiter(this);
+    : device_(std::move(device)), waking_(device_->timeline_parts(), 0, "the waiting thread", true) {
+    device_->add_waiter(*this);
 }
 
-Waiter::~Waiter() { device_->remove_waiter(this); }
+Waiter::~Waiter() { device_->remove_waiter(*this); }
 
 bool Waiter::settle_down(uint64_t number, Watched& watched) {
     const auto& points = watched.fence->points();
     for (; watched.next < points.size(); ++watched.next) {
         const Point& point = points[watched.next];
-        if (&point.timeline->device() != device_.get() || point.timeline->passed(point.value)) continue;
+        if (&point.timeline->context() != device_.get() || point.timeline->passed(point.value)) continue;
         due_[point.timeline].emplace(point.value, number);
         return true;
     }
@@ -73,7 +72,7 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
     std::vector<VkSemaphore> semaphores;
     std::vector<uint64_t> values;
     std::vector<std::shared_ptr<Fence>> kept;  // what we sleep on must not go meanwhile
-    std::vector<std::shared_lock<std::shared_mutex>> used;
+    std::vector<std::shared_lock<RankedSharedMutex>> used;
     {
         const std::lock_guard lock(mutex_);
         sleeping_.clear();

@@ -4,6 +4,8 @@
 // raised to wake it when there is something new to look at.
 #pragma once
 
+#include "base/ranked.hpp"
+#include "device/device.hpp"
 #include "run/fence.hpp"
 #include "sync/timeline.hpp"
 
@@ -17,7 +19,7 @@
 
 namespace kp {
 
-class Waiter {
+class Waiter final : public Wakeable {
 public:
     explicit Waiter(std::shared_ptr<Device> device);
     Waiter(const Waiter&) = delete;
@@ -35,7 +37,7 @@ public:
     void close() noexcept;
     [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
     // Something failed: have the thread look.
-    void wake() noexcept;
+    void wake() noexcept override;
 
 private:
     struct Watched {
@@ -52,7 +54,7 @@ private:
 
     std::shared_ptr<Device> device_;
     Timeline waking_;
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::waiter};
     std::unordered_map<uint64_t, Watched> watched_;
     std::map<Timeline*, std::multimap<uint64_t, uint64_t>> due_;  // by timeline: value -> number
     std::vector<uint64_t> finished_;                              // passed when they were to be watched

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "spirv/module.hpp"
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <array>
 #include <cstdint>

@@ -6,7 +6,7 @@
 // built-ins, but not the type of LocalInvocationIndex.
 #pragma once
 
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <cstdint>
 #include <span>

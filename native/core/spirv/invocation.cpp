@@ -16,6 +16,7 @@
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
 #include "spirv/operands.hpp"
+#include "spirv/reflect.hpp"
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // The numbers of its invocation that an entry point's code depends on, which a grid has to count. Pure.
 #pragma once
 
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <cstdint>
 #include <span>

@@ -10,7 +10,7 @@
 
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <cstdint>
 #include <string>

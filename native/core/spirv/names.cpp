@@ -1,5 +1,5 @@
 // Names of SPIR-V enumerants and of our own, for messages.
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <algorithm>
 

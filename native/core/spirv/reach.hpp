@@ -2,7 +2,7 @@
 // invocation certainly uses, as an expression of its number, push constants and array lengths. Pure.
 #pragma once
 
-#include "spirv/reflect.hpp"
+#include "spirv/shader_info.hpp"
 
 #include <compare>
 #include <cstdint>

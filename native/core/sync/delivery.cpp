@@ -1,8 +1,8 @@
 #include "sync/delivery.hpp"
 
+#include "adapter/context.hpp"
 #include "base/error.hpp"
-#include "device/device.hpp"
-#include "sync/queue.hpp"
+#include "memory/allocator.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,21 +18,26 @@ const VkMappedMemoryRange* find_overlap(std::span<const VkMappedMemoryRange> som
     return nullptr;
 }
 
-void Deliveries::expect(Queue& queue, uint64_t value, const PreparedSubmit& submission) {
+void Deliveries::expect(Point end, const std::vector<std::shared_ptr<const Delivery>>& deliveries,
+                        const std::vector<VkSemaphore>& semaphores, const std::vector<uint64_t>& values) {
     Expected expected;
-    expected.queue = &queue;
-    expected.value = value;
-    expected.deliveries = submission.deliveries;
-    for (size_t i = 0; i < submission.signal_semaphores.size(); ++i)
-        expected.ends.push_back({submission.signal_semaphores[i], submission.signal_values[i]});
+    expected.end = end;
+    expected.deliveries = deliveries;
+    for (size_t i = 0; i < semaphores.size(); ++i) expected.ends.push_back({semaphores[i], values[i]});
     const std::lock_guard lock(mutex_);
     expected_.push_back(std::move(expected));
     count_.store(expected_.size(), std::memory_order_release);
 }
 
-void Deliveries::cancel(const Queue& queue, uint64_t value) noexcept {
+void Deliveries::cancel(Point end) noexcept {
+    std::vector<std::shared_ptr<const Delivery>> dropped;  // let go of after the lock
     const std::lock_guard lock(mutex_);
-    std::erase_if(expected_, [&](const Expected& e) { return e.queue == &queue && e.value == value; });
+    const auto found = std::ranges::find_if(expected_, [&](const Expected& each) {
+        return each.end.timeline == end.timeline && each.end.value == end.value;
+    });
+    if (found == expected_.end()) return;
+    dropped.swap(found->deliveries);
+    expected_.erase(found);
     count_.store(expected_.size(), std::memory_order_release);
 }
 
@@ -41,7 +46,7 @@ std::vector<Point> Deliveries::in_the_way(std::span<const VkMappedMemoryRange> r
     std::vector<Point> points;
     for (const Expected& each : expected_)
         for (const auto& delivery : each.deliveries)
-            if (find_overlap(delivery->edges, ranges)) merge_point(points, {each.queue, each.value});
+            if (find_overlap(delivery->edges, ranges)) merge_point(points, each.end);
     return points;
 }
 
@@ -51,14 +56,14 @@ void Deliveries::abandon() noexcept {
     count_.store(0, std::memory_order_release);
 }
 
-VkResult Deliveries::has_arrived(const Device& device, const Expected& each, bool& arrived) {
+VkResult Deliveries::has_arrived(const Expected& each, bool& arrived) {
     for (const Counter& end : each.ends) {
         auto seen = std::find_if(counters_.begin(), counters_.end(),
                                  [&](const Counter& c) { return c.semaphore == end.semaphore; });
         if (seen == counters_.end()) {
             Counter now{end.semaphore, 0};
             const VkResult result =
-                device.vk().vkGetSemaphoreCounterValue(device.handle(), end.semaphore, &now.value);
+                context_.vk().vkGetSemaphoreCounterValue(context_.handle(), end.semaphore, &now.value);
             if (result != VK_SUCCESS) return result;
             seen = counters_.insert(counters_.end(), now);
         }
@@ -70,7 +75,7 @@ VkResult Deliveries::has_arrived(const Device& device, const Expected& each, boo
     return VK_SUCCESS;
 }
 
-VkResult Deliveries::look(const Device& device, Counter known) {
+VkResult Deliveries::look(Counter known) {
     // What a submission came after had ended before it, and so shows its end to whoever asks from then on. A turn may have asked
     // before. So there is another one while a turn finds something new and an earlier submission is still missing.
     for (bool again = true; again;) {
@@ -79,8 +84,7 @@ VkResult Deliveries::look(const Device& device, Counter known) {
         bool missing = false;
         for (Expected& each : expected_) {
             if (each.arrived) continue;
-            if (const VkResult result = has_arrived(device, each, each.arrived); result != VK_SUCCESS)
-                return result;
+            if (const VkResult result = has_arrived(each, each.arrived); result != VK_SUCCESS) return result;
             again = again || (each.arrived && missing);
             missing = missing || !each.arrived;
         }
@@ -88,9 +92,9 @@ VkResult Deliveries::look(const Device& device, Counter known) {
     return VK_SUCCESS;
 }
 
-void Deliveries::deliver(Device& device, const Delivery& delivery) {
-    if (delivery.all_in_place) device.memory().invalidate_in_place();
-    device.invalidate(delivery.invalidates, "what a sequence wrote");
+void Deliveries::deliver(const Delivery& delivery) {
+    if (delivery.all_in_place) memory_.invalidate_in_place();
+    context_.invalidate(delivery.invalidates, "what a sequence wrote");
     for (const auto& [to, from, size] : delivery.landings) std::memcpy(to, from, size);
 }
 
@@ -99,12 +103,12 @@ void Deliveries::drop_delivered() noexcept {
     count_.store(expected_.size(), std::memory_order_release);
 }
 
-void Deliveries::receive(Device& device, const Timeline& timeline, uint64_t value) {
+void Deliveries::receive(VkSemaphore semaphore, uint64_t value) {
     VkResult result = VK_SUCCESS;
     {
         const std::lock_guard lock(mutex_);
         if (expected_.empty()) return;
-        result = look(device, {timeline.semaphore(), value});
+        result = look({semaphore, value});
         if (result == VK_SUCCESS) {
             struct Drop {
                 Deliveries& all;
@@ -112,12 +116,12 @@ void Deliveries::receive(Device& device, const Timeline& timeline, uint64_t valu
             } const drop{*this};
             for (Expected& each : expected_) {
                 if (!each.arrived) continue;
-                for (const auto& delivery : each.deliveries) deliver(device, *delivery);
+                for (const auto& delivery : each.deliveries) deliver(*delivery);
                 each.deliveries.clear();
             }
         }
     }
-    if (result == VK_ERROR_DEVICE_LOST) device.throw_lost("vkGetSemaphoreCounterValue", "a timeline");
+    if (result == VK_ERROR_DEVICE_LOST) context_.throw_lost("vkGetSemaphoreCounterValue", "a timeline");
     check_vk(result, "vkGetSemaphoreCounterValue", "a timeline");
 }
 

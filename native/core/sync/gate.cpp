@@ -1,7 +1,6 @@
 #include "sync/gate.hpp"
 
 #include "base/error.hpp"
-#include "resource/semaphore.hpp"
 
 #include <algorithm>
 #include <string>
@@ -60,8 +59,7 @@ uint64_t Gate::submit(const Submission& submission) {
 }
 
 void Gate::note_uses(const Submission& submission, uint64_t value) {
-    for (const auto& semaphore : submission.order.semaphores)
-        semaphore->leave_behind({submission.queue, value});
+    for (const auto& semaphore : submission.order.semaphores) semaphore->note_use({submission.queue, value});
 }
 
 uint64_t Gate::pass(Submission& submission, const std::function<void(Submission&)>& hold) {
@@ -77,11 +75,12 @@ uint64_t Gate::pass(Submission& submission, const std::function<void(Submission&
 
 void Gate::release() noexcept {
     if (!holds()) return;
+    std::vector<Submission> dropped;
     std::vector<std::pair<Submission, uint64_t>> submitted;
     try {
         {
             const std::lock_guard lock(mutex_);
-            submitted = release_ready();
+            submitted = release_ready(dropped);
         }
         for (const auto& [submission, value] : submitted) note_uses(submission, value);
     } catch (...) {
@@ -89,7 +88,7 @@ void Gate::release() noexcept {
     }
 }
 
-std::vector<std::pair<Submission, uint64_t>> Gate::release_ready() {
+std::vector<std::pair<Submission, uint64_t>> Gate::release_ready(std::vector<Submission>& dropped) {
     std::vector<std::pair<Submission, uint64_t>> submitted;
     for (size_t i = 0; i < held_.size();) {
         if (!all_promised(held_[i].order.waits)) {
@@ -97,6 +96,7 @@ std::vector<std::pair<Submission, uint64_t>> Gate::release_ready() {
             continue;
         }
         submitted.reserve(submitted.size() + 1);
+        dropped.reserve(dropped.size() + 1);
         Submission ready = std::move(held_[i]);
         held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
         try {
@@ -105,7 +105,8 @@ std::vector<std::pair<Submission, uint64_t>> Gate::release_ready() {
         } catch (const Error& error) {
             // Nobody is there to be told but those who wait for it.
             cancel_one(ready, error);
-            cancel_failed();
+            dropped.push_back(std::move(ready));
+            cancel_failed(dropped);
         }
         i = 0;  // it may have promised what an earlier one waits for
     }
@@ -135,7 +136,7 @@ void Gate::cancel_one(const Submission& submission, const Error& error) noexcept
     }
 }
 
-void Gate::cancel_failed(std::vector<std::string>* told) {
+void Gate::cancel_failed(std::vector<Submission>& dropped, std::vector<std::string>* told) {
     for (bool progress = true; progress;) {
         progress = false;
         for (size_t i = 0; i < held_.size() && !progress; ++i) {
@@ -144,9 +145,9 @@ void Gate::cancel_failed(std::vector<std::string>* told) {
             } catch (const Error& error) {
                 if (told)
                     told->push_back("The " + held_[i].label + " did not run, either: it comes after that");
-                Submission failed = std::move(held_[i]);
+                dropped.push_back(std::move(held_[i]));
                 held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
-                cancel_one(failed, error);
+                cancel_one(dropped.back(), error);
                 progress = true;
             }
         }
@@ -165,9 +166,10 @@ void Gate::signal(Timeline& timeline, uint64_t value) {
 }
 
 void Gate::fail(Timeline& timeline, const Error& error) {
+    std::vector<Submission> dropped;  // goes after the lock
     const std::lock_guard lock(mutex_);
     timeline.fail(timeline.promised() + 1, UINT64_MAX, error);
-    cancel_failed();
+    cancel_failed(dropped);
 }
 
 std::string Gate::missing(const Submission& submission) const {
@@ -175,10 +177,9 @@ std::string Gate::missing(const Submission& submission) const {
     for (const Point& wait : submission.order.waits) {
         if (wait.timeline->promised() >= wait.value) continue;
         std::string what = "other work";
-        for (const auto& object : submission.order.semaphores)
-            if (auto* semaphore = dynamic_cast<Semaphore*>(object.get());
-                semaphore && &semaphore->timeline() == wait.timeline)
-                what = "the " + semaphore->label() + " to reach " + std::to_string(wait.value) +
+        for (const auto& semaphore : submission.order.semaphores)
+            if (&semaphore->timeline() == wait.timeline)
+                what = "the " + semaphore->timeline_label() + " to reach " + std::to_string(wait.value) +
                        " (it is at " + std::to_string(wait.timeline->promised()) + ")";
         for (const Submission& other : held_)
             if (std::any_of(other.ends.begin(), other.ends.end(),
@@ -214,7 +215,7 @@ std::string Gate::why_held(std::vector<Point> points) {
     }
     std::string text;
     for (const Point& point : semaphores)
-        text += (text.empty() ? "" : " and for ") + ("the " + point.timeline->owner()->label()) +
+        text += (text.empty() ? "" : " and for ") + ("the " + point.timeline->owner()->timeline_label()) +
                 " to reach " + std::to_string(point.value) + " (it is at " +
                 std::to_string(point.timeline->promised()) + ")";
     if (text.empty()) return text;
@@ -224,13 +225,14 @@ std::string Gate::why_held(std::vector<Point> points) {
 std::vector<std::string> Gate::cancel(const char* why) noexcept {
     std::vector<std::string> told;
     if (!holds()) return told;
+    std::vector<Submission> held;  // goes after the lock
     const std::lock_guard lock(mutex_);
     try {
         for (const Submission& submission : held_) told.push_back(what_did_not_run(submission, why));
     } catch (...) {
         told.resize(held_.size());  // out of host memory: what follows matters more
     }
-    const std::vector<Submission> held = std::exchange(held_, {});
+    held.swap(held_);
     count_.store(0, std::memory_order_release);
     for (size_t i = 0; i < held.size(); ++i) cancel_one(held[i], Error(ErrorKind::aborted, told[i]));
     return told;
@@ -239,6 +241,7 @@ std::vector<std::string> Gate::cancel(const char* why) noexcept {
 std::vector<std::string> Gate::cancel(const Point& end, const char* why) {
     std::vector<std::string> told;
     if (!holds()) return told;
+    std::vector<Submission> dropped;  // goes after the lock
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(held_.begin(), held_.end(), [&](const Submission& submission) {
         return std::any_of(submission.ends.begin(), submission.ends.end(), [&](const Point& each) {
@@ -247,10 +250,10 @@ std::vector<std::string> Gate::cancel(const Point& end, const char* why) {
     });
     if (found == held_.end()) return told;
     told.push_back(what_did_not_run(*found, why));
-    const Submission cancelled = std::move(*found);
+    dropped.push_back(std::move(*found));
     held_.erase(found);
-    cancel_one(cancelled, Error(ErrorKind::aborted, told.front()));
-    cancel_failed(&told);
+    cancel_one(dropped.front(), Error(ErrorKind::aborted, told.front()));
+    cancel_failed(dropped, &told);
     return told;
 }
 

@@ -1,7 +1,7 @@
 #include "sync/queue.hpp"
 
+#include "adapter/context.hpp"
 #include "base/error.hpp"
-#include "device/device.hpp"
 
 namespace kp {
 
@@ -47,13 +47,14 @@ void PreparedSubmit::clear_waits() {
     relink();
 }
 
-Queue::Queue(Device& device, uint32_t family, uint32_t index, uint32_t timestamp_bits)
-    : Timeline(device, 0, "a queue's timeline"),
-      device_(device),
+Queue::Queue(const TimelineParts& parts, uint32_t family, uint32_t index, uint32_t timestamp_bits)
+    : Timeline(parts, 0, "a queue's timeline"),
+      context_(parts.context),
+      deliveries_(parts.deliveries),
       family_(family),
       index_(index),
       timestamp_bits_(timestamp_bits) {
-    device_.vk().vkGetDeviceQueue(device_.handle(), family, index, &handle_);
+    context_.vk().vkGetDeviceQueue(context_.handle(), family, index, &handle_);
 }
 
 uint64_t Queue::submit(PreparedSubmit& submission) {
@@ -62,16 +63,17 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     submission.signal_values.back() = value;
     // Before the queue has it: from then on anybody may learn of its end.
     if (!submission.deliveries.empty()) [[unlikely]]
-        device_.deliveries().expect(*this, value, submission);
+        deliveries_.expect({this, value}, submission.deliveries, submission.signal_semaphores,
+                           submission.signal_values);
     // A lost device takes nothing any more, and the validation layer counts what was refused as submitted.
-    const VkResult result = device_.lost()
+    const VkResult result = context_.lost()
                                 ? VK_ERROR_DEVICE_LOST
-                                : device_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
+                                : context_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) [[unlikely]] {
-        if (!submission.deliveries.empty()) device_.deliveries().cancel(*this, value);
+        if (!submission.deliveries.empty()) deliveries_.cancel({this, value});
         const std::string what =
             "a submission to queue " + std::to_string(index_) + " of family " + std::to_string(family_);
-        if (result == VK_ERROR_DEVICE_LOST) device_.throw_lost("vkQueueSubmit", what);
+        if (result == VK_ERROR_DEVICE_LOST) context_.throw_lost("vkQueueSubmit", what);
         throw_vk(result, "vkQueueSubmit", what);
     }
     promise(value);

@@ -1,6 +1,7 @@
 // A VkQueue with the lock that Vulkan asks of us and one timeline semaphore that counts its submissions.
 #pragma once
 
+#include "base/ranked.hpp"
 #include "sync/delivery.hpp"
 #include "sync/timeline.hpp"
 
@@ -45,7 +46,7 @@ private:
 // Its timeline counts its submissions.
 class Queue final : public Timeline {
 public:
-    Queue(Device& device, uint32_t family, uint32_t index, uint32_t timestamp_bits);
+    Queue(const TimelineParts& parts, uint32_t family, uint32_t index, uint32_t timestamp_bits);
 
     // Submits and returns the timeline value that tells its end. Thread-safe. Throws Error; then nothing was submitted.
     uint64_t submit(PreparedSubmit& submission);
@@ -60,12 +61,13 @@ public:
     [[nodiscard]] uint32_t timestamp_bits() const noexcept { return timestamp_bits_; }
 
 private:
-    Device& device_;
+    DeviceContext& context_;
+    Deliveries& deliveries_;
     VkQueue handle_ = VK_NULL_HANDLE;
     uint32_t family_;
     uint32_t index_;
     uint32_t timestamp_bits_;
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::queue};
     std::atomic<uint64_t> undeclared_{0};
 };
 

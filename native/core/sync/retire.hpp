@@ -1,6 +1,7 @@
 // One list of things to free once the GPU is done with them.
 #pragma once
 
+#include "base/ranked.hpp"
 #include "sync/queue.hpp"
 
 #include <atomic>
@@ -26,7 +27,7 @@ private:
         std::vector<Point> points;
         std::shared_ptr<void> payload;
     };
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::retired};
     std::vector<Entry> entries_;
     std::atomic<size_t> count_{0};
 };

@@ -1,6 +1,8 @@
 #include "sync/timeline.hpp"
 
-#include "device/device.hpp"
+#include "adapter/context.hpp"
+#include "sync/delivery.hpp"
+#include "sync/wait_choice.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,16 +14,6 @@
 #endif
 
 namespace kp {
-
-void merge_point(std::vector<Point>& points, Point point) {
-    for (auto& known : points) {
-        if (known.timeline == point.timeline) {
-            known.value = known.value > point.value ? known.value : point.value;
-            return;
-        }
-    }
-    points.push_back(point);
-}
 
 namespace {
 
@@ -40,19 +32,25 @@ void relax() noexcept {
 
 }  // namespace
 
-Timeline::Timeline(Device& device, uint64_t initial, const char* what, bool shared)
-    : device_(device), shared_(shared), promised_(initial), completed_(initial) {
+Timeline::Timeline(const TimelineParts& parts, uint64_t initial, const char* what, bool shared)
+    : context_(parts.context),
+      deliveries_(parts.deliveries),
+      waits_(parts.waits),
+      shared_(shared),
+      promised_(initial),
+      completed_(initial) {
     VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     type.initialValue = initial;
     VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
     create.pNext = &type;
-    check_vk(device_.vk().vkCreateSemaphore(device_.handle(), &create, nullptr, &semaphore_),
+    check_vk(context_.vk().vkCreateSemaphore(context_.handle(), &create, nullptr, &semaphore_),
              "vkCreateSemaphore", what);
 }
 
 Timeline::~Timeline() {
-    if (semaphore_ != VK_NULL_HANDLE) device_.vk().vkDestroySemaphore(device_.handle(), semaphore_, nullptr);
+    if (semaphore_ != VK_NULL_HANDLE)
+        context_.vk().vkDestroySemaphore(context_.handle(), semaphore_, nullptr);
 }
 
 VkSemaphore Timeline::release() noexcept {
@@ -61,8 +59,8 @@ VkSemaphore Timeline::release() noexcept {
 }
 
 void Timeline::note_completed(uint64_t value) {
-    if (device_.deliveries().any() && value > completed_.load(std::memory_order_relaxed)) [[unlikely]]
-        device_.deliveries().receive(device_, *this, value);
+    if (deliveries_.any() && value > completed_.load(std::memory_order_relaxed)) [[unlikely]]
+        deliveries_.receive(semaphore_, value);
     raise_to(completed_, value);
 }
 
@@ -70,7 +68,7 @@ void Timeline::promise(uint64_t value) noexcept { raise_to(promised_, value); }
 
 void Timeline::fail_call(VkResult result, const char* call) const {
     if (result != VK_ERROR_DEVICE_LOST) throw_vk(result, call, "a timeline");
-    device_.throw_lost(call, "a timeline");
+    context_.throw_lost(call, "a timeline");
 }
 
 void Timeline::require_sound(uint64_t value) const {
@@ -91,11 +89,11 @@ bool Timeline::failed(uint64_t value) const noexcept {
 }
 
 uint64_t Timeline::query() {
-    device_.require_own();
+    context_.require_own();
     if (shared_) [[unlikely]]
         return query_shared();
     uint64_t now = 0;
-    const VkResult result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+    const VkResult result = context_.vk().vkGetSemaphoreCounterValue(context_.handle(), semaphore_, &now);
     if (result != VK_SUCCESS) [[unlikely]]
         fail_call(result, "vkGetSemaphoreCounterValue");
     note_completed(now);
@@ -109,7 +107,7 @@ uint64_t Timeline::query_shared() {
     VkResult result = VK_SUCCESS;
     {
         const std::lock_guard apart(raising_);
-        result = device_.vk().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
+        result = context_.vk().vkGetSemaphoreCounterValue(context_.handle(), semaphore_, &now);
     }
     if (result != VK_SUCCESS) [[unlikely]]
         fail_call(result, "vkGetSemaphoreCounterValue");
@@ -142,17 +140,17 @@ VkResult Timeline::wait_in_driver(uint64_t value, uint64_t nanoseconds) const {
     info.semaphoreCount = 2;
     info.pSemaphores = semaphores;
     info.pValues = values;
-    return device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+    return context_.vk().vkWaitSemaphores(context_.handle(), &info, nanoseconds);
 }
 
 bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was_long) {
     require_sound(value);
     if (completed_.load(std::memory_order_acquire) >= value) return true;
-    device_.require_own();
+    context_.require_own();
     const auto wait_on = [&](auto shared) {
         using Clock = std::chrono::steady_clock;
         const auto begin = Clock::now();
-        WaitChoice& choice = device_.waits();
+        WaitChoice& choice = waits_;
         const bool known_long =
             was_long && was_long->load(std::memory_order_relaxed) && choice.mode() != WaitMode::spin;
         const bool spins = !known_long && choice.next();
@@ -166,7 +164,7 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was
                 info.semaphoreCount = 1;
                 info.pSemaphores = &semaphore_;
                 info.pValues = &value;
-                result = device_.vk().vkWaitSemaphores(device_.handle(), &info, nanoseconds);
+                result = context_.vk().vkWaitSemaphores(context_.handle(), &info, nanoseconds);
             }
             if (result != VK_SUCCESS && result != VK_TIMEOUT) [[unlikely]]
                 fail_call(result, "vkWaitSemaphores");
@@ -214,7 +212,7 @@ bool Timeline::passed(uint64_t value) noexcept {
 }
 
 void Timeline::raise(uint64_t value) {
-    device_.require_own();
+    context_.require_own();
     const auto used = use();
     if (semaphore_ == VK_NULL_HANDLE) require_sound(value);
     VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
@@ -223,7 +221,7 @@ void Timeline::raise(uint64_t value) {
     VkResult result = VK_SUCCESS;
     {
         const std::lock_guard apart(raising_);
-        result = device_.vk().vkSignalSemaphore(device_.handle(), &info);
+        result = context_.vk().vkSignalSemaphore(context_.handle(), &info);
     }
     if (result != VK_SUCCESS) fail_call(result, "vkSignalSemaphore");
     promise(value);

@@ -6,6 +6,8 @@
 // and after some in a row nobody looks for a while.
 #pragma once
 
+#include "base/ranked.hpp"
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -45,7 +47,7 @@ private:
     std::atomic<bool> measuring_{true};
     std::atomic<uint32_t> turn_{0};
     std::atomic<uint32_t> resting_{0};  // waits without looking that are left
-    std::mutex mutex_;
+    RankedMutex mutex_{LockRank::wait_choice};
     uint32_t long_in_a_row_ = 0;
     uint32_t decided_for_ = 0;
     std::array<uint32_t, 2> counts_{};  // by whether it looked

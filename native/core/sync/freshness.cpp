@@ -1,4 +1,4 @@
-#include "resource/freshness.hpp"
+#include "sync/freshness.hpp"
 
 #include <algorithm>
 #include <new>

@@ -1,0 +1,250 @@
+#include "adapter/context.hpp"
+
+#include "adapter/device_handle.hpp"
+#include "base/error.hpp"
+#include "base/object_kind.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace kp {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+}
+
+void add_unique(std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+}  // namespace
+
+// The delegation is what makes the destructor run if this throws.
+DeviceContext::DeviceContext(const ContextOptions& options) : DeviceContext() {
+    choose(options);
+    open(options);
+}
+
+DeviceContext::~DeviceContext() {
+    if (handle_ == VK_NULL_HANDLE) return;
+    if (handles_) handles_->close();
+    table_.vkDestroyDevice(handle_, nullptr);
+    alive_count(ObjectKind::context).fetch_sub(1, std::memory_order_relaxed);
+}
+
+void DeviceContext::choose(const ContextOptions& options) {
+    instance_ = Instance::get(options.instance);
+    mailbox_ = std::make_unique<Mailbox>(instance_->messages());
+    if (instance_->debug_utils()) watched_ = mailbox_->number();
+    acting_device = watched_;
+    DeviceList list = query_devices(*instance_, options.visible);
+    std::vector<DeviceCandidate> candidates;
+    for (const auto& physical : list.devices) {
+        candidates.push_back(physical.candidate());
+        for (const auto& name : options.required_extensions)
+            if (!physical.has_extension(name.c_str())) candidates.back().missing_extensions.push_back(name);
+    }
+    selection_ = select_device(candidates, options.request);
+    selection_.hidden = list.hidden;
+    selection_.repeated = list.repeated;
+    if (!selection_.position) {
+        const bool asked = options.request.index.has_value() || !options.request.preferences.empty();
+        throw Error(asked && !candidates.empty() ? ErrorKind::not_found : ErrorKind::unavailable,
+                    explain_failure(selection_));
+    }
+    physical_ = std::move(list.devices[*selection_.position]);
+}
+
+std::vector<DeviceContext::QueuePlace> DeviceContext::plan_queues(const std::vector<uint32_t>& asked) {
+    const auto& families = physical_.families;
+    std::vector<uint32_t> wanted = asked;
+    if (wanted.empty()) {
+        // A family that also has graphics is what drivers optimise first and what Kompute takes: the first with compute.
+        for (uint32_t i = 0; i < families.size() && wanted.empty(); ++i)
+            if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) && families[i].queueCount != 0)
+                wanted.push_back(i);
+    }
+    std::map<uint32_t, uint32_t> taken;
+    std::vector<QueuePlace> plan;
+    for (const uint32_t family : wanted) {
+        if (family >= families.size())
+            throw Error(ErrorKind::out_of_range, "Queue family " + std::to_string(family) +
+                                                     " does not exist on '" +
+                                                     physical_.properties.deviceName + "', which has " +
+                                                     std::to_string(families.size()) + " (0 to " +
+                                                     std::to_string(families.size() - 1) + ")");
+        // The first queue serves all that names none. Beside it, one that only moves memory is of use.
+        const VkQueueFlags enough =
+            plan.empty() ? VK_QUEUE_COMPUTE_BIT : VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
+        if (!(families[family].queueFlags & enough)) {
+            std::string fit;
+            for (uint32_t i = 0; i < families.size(); ++i)
+                if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
+                    fit += (fit.empty() ? "" : ", ") + std::to_string(i);
+            throw Error(ErrorKind::invalid_argument,
+                        "Queue family " + std::to_string(family) + " of '" + physical_.properties.deviceName +
+                            "' has no compute queues" +
+                            (plan.empty() ? ", which the first must be" : " and none for transfers") +
+                            ". Families with compute: " + fit);
+        }
+        const uint32_t nth = taken[family]++;
+        plan.emplace_back(family, nth % families[family].queueCount);
+        if (nth == families[family].queueCount)
+            note("Queue family " + std::to_string(family) + " has " +
+                 std::to_string(families[family].queueCount) + " queue(s); further ones share them");
+    }
+    return plan;
+}
+
+void DeviceContext::open(const ContextOptions& options) {
+    queue_places_ = plan_queues(options.family_queue_indices);
+    std::map<uint32_t, uint32_t> counts;  // family -> physical queues to open
+    for (const auto& [family, index] : queue_places_) counts[family] = std::max(counts[family], index + 1);
+
+    std::vector<std::string> extensions;
+    for (const auto& name : options.required_extensions) add_unique(extensions, name);
+    for (const auto& name : options.desired_extensions) {
+        if (physical_.has_extension(name.c_str()))
+            add_unique(extensions, name);
+        else
+            note("The desired extension " + name + " is not supported by '" +
+                 physical_.properties.deviceName + "'");
+    }
+    for (const char* name : {"VK_KHR_portability_subset", VK_EXT_MEMORY_BUDGET_EXTENSION_NAME})
+        if (physical_.has_extension(name)) add_unique(extensions, name);
+    if (physical_.host_import_alignment != 0)
+        add_unique(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+
+    FeatureChain supported(physical_.properties.apiVersion, physical_.extensions);
+    supported.query(physical_.handle);
+    enabled_ = std::make_unique<FeatureChain>(physical_.properties.apiVersion, physical_.extensions);
+    enabled_features_ = enabled_->enable_from(supported, options.robust_access);
+    shader_host_ = kp::shader_host(physical_, enabled_features_);
+    for (const char* name : enabled_->needed_extensions()) add_unique(extensions, name);
+    buffer_addresses_ = enabled_->v12.bufferDeviceAddress;
+
+    std::vector<VkDeviceQueueCreateInfo> queue_infos;
+    const std::vector<float> priorities(queue_places_.size() + 1, 1.0f);
+    for (const auto& [family, count] : counts) {
+        VkDeviceQueueCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+        info.queueFamilyIndex = family;
+        info.queueCount = count;
+        info.pQueuePriorities = priorities.data();
+        queue_infos.push_back(info);
+        families_.push_back(family);
+    }
+    std::vector<const char*> names;
+    for (const auto& name : extensions) names.push_back(name.c_str());
+
+    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+    create.pNext = enabled_->head();
+    create.queueCreateInfoCount = static_cast<uint32_t>(queue_infos.size());
+    create.pQueueCreateInfos = queue_infos.data();
+    create.enabledExtensionCount = static_cast<uint32_t>(names.size());
+    create.ppEnabledExtensionNames = names.data();
+    VkDevice made = VK_NULL_HANDLE;
+    const VkResult result = vkCreateDevice(physical_.handle, &create, nullptr, &made);
+    check_vk(result, "vkCreateDevice",
+             (std::string("device '") + physical_.properties.deviceName + "' with extensions " +
+              joined(extensions))
+                 .c_str());
+    handle_ = made;
+    mailbox_->claim(handle_value(handle_));
+    alive_count(ObjectKind::context).fetch_add(1, std::memory_order_relaxed);
+    enabled_extensions_ = std::move(extensions);
+    volkLoadDeviceTable(&table_, handle_);
+    if (instance_->debug_utils())
+        set_name_ = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
+            vkGetDeviceProcAddr(handle_, "vkSetDebugUtilsObjectNameEXT"));
+    handles_ = std::make_shared<DeviceHandles>(*this);
+}
+
+void DeviceContext::require_own() const {
+    if (foreign())
+        throw Error(
+            ErrorKind::failed_precondition,
+            "The device belongs to the parent process, and this one cannot use it. Make a new Manager "
+            "in this process");
+}
+
+void DeviceContext::require_open(const char* action) const {
+    if (foreign())
+        throw Error(ErrorKind::failed_precondition,
+                    std::string("Cannot ") + action +
+                        ": the Manager belongs to the parent process. Make a new Manager in this process");
+    if (!is_open())
+        throw Error(ErrorKind::failed_precondition,
+                    std::string("Cannot ") + action + ": the Manager was destroyed. Make a new Manager");
+}
+
+void DeviceContext::note_lost_work(const std::string& work) {
+    const std::lock_guard lock(lost_mutex_);
+    if (lost_work_.empty()) lost_work_ = work;
+}
+
+std::string DeviceContext::lost_work() const {
+    const std::lock_guard lock(lost_mutex_);
+    return lost_work_;
+}
+
+void DeviceContext::throw_lost(const char* call, const std::string& what) {
+    mark_lost();
+    try {
+        throw_vk(VK_ERROR_DEVICE_LOST, call, what);
+    } catch (const Error& error) {
+        const std::string work = lost_work();
+        if (work.empty()) throw;
+        throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work,
+                    error.vk_result());
+    }
+}
+
+void DeviceContext::note(std::string text) {
+    const std::lock_guard lock(notes_mutex_);
+    notes_.push_back(std::move(text));
+}
+
+void DeviceContext::note_once(const std::string& text) {
+    const std::lock_guard lock(notes_mutex_);
+    if (std::find(noted_.begin(), noted_.end(), text) != noted_.end()) return;
+    noted_.push_back(text);
+    notes_.push_back(text);
+}
+
+std::vector<std::string> DeviceContext::take_notes() {
+    const std::lock_guard lock(notes_mutex_);
+    return std::exchange(notes_, {});
+}
+
+void DeviceContext::flush(std::span<const VkMappedMemoryRange> ranges, const char* what) const {
+    if (ranges.empty()) return;
+    check_vk(table_.vkFlushMappedMemoryRanges(handle_, static_cast<uint32_t>(ranges.size()), ranges.data()),
+             "vkFlushMappedMemoryRanges", what);
+}
+
+void DeviceContext::invalidate(std::span<const VkMappedMemoryRange> ranges, const char* what) const {
+    if (ranges.empty()) return;
+    check_vk(
+        table_.vkInvalidateMappedMemoryRanges(handle_, static_cast<uint32_t>(ranges.size()), ranges.data()),
+        "vkInvalidateMappedMemoryRanges", what);
+}
+
+void DeviceContext::name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept {
+    if (!set_name_ || handle == 0) return;
+    VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT};
+    info.objectType = type;
+    info.objectHandle = handle;
+    info.pObjectName = name.c_str();
+    set_name_(handle_, &info);
+}
+
+void DeviceContext::mark_foreign() noexcept {
+    foreign_.store(true, std::memory_order_release);
+    closed_.store(true, std::memory_order_release);
+    handles_->forget();
+}
+
+}  // namespace kp

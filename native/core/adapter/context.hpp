@@ -1,0 +1,162 @@
+// An open VkDevice: its function table, what it is and has enabled, and what went wrong with it.
+//
+// The context is what every part of the core above this room has of the device. It knows nothing of queues'
+// work, memory or objects: those belong to Device, which is a context and owns them.
+#pragma once
+
+#include "adapter/instance.hpp"
+#include "adapter/physical_device.hpp"
+#include "base/messages.hpp"
+#include "base/ranked.hpp"
+#include "base/vulkan.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+class DeviceHandles;
+
+struct ContextOptions {
+    DeviceRequest request;
+    std::optional<std::string> visible;  // the list of devices that count; nullopt: all
+    InstanceRequest instance;
+    std::vector<uint32_t> family_queue_indices;    // one queue each; repeats take the family's next queue
+    std::vector<std::string> desired_extensions;   // enabled where the device has them, noted where not
+    std::vector<std::string> required_extensions;  // a device without them is passed over
+    bool robust_access = true;
+};
+
+class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
+public:
+    DeviceContext(const DeviceContext&) = delete;
+    DeviceContext& operator=(const DeviceContext&) = delete;
+
+    [[nodiscard]] VkDevice handle() const noexcept { return handle_; }
+    [[nodiscard]] const VolkDeviceTable& vk() const noexcept {
+        if (watched_ != 0) [[unlikely]]
+            acting_device = watched_;  // whose the messages of the call are
+        return table_;
+    }
+    [[nodiscard]] const PhysicalDevice& physical() const noexcept { return physical_; }
+    [[nodiscard]] const VkPhysicalDeviceLimits& limits() const noexcept {
+        return physical_.properties.limits;
+    }
+    [[nodiscard]] const FeatureChain& enabled() const noexcept { return *enabled_; }
+    [[nodiscard]] const std::vector<std::string>& enabled_features() const noexcept {
+        return enabled_features_;
+    }
+    [[nodiscard]] const std::vector<std::string>& enabled_extensions() const noexcept {
+        return enabled_extensions_;
+    }
+    [[nodiscard]] const ShaderHost& shader_host() const noexcept { return shader_host_; }
+    [[nodiscard]] bool buffer_addresses() const noexcept { return buffer_addresses_; }
+    [[nodiscard]] Instance& instance() const noexcept { return *instance_; }
+    [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
+    // Vulkan objects with several owners, which are listed so that they go with the device at the latest.
+    [[nodiscard]] const std::shared_ptr<DeviceHandles>& handles() const noexcept { return handles_; }
+
+    // Buffers and images are CONCURRENT over the opened queue families when there are several.
+    template <typename CreateInfo>
+    void share(CreateInfo& create) const noexcept {
+        create.sharingMode = families_.size() > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE;
+        create.queueFamilyIndexCount = families_.size() > 1 ? static_cast<uint32_t>(families_.size()) : 0;
+        create.pQueueFamilyIndices = families_.size() > 1 ? families_.data() : nullptr;
+    }
+
+    // Whether it is a parent process's (see device/fork.hpp).
+    [[nodiscard]] bool foreign() const noexcept { return foreign_.load(std::memory_order_relaxed); }
+    // Throws where it is.
+    void require_own() const;
+    [[nodiscard]] bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
+    void require_open(const char* action) const;
+
+    void mark_lost() noexcept {
+        lost_.store(true, std::memory_order_release);
+        was_lost();
+    }
+    [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+    // What was running when the device was lost: kept by the first who knows, said in every error from then
+    // on.
+    void note_lost_work(const std::string& work);
+    [[nodiscard]] std::string lost_work() const;
+    // Throws that `call` on `what` met the lost device, with what was running as far as it is known.
+    [[noreturn]] void throw_lost(const char* call, const std::string& what);
+
+    // Validation messages about this device, and our own of that kind.
+    [[nodiscard]] Mailbox& messages() noexcept { return *mailbox_; }
+    // Whether this thread called this device last, as far as is known.
+    [[nodiscard]] bool is_acting() const noexcept { return watched_ == 0 || acting_device == watched_; }
+    void report(Message message) { mailbox_->append(std::move(message)); }
+
+    // Sentences for the log: extensions that are missing, fall-backs taken.
+    void note(std::string text);
+    [[nodiscard]] std::vector<std::string> take_notes();
+    // Says a note only the first time.
+    void note_once(const std::string& text);
+
+    // Before the device uses, and before the host reads, memory that is not coherent. `what` is for the
+    // error.
+    void flush(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
+    void invalidate(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
+
+    void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
+
+protected:
+    // Chooses a device and opens it. Throws Error(unavailable) or Error(not_found) that says why each device
+    // was passed over.
+    explicit DeviceContext(const ContextOptions& options);
+    // Destroys the VkDevice: nothing uses it any more.
+    ~DeviceContext();
+
+    // The queues that were opened: family and index of each that was asked for. One stands there twice where
+    // the family has too few.
+    using QueuePlace = std::pair<uint32_t, uint32_t>;
+    [[nodiscard]] const std::vector<QueuePlace>& queue_places() const noexcept { return queue_places_; }
+    // The device is lost: nothing will come from it any more.
+    virtual void was_lost() noexcept {}
+    // Whether it was open until now.
+    [[nodiscard]] bool close_once() noexcept { return !closed_.exchange(true, std::memory_order_acq_rel); }
+    // In a child process: the device is the parent's.
+    void mark_foreign() noexcept;
+
+private:
+    DeviceContext() = default;
+    void choose(const ContextOptions& options);
+    void open(const ContextOptions& options);
+    [[nodiscard]] std::vector<QueuePlace> plan_queues(const std::vector<uint32_t>& families);
+
+    std::shared_ptr<Instance> instance_;
+    std::unique_ptr<Mailbox> mailbox_;
+    uint64_t watched_ = 0;  // the mailbox's number, where the instance has a messenger
+    PhysicalDevice physical_;
+    Selection selection_;
+    VkDevice handle_ = VK_NULL_HANDLE;
+    VolkDeviceTable table_{};
+    std::unique_ptr<FeatureChain> enabled_;
+    std::vector<std::string> enabled_features_;
+    std::vector<std::string> enabled_extensions_;
+    ShaderHost shader_host_;
+    bool buffer_addresses_ = false;
+    std::vector<uint32_t> families_;
+    std::vector<QueuePlace> queue_places_;
+    std::shared_ptr<DeviceHandles> handles_;
+    RankedMutex notes_mutex_{LockRank::notes};
+    std::vector<std::string> notes_;
+    std::vector<std::string> noted_;
+    std::atomic<bool> closed_{false};
+    std::atomic<bool> foreign_{false};
+    std::atomic<bool> lost_{false};
+    mutable RankedMutex lost_mutex_{LockRank::lost_work};
+    std::string lost_work_;
+    PFN_vkSetDebugUtilsObjectNameEXT set_name_ = nullptr;
+};
+
+}  // namespace kp

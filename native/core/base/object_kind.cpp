@@ -1,0 +1,23 @@
+#include "base/object_kind.hpp"
+
+namespace kp {
+
+std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept {
+    static std::atomic<int64_t> counts[object_kinds];
+    return counts[static_cast<size_t>(kind)];
+}
+
+const char* to_string(ObjectKind kind) noexcept {
+    switch (kind) {
+    case ObjectKind::context: return "Manager";
+    case ObjectKind::buffer: return "tensor";
+    case ObjectKind::image: return "image";
+    case ObjectKind::shader: return "shader";
+    case ObjectKind::algorithm: return "algorithm";
+    case ObjectKind::stream: return "sequence";
+    case ObjectKind::semaphore: return "semaphore";
+    }
+    return "object";
+}
+
+}  // namespace kp

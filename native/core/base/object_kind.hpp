@@ -1,0 +1,17 @@
+// The kinds of native objects, and how many of each live in the process.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace kp {
+
+enum class ObjectKind : uint8_t { context, buffer, image, shader, algorithm, stream, semaphore };
+constexpr size_t object_kinds = 7;
+
+// Live objects of each kind in the process.
+[[nodiscard]] std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept;
+[[nodiscard]] const char* to_string(ObjectKind kind) noexcept;
+
+}  // namespace kp

@@ -1,0 +1,47 @@
+// What a device knows of an object that was made from it: enough to list it, to report it and to end it.
+#pragma once
+
+#include "base/object_kind.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace kp {
+
+class Member : public std::enable_shared_from_this<Member> {
+public:
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+    [[nodiscard]] ObjectKind kind() const noexcept { return kind_; }
+    [[nodiscard]] bool is_init() const noexcept { return !destroyed_.load(std::memory_order_acquire); }
+    [[nodiscard]] virtual std::string name() const = 0;
+    // Bytes of its contents, on the device and in a host copy.
+    [[nodiscard]] virtual uint64_t held_bytes() const noexcept { return 0; }
+
+protected:
+    explicit Member(ObjectKind kind) : kind_(kind) {}
+    virtual ~Member() = default;
+
+    // Its end begins; false where it has already begun.
+    [[nodiscard]] bool end_once() noexcept { return !destroyed_.exchange(true, std::memory_order_acq_rel); }
+    // The device closes: frees what it has of the device.
+    virtual void close() = 0;
+
+private:
+    friend class Device;
+
+    std::atomic<bool> destroyed_{false};
+    const ObjectKind kind_;
+    // A share of its ownership; null for one whose last owner is just letting go of it, or which has none
+    // yet. Not virtual: the one who walks the list may meet an object whose destructor has begun.
+    [[nodiscard]] std::shared_ptr<Member> hold() noexcept { return weak_from_this().lock(); }
+    // The device's list of members that were not destroyed yet.
+    bool listed_ = false;
+    Member* previous_ = nullptr;
+    Member* next_ = nullptr;
+};
+
+}  // namespace kp
