@@ -1,6 +1,7 @@
 """The demo: a recorded pipeline on a photograph, checked stage by stage against NumPy and SciPy.
 
-Needs Pillow, SciPy, Matplotlib and rich; scikit-image too for its picture: ``pip install "kompute-py[demo]"``.
+Needs Pillow, SciPy, Matplotlib and rich, and scikit-image for the default picture:
+``pip install "kompute-py[demo]"``.
 """
 
 from __future__ import annotations

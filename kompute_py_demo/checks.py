@@ -1,7 +1,8 @@
 """Checks of the device's results.
 
-Each stage is compared with NumPy and SciPy on the input that it really had on the device: so a wrong stage is named, and
-rounding does not add up. Last, the toned picture is compared with the whole chain on the host.
+Each stage is compared with NumPy and SciPy on its actual input from the device. The check therefore names the
+wrong stage, and rounding does not accumulate. Finally, the toned picture is compared with the whole chain on
+the host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .reference import ReferenceRun
 
 @dataclass(frozen=True)
 class Check:
-    """The largest difference between the device and the reference in one stage's result, and what is allowed."""
+    """The largest and the allowed difference between the device and the reference in one stage's result."""
 
     stage: str
     difference: float
@@ -32,14 +33,17 @@ class Check:
         return self.difference <= self.tolerance
 
 
-# One level: device and host may round a value in the middle between two levels to either.
+# One level: device and host may round a value halfway between two levels differently.
 _ONE_LEVEL = 1.0
-# float32 sums of values up to 4 in another order, and a square root of a few units in the last place.
+# Sums of float32 values up to 4 in another order, and a square root that may differ in the last digits.
 _EDGES = 1e-5
 
 
 def largest_difference(result: np.ndarray, expected: np.ndarray) -> float:
-    """The largest absolute difference of two arrays of one shape. NaN where one of them has a NaN."""
+    """The largest absolute difference of two arrays of the same shape; NaN if one of them contains a NaN.
+
+    Raises ValueError if the shapes differ.
+    """
     if result.shape != expected.shape:
         raise ValueError(f"shapes differ: {result.shape} and {expected.shape}")
     return float(np.max(np.abs(result.astype(np.float64) - expected)))
@@ -48,9 +52,9 @@ def largest_difference(result: np.ndarray, expected: np.ndarray) -> float:
 def check_stages(
     pipeline: PhotoPipeline, whole: ReferenceRun, progress: Callable[[str], Any] = lambda step: None
 ) -> list[Check]:
-    """The check of each stage of a pipeline that has run; `whole` is the reference's own run on the same photo.
+    """Checks each stage of a pipeline that has run; `whole` is the reference's run on the same photo.
 
-    `progress` is called with what is done next.
+    `progress` is called with a description of each check before it starts.
     """
     settings = pipeline.settings
     photo, blurred, edges, toned, counted = (

@@ -1,4 +1,4 @@
-"""The photograph: read in whatever form it comes, turned upright, as RGBA with 16 bits a channel."""
+"""Loads the photograph from any format, turns it upright and converts it to RGBA with 16 bits per channel."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Photo:
 
     @property
     def width(self) -> int:
-        """Pixels in a row."""
+        """The number of pixels in a row."""
         return self.image.width
 
     @property
     def height(self) -> int:
-        """Rows."""
+        """The number of rows."""
         return self.image.height
 
     def fitted(self, most_pixels: int) -> Photo:
-        """This photo, or where it has more than `most_pixels` a smaller one in the same proportions.
+        """This photo, or a smaller one in the same proportions if it has more than `most_pixels`.
 
-        Raises InvalidArgumentError where no picture of these proportions has so few pixels.
+        Raises InvalidArgumentError if these proportions need more pixels.
         """
         pixels = self.width * self.height
         if pixels <= most_pixels:
@@ -45,13 +45,13 @@ class Photo:
         width, height = math.floor(self.width * scale), math.floor(self.height * scale)
         if width < 1 or height < 1:
             raise InvalidArgumentError(
-                f"{self.name} is {self.width} x {self.height} pixels, and no picture of these proportions fits in "
-                f"{most_pixels} pixels"
+                f"{self.name} is {self.width} x {self.height} pixels, and no picture of these proportions "
+                f"fits in {most_pixels} pixels"
             )
         return Photo(self.name, self.image.resize((width, height), Image.Resampling.LANCZOS))
 
     def pixels(self) -> np.ndarray:
-        """uint16 array of shape (height, width, 4): red, green, blue, and an alpha of 65535."""
+        """The pixels as a uint16 array of shape (height, width, 4): red, green, blue, and 65535 as alpha."""
         made = np.full((self.height, self.width, 4), _FULL, np.uint16)
         values = np.asarray(self.image)
         if self.image.mode == "I":
@@ -63,10 +63,10 @@ class Photo:
 
 
 def load_photo(path: Path | None) -> Photo:
-    """The picture in a file of any format and mode that Pillow reads; with None scikit-image's astronaut.
+    """The picture in a file of any format and mode that Pillow reads; with None, scikit-image's astronaut.
 
-    The orientation that a camera noted is applied, and transparent parts stand on white.
-    Raises NotFoundError where there is no such file, InvalidArgumentError for a file that is no picture.
+    The camera's orientation is applied, and transparent parts become white. Raises NotFoundError if there is
+    no such file, and InvalidArgumentError if the file is not a picture.
     """
     if path is None:
         from skimage.data import astronaut
@@ -80,7 +80,7 @@ def load_photo(path: Path | None) -> Photo:
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """`image` in mode RGB; in mode I where it is grey with 16 bits."""
+    """`image` in mode RGB, or in mode I if it is grey with 16 bits."""
     if image.mode.startswith("I"):
         return image.convert("I")
     if image.has_transparency_data:

@@ -1,4 +1,4 @@
-"""The demo's pictures: one file for each stage, and a contact sheet of all of them."""
+"""The demo's pictures: one file for each stage, and a contact sheet with all stages."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 _INK, _SOFT, _GRID = "#1c2430", "#6b7686", "#e3e7ec"
 _ACCENT = "#2f6fde"
-_SHOWN = 640  # pixels: a contact sheet shows no more of a picture
+_SHOWN = 640  # the most pixels per side in the contact sheet
 
 
 def write_pictures(folder: Path, pipeline: PhotoPipeline, result: DemoResult) -> list[Path]:
     """Writes blurred.png, edges.png, toned.png, histogram.png and contact_sheet.png; returns their paths.
 
-    Raises OSError where a file cannot be written.
+    Raises OSError if a file cannot be written.
     """
     photo = _eight_bits(pipeline.photo.numpy())
     blurred = _eight_bits(pipeline.blurred.numpy())
     toned = Image.fromarray(np.ascontiguousarray(pipeline.toned.numpy()[..., :3]))
     strengths = pipeline.edges.numpy()
     strongest = float(strengths.max())
-    # Edges of a blurred photo are faint: white is the strongest one.
+    # Edges of a blurred photo are faint, so the strongest one becomes white.
     edges = Image.fromarray((strengths * (255 / strongest if strongest > 0 else 0)).astype(np.uint8))
     histogram = np.array(pipeline.histogram.numpy())
 
@@ -62,7 +62,7 @@ def _eight_bits(pixels: np.ndarray) -> Image.Image:
 
 def _figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
-    FigureCanvasAgg(figure)  # no display, and no state of pyplot's
+    FigureCanvasAgg(figure)  # needs no display and no pyplot state
     return figure
 
 
@@ -79,7 +79,7 @@ def _plot_histogram(axes: Any, counts: np.ndarray) -> None:
     axes.fill_between(levels, counts, step="mid", color=_ACCENT, alpha=0.22, linewidth=0)
     axes.step(levels, counts, where="mid", color=_ACCENT, linewidth=1.2)
     axes.set_xlim(0, counts.size - 1)
-    # Clipped blacks and whites pile up in the outer bins; they must not flatten the rest.
+    # Clipped blacks and whites fill the outer bins; these must not flatten the rest.
     inner = counts[1:-1]
     top = float(inner.max()) if inner.any() else float(counts.max())
     axes.set_ylim(0, 1.08 * max(top, 1.0))
@@ -101,7 +101,8 @@ def _plain_axes(axes: Any) -> None:
 def _contact_sheet(
     tiles: list[tuple[str, str, Image.Image]], counts: np.ndarray, result: DemoResult, path: Path
 ) -> None:
-    # All in inches: the rows take on the picture's proportions; the second one, with the charts, has a least height.
+    # All in inches. The rows have the picture's proportions; the second one, with the charts, has a minimum
+    # height.
     wide, margin, gap, header, title = 4.2, 0.4, 0.3, 1.0, 0.42
     upper = wide * min(result.height / result.width, 1.3)
     lower = max(upper, 2.6)
@@ -117,7 +118,7 @@ def _contact_sheet(
         return figure.add_axes((left / width, bottom / height, wide / width, high / height))
 
     def write(left: float, bottom: float, text: str, **style: Any) -> Any:
-        # No mathematics in dollar signs: a file's name may have one.
+        # Dollar signs do not start a formula: a file name may contain them.
         return figure.text(left / width, bottom / height, text, parse_math=False, **style)
 
     def label(number: int, name: str, caption: str) -> None:
@@ -160,7 +161,7 @@ def _contact_sheet(
         label(5, "Time on the device", "by its timestamps")
         seconds = result.device_seconds
     else:
-        label(5, "Time in NumPy and SciPy", "the device takes no timestamps")
+        label(5, "Time in NumPy and SciPy", "the device has no timestamps")
         seconds = result.reference_seconds
     left, bottom, wide, high = cell(5)
     _plot_steps(axes_in(left + 1.15, bottom + 0.5, wide - 1.8, high - 0.6), seconds)

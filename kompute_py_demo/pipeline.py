@@ -12,12 +12,12 @@ import numpy as np
 import kompute_py as kp
 
 BYTES_PER_PIXEL = 8
-"""Of the largest buffers, whose size maxStorageBufferRange limits: RGBA with 16 bits a channel."""
+"""Bytes per pixel (RGBA, 16 bits per channel) of the largest buffers, which maxStorageBufferRange limits."""
 
 BINS = 256
-_LARGEST_RADIUS = 31  # blur.comp's strip fits the 16 KiB of shared memory that every device has
-_STRIP_LENGTH, _STRIP_LINES = 64, 8  # what one group of blur.comp makes
-_HISTOGRAM_PIXELS = 4096  # what one group of histogram.comp counts
+_LARGEST_RADIUS = 31  # so that blur.comp's strip fits the 16 KiB of shared memory of every device
+_STRIP_LENGTH, _STRIP_LINES = 64, 8  # the output of one group of blur.comp
+_HISTOGRAM_PIXELS = 4096  # the pixels that one group of histogram.comp counts
 
 
 @cache
@@ -28,52 +28,55 @@ def _shader(name: str) -> bytes:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the pipeline does to the picture."""
+    """The parameters of the pipeline."""
 
     sigma: float = 2.0
-    """Of the Gaussian blur, in pixels."""
+    """The sigma of the Gaussian blur, in pixels."""
     exposure: float = 0.15
-    """Of the tone curve, in stops: 1 doubles the light."""
+    """The exposure of the tone curve, in stops: 1 doubles the light."""
     contrast: float = 0.6
-    """0 leaves the tones as they are, 1 is the full S curve."""
+    """0 keeps the tones, 1 is the full S curve."""
     saturation: float = 1.2
-    """0 is grey, 1 leaves the colours as they are."""
+    """0 is grey, 1 keeps the colours."""
     ink: float = 2.0
-    """How much an edge of 1 (a step from black to white) darkens."""
+    """The amount by which an edge of 1 (a step from black to white) darkens."""
 
     def __post_init__(self) -> None:
         if not self.sigma > 0 or self.radius > _LARGEST_RADIUS:
             raise kp.InvalidArgumentError(
-                f"sigma is {self.sigma:g}; it is more than 0 and at most {_LARGEST_RADIUS / 4:g} "
+                f"sigma is {self.sigma:g}; it must be more than 0 and at most {_LARGEST_RADIUS / 4:g} "
                 f"(the blur reads 4 sigma to each side, at most {_LARGEST_RADIUS} pixels)"
             )
 
     @property
     def radius(self) -> int:
-        """Pixels to each side that the blur reads: 4 sigma, as SciPy does."""
+        """The number of pixels that the blur reads on each side: 4 sigma, as in SciPy."""
         return max(1, int(4.0 * self.sigma + 0.5))
 
 
 class PhotoPipeline:
     """Blur, edges, tone curve and histogram of a photograph, recorded once and run any number of times.
 
-    `pixels` is a uint16 array of shape (height, width, 4). After `run()` the results are in the tensors `blurred`
-    (uint16, like the photo), `edges` (float32, height x width), `toned` (uint8, height x width x 4) and `histogram`
-    (uint32, 256 bins of luminance). Raises InvalidArgumentError for another array, or one beyond the device's limits.
+    `pixels` is a uint16 array of shape (height, width, 4). After `run()` the results are in the tensors
+    `blurred` (uint16, like the photo), `edges` (float32, height x width), `toned` (uint8, height x width x 4)
+    and `histogram` (uint32, 256 bins of luminance). Raises InvalidArgumentError if `pixels` has another shape
+    or dtype, or exceeds the device's limits.
     """
 
     def __init__(self, mgr: kp.Manager, pixels: np.ndarray, settings: Settings | None = None) -> None:
         if pixels.ndim != 3 or pixels.shape[2] != 4 or pixels.dtype != np.uint16 or pixels.size == 0:
             raise kp.InvalidArgumentError(
-                f"The photo is an array of shape {pixels.shape}, {pixels.dtype}; give (height, width, 4), uint16"
+                f"The photo is an array of shape {pixels.shape}, {pixels.dtype}; "
+                "give (height, width, 4), uint16"
             )
         self.settings = settings or Settings()
         device = mgr.get_device_properties()
         limit = device["limits"]["maxStorageBufferRange"]
         if pixels.nbytes > limit:
             raise kp.InvalidArgumentError(
-                f"The photo has {pixels.nbytes} bytes ({pixels.shape[1]} x {pixels.shape[0]} pixels); buffers of "
-                f"{device['device_name']} have at most {limit} (maxStorageBufferRange): scale it down"
+                f"The photo has {pixels.nbytes} bytes ({pixels.shape[1]} x {pixels.shape[0]} pixels); "
+                f"buffers of {device['device_name']} have at most {limit} (maxStorageBufferRange): "
+                "scale it down"
             )
         height, width = pixels.shape[:2]
         most_groups = device["max_work_group_count"][0]
@@ -132,17 +135,17 @@ class PhotoPipeline:
             self.sequence.record(operation)
 
     def run(self) -> None:
-        """Runs all of it on the device and waits until the results are on the host."""
+        """Runs the pipeline on the device and waits until the results are on the host."""
         self.sequence.eval()
 
     def timings(self) -> dict[str, float]:
-        """Seconds on the device of each of the `steps` of the last run; empty where the device takes no timestamps."""
+        """Seconds on the device for each of the `steps` of the last run; empty if it has no timestamps."""
         if not self._timed:
             return {}
         return {step: seconds for step, (_, seconds) in zip(self.steps, self.sequence.timings(), strict=True)}
 
 
 def _spread(groups: int, most: int) -> tuple[int, int, int]:
-    """`groups` over two axes: one of them ends at 65535 groups on many devices."""
+    """`groups` over two axes, because many devices allow only 65535 groups on one axis."""
     across = min(groups, most)
     return across, math.ceil(groups / across), 1

@@ -1,4 +1,4 @@
-"""What the shaders compute, in NumPy and SciPy: one function for each stage, with the same inputs and outputs."""
+"""The shaders' computations in NumPy and SciPy: a function for each stage, with equal inputs and outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)  # Rec. 709
 
 
 def blur(pixels: np.ndarray, axis: int, settings: Settings) -> np.ndarray:
-    """One pass of the Gaussian blur: along rows (axis 1) or columns (axis 0) of RGBA uint16 pixels; alpha stays."""
+    """One pass of the Gaussian blur along rows (axis 1) or columns (axis 0) of RGBA uint16 pixels.
+
+    Alpha stays.
+    """
     made = pixels.copy()
     for channel in range(3):
         blurred = ndimage.gaussian_filter1d(
@@ -32,7 +35,10 @@ def blur(pixels: np.ndarray, axis: int, settings: Settings) -> np.ndarray:
 
 
 def edges(pixels: np.ndarray) -> np.ndarray:
-    """The Sobel gradient's length of the luminance of RGBA uint16 pixels, as float32; 1 for a step from black to white."""
+    """The length of the luminance's Sobel gradient as float32; 1 for a step from black to white.
+
+    `pixels` are RGBA uint16.
+    """
     luminance = (pixels[..., :3] @ _LUMINANCE) / np.float32(_FULL)
     across = ndimage.sobel(luminance, axis=1, mode="nearest")
     down = ndimage.sobel(luminance, axis=0, mode="nearest")
@@ -55,7 +61,7 @@ def tone(pixels: np.ndarray, edge: np.ndarray, settings: Settings) -> np.ndarray
 
 
 def histogram(pixels: np.ndarray) -> np.ndarray:
-    """How many of the RGBA uint8 pixels have each luminance from 0 to 255, as uint32."""
+    """The numbers of RGBA uint8 pixels for each luminance from 0 to 255, as uint32."""
     red, green, blue = (pixels[..., channel].astype(np.uint32) for channel in range(3))
     luminance = (2126 * red + 7152 * green + 722 * blue + 5000) // 10000
     return np.bincount(luminance.ravel(), minlength=BINS).astype(np.uint32)
@@ -63,7 +69,7 @@ def histogram(pixels: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """Results of the whole chain on the host, and the seconds that each stage took."""
+    """The results of the whole chain on the host, and the seconds for each stage."""
 
     toned: np.ndarray
     histogram: np.ndarray
@@ -71,7 +77,7 @@ class ReferenceRun:
 
 
 def run_reference(pixels: np.ndarray, settings: Settings) -> ReferenceRun:
-    """The whole chain from the photo on, with nothing from the device in it."""
+    """Runs the whole chain from the photo, without results from the device."""
     seconds: dict[str, float] = {}
 
     def timed(stage: str, work: Callable[[], np.ndarray]) -> np.ndarray:

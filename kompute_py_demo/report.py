@@ -1,4 +1,4 @@
-"""What the demo says on the terminal."""
+"""The demo's output on the terminal."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from .run import DemoResult
 
 
 def print_report(result: DemoResult, console: Console) -> None:
-    """Prints the device, the table of steps with times and differences, and the files that were written."""
+    """Prints the device, the table of steps with times and differences, and the written files."""
     device = result.device
     console.print(
-        f"[bold]{escape(device['device_name'])}[/bold]  {device['type']} device, driver {escape(device['driver_name'])} "
-        f"{escape(device['driver_version'])}, Vulkan {device['api_version']}"
+        f"[bold]{escape(device['device_name'])}[/bold]  {device['type']} device, "
+        f"driver {escape(device['driver_name'])} {escape(device['driver_version'])}, "
+        f"Vulkan {device['api_version']}"
     )
     console.print(f"{escape(result.photo)}, {result.width} × {result.height} pixels", highlight=False)
     if result.scaled_from is not None:
         limit = device["limits"]["maxStorageBufferRange"]
         console.print(
-            f"[yellow]Scaled down from {result.scaled_from[0]} × {result.scaled_from[1]}[/yellow]: a buffer of this device "
-            f"has at most {binary_size(limit)} (maxStorageBufferRange), {BYTES_PER_PIXEL} bytes a pixel",
+            f"[yellow]Scaled down from {result.scaled_from[0]} × {result.scaled_from[1]}[/yellow]: "
+            f"a buffer of this device has at most {binary_size(limit)} (maxStorageBufferRange), "
+            f"{BYTES_PER_PIXEL} bytes per pixel",
             highlight=False,
         )
     console.print(_table(result))
     if not result.device_seconds:
-        console.print("This device takes no timestamps, so there are no times on the device.")
+        console.print("This device has no timestamps, so there are no times on the device.")
     for check in result.failed:
         console.print(
-            f"[bold red]{check.stage} is wrong:[/bold red] it differs from NumPy and SciPy by {difference(check)}; "
-            f"allowed is {tolerance(check)}",
+            f"[bold red]{check.stage} is wrong:[/bold red] it differs from NumPy and SciPy by "
+            f"{difference(check)}; allowed is {tolerance(check)}",
             highlight=False,
         )
     folder = result.files[0].parent
@@ -58,8 +60,8 @@ def _table(result: DemoResult) -> Table:
     for check in checks.values():
         _add_row(table, check.stage, result, check)
     table.caption = (
-        f"medians of {result.runs} runs on the device and {result.reference_runs} in NumPy and SciPy; steps by the "
-        "device's timestamps, the whole by the host's clock"
+        f"medians of {result.runs} runs on the device and {result.reference_runs} in NumPy and SciPy; "
+        "steps by the device's timestamps, the whole by the host's clock"
     )
     table.caption_justify = "left"
     return table
@@ -83,5 +85,5 @@ def difference(check: Check) -> str:
 
 
 def tolerance(check: Check) -> str:
-    """The largest difference that is allowed, with its unit."""
+    """The allowed difference with its unit."""
     return f"{check.tolerance:.3g} {check.unit}"

@@ -1,4 +1,4 @@
-"""The demo from a photograph to the report: run, measure, check, write the pictures."""
+"""Runs the demo on a photograph: runs, measures and checks the pipeline, and writes the pictures."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from .photo import load_photo
 from .pipeline import BYTES_PER_PIXEL, PhotoPipeline, Settings
 from .reference import run_reference
 
-# As many runs as fit in about this time, for a median: a single one shows the machine's mood.
+# The time for all runs of a median, because the time of a single run varies too much.
 _MEASURE_SECONDS = 1.0
 _MOST_RUNS, _MOST_REFERENCE_RUNS = 20, 5
 
 STEP_COUNT = 12
-"""How often `run_demo` calls its `progress`: for a bar of known length."""
+"""The number of times that `run_demo` calls its `progress`, for the length of a progress bar."""
 
 
 @dataclass
 class DemoResult:
-    """What a run of the demo found."""
+    """The results of a run of the demo."""
 
     photo: str
     width: int
     height: int
     scaled_from: tuple[int, int] | None
-    """The picture's own width and height, where it was too large for the device."""
+    """The picture's original width and height, if it was too large for the device."""
     settings: Settings
     device: kp.DeviceInfo
     steps: list[str]
     device_seconds: dict[str, float]
-    """Of each step, from the device's timestamps: the median of all runs. Empty where the device takes none."""
+    """The median time of each step by the device's timestamps. Empty if it has none."""
     eval_seconds: float
-    """One eval as the host sees it: the median of all runs."""
+    """The median time of an eval by the host's clock."""
     runs: int
     reference_seconds: dict[str, float]
-    """NumPy's and SciPy's, of each stage: the median of `reference_runs`."""
+    """The median time of each stage in NumPy and SciPy, over `reference_runs` runs."""
     reference_runs: int
     checks: list[Check]
     files: list[Path] = field(default_factory=list)
 
     @property
     def failed(self) -> list[Check]:
-        """The checks that found a difference beyond their tolerance."""
+        """The checks with a difference beyond their tolerance."""
         return [check for check in self.checks if not check.passed]
 
 
@@ -61,19 +61,21 @@ def run_demo(
     settings: Settings | None = None,
     progress: Callable[[str], Any] = lambda step: None,
 ) -> DemoResult:
-    """Runs the pipeline on a picture (by default scikit-image's astronaut), checks it and writes the pictures to `out`.
+    """Runs the pipeline on a picture, checks the results and writes the pictures to `out`.
 
-    `device` is what `kp.Manager` takes. `progress` is called with the name of each step before it. Failed checks are in the
-    result, and the pictures are written all the same: they show what is wrong.
-    Raises NotFoundError and InvalidArgumentError for a picture that cannot be read, InvalidArgumentError where the
-    folder `out` cannot be made, OSError where it cannot be written to, and what `kp.Manager` raises.
+    The default picture is scikit-image's astronaut. `device` is an argument for `kp.Manager`. `progress` is
+    called with the name of each step before it starts. Failed checks are part of the result; the pictures are
+    written anyway, because they show the error.
+
+    Raises NotFoundError or InvalidArgumentError if the picture cannot be read, InvalidArgumentError if the
+    folder `out` cannot be created, OSError if it is not writable, and the errors of `kp.Manager`.
     """
     settings = settings or Settings()
     folder = Path(out)
     try:
-        folder.mkdir(parents=True, exist_ok=True)  # before the work: a wrong path is known at once
+        folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a wrong path fails early
     except OSError as error:
-        # mkdir's own words for a file in the way are "File exists", which it may well.
+        # For a file of that name mkdir only reports "File exists".
         reason = "there is a file of that name" if folder.is_file() else error.strerror or error
         raise kp.InvalidArgumentError(
             f"The pictures cannot be written to the folder {folder}: {reason}; choose another one (--out)"
@@ -108,14 +110,14 @@ def run_demo(
             checks=checks,
         )
         progress("writing the pictures")
-        from .pictures import write_pictures  # Matplotlib takes a while to load
+        from .pictures import write_pictures  # Matplotlib loads slowly
 
         result.files = write_pictures(folder, pipeline, result)
     return result
 
 
 def _measure_device(pipeline: PhotoPipeline) -> tuple[list[float], list[dict[str, float]]]:
-    pipeline.run()  # the first one builds the command buffer and lets the driver compile
+    pipeline.run()  # the first run builds the command buffer and lets the driver compile
     whole: list[float] = []
     steps = []
     while not whole or (len(whole) < _MOST_RUNS and sum(whole) < _MEASURE_SECONDS):

@@ -11,7 +11,10 @@ _LIBRARIES = ("typer", "rich")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line (by default of this process); returns the exit status: 0, 1 for an error, 2 for wrong usage."""
+    """Runs the command line and returns the exit status: 0, 1 for an error, 2 for wrong usage.
+
+    By default it takes the arguments of this process.
+    """
     try:
         from .app import run
     except ModuleNotFoundError as error:

@@ -1,4 +1,7 @@
-"""The commands and their options. What is heavy is imported inside of the commands: ``--help`` answers at once."""
+"""The commands and their options.
+
+Commands import large modules themselves, so that ``--help`` starts fast.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ app = typer.Typer(
     help="Vulkan compute for Python in the Kompute style.",
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,  # errors are told in one line, see `run`
+    pretty_exceptions_enable=False,  # `run` prints errors in one line
 )
 
 
@@ -72,7 +75,8 @@ def demo_command(
         from kompute_py_demo.run import STEP_COUNT, run_demo
     except ModuleNotFoundError as error:
         raise NotFoundError(
-            f"the demo is not installed ({error.name} is missing): install kompute-py[demo] again, or run ./dev demo in the sources"
+            f"the demo is not installed ({error.name} is missing): install kompute-py[demo] again, "
+            "or run ./dev demo in the sources"
         ) from None
     from .progress import LateProgress
 
@@ -91,7 +95,7 @@ def info_command(
     ] = False,
     show_traceback: Traceback = False,
 ) -> None:
-    """Show the devices, what they can do, and what is missing for what."""
+    """Show the devices, their capabilities, and what is missing for which purpose."""
     from .info import collect, print_info
 
     found = collect()
@@ -116,7 +120,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Runs a command line; see `kompute_py.cli.main`."""
     forget_options()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal or pipe with an old code page shows "?" for a "×" then, where it would end the program.
+        # With this, an old code page shows "?" instead of "×"; without it, an error would end the program.
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
     shown = warnings.showwarning
@@ -124,7 +128,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         app(args=None if argv is None else list(argv), prog_name=_PROGRAM)
     except SystemExit as stop:
-        # typer's end of every run, with 2 for wrong usage.
+        # typer ends every run with SystemExit, with 2 for wrong usage.
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
         print(f"{_PROGRAM}: interrupted", file=sys.stderr)
@@ -145,7 +149,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, *rest: Any, **named: Any
 ) -> None:
-    """Prints a warning as errors are printed: the line of the code that led to it is none of the user's."""
+    """Prints a warning in the style of errors, without the line of code, which is not the user's."""
     if not issubclass(category, KomputeWarning):
         print(warnings.formatwarning(message, category, filename, *rest[:1]), end="", file=sys.stderr)
         return
@@ -159,5 +163,5 @@ def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, (KomputeError, OSError)) and text:
         return as_options(text)
-    # Nothing that the user did wrong: the kind of the error helps whoever mends it.
+    # A fault of the package, not of the user: the type of the error helps to find it.
     return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"

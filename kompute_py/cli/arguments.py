@@ -1,4 +1,4 @@
-"""From the options of ``kompute-py run`` and ``bench`` to a kernel with its arguments bound."""
+"""Binds a kernel's arguments from the options of ``kompute-py run`` and ``bench``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Given:
-    """The options that say what a kernel is called with, as they were typed."""
+    """The options for a kernel's arguments and launch, as typed."""
 
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Argument(NamedTuple):
     element: Element
     memory: Any
     shape: tuple[int, ...]
-    """Of its elements."""
+    """The shape of its elements."""
 
 
 @dataclass
@@ -58,10 +58,10 @@ class Prepared:
     operation: OpKernel
     arguments: dict[str, Argument]
     outputs: dict[str, Path | None]
-    """Where each binding that is asked for goes; None is standard output."""
+    """The destination of each requested binding; None is standard output."""
 
     def results(self) -> dict[str, Argument]:
-        """What the shader writes, and what was asked for besides."""
+        """The bindings that the shader writes, and all requested ones."""
         return {
             name: argument
             for name, argument in self.arguments.items()
@@ -84,12 +84,12 @@ def specialized(kernel: Kernel, constants: Iterable[str]) -> Kernel:
 
 
 def prepare(manager: Manager, kernel: Kernel, given: Given) -> Prepared:
-    """Loads the inputs, makes the outputs and binds both. Raises KomputeError for whatever does not fit."""
+    """Loads the inputs, creates the outputs and binds both. Raises KomputeError if an option does not fit."""
     return _Preparation(manager, specialized(kernel, given.constants), given).run()
 
 
 def pairs(options: Iterable[str], option: str) -> list[tuple[str, str]]:
-    """NAME=VALUE of each. Raises InvalidArgumentError where one has no name."""
+    """(NAME, VALUE) of each NAME=VALUE. Raises InvalidArgumentError if a name or a value is missing."""
     result = []
     for text in options:
         name, equals, value = text.partition("=")
@@ -103,12 +103,12 @@ def number(text: str, what: str) -> Any:
     """A number, a list of them, or a mapping. Raises InvalidArgumentError for any other text."""
     value = literal(text)
     if value is None:
-        raise InvalidArgumentError(f"{what}: {text!r} is no number; give one, or 1,2,3 for a vector")
+        raise InvalidArgumentError(f"{what}: {text!r} is not a number; give one, or 1,2,3 for a vector")
     return value
 
 
 def counts(text: str | None, option: str) -> tuple[int, ...] | None:
-    """``512,512`` as counts in x, y, z; what they may be is the kernel's to say."""
+    """``512,512`` as counts in x, y, z, without a check of their range: the kernel does that."""
     if text is None:
         return None
     parts = [part.strip() for part in text.replace("x", ",").split(",")]
@@ -133,8 +133,8 @@ class _Preparation:
         self._signature: Signature = kernel.signature
         self._parameters = {p.name: p for p in self._signature.parameters}
         self._inputs: dict[str, list[str]] = {}
-        self._numbers: dict[str, str] = {}  # arrays that one number was given for
-        self._first: Fitted | None = None  # the first input, which outputs take their shape from
+        self._numbers: dict[str, str] = {}  # arrays that were given as one number
+        self._first: Fitted | None = None  # the first input; outputs take its shape
         self._arguments: dict[str, Argument] = {}
         self._bound: dict[str, Any] = {}
 
@@ -160,7 +160,7 @@ class _Preparation:
                 self._rest(parameter, outputs, grid, groups)
         keywords: dict[str, Any] = {}
         if grid is None and groups is None:
-            # Its errors name options of the command line; bind() finds the same grid.
+            # This check words its errors with options of the command line; bind() computes the same grid.
             values = [self._bound.get(p.name, MISSING) for p in self._signature.parameters]
             bound = tuple(tuple(each) if type(each) is list else each for each in values)
             self._kernel._check_default(bound, push, _as_options)
@@ -169,7 +169,7 @@ class _Preparation:
         operation = self._kernel.bind(bind=self._bound, push=push, **keywords)
         return Prepared(self._kernel, operation, self._arguments, outputs)
 
-    # -- options ---------------------------------------------------------------------------------------------------------
+    # -- options -----------------------------------------------------------------------------------
 
     def _named(self, options: Iterable[str], option: str) -> dict[str, str]:
         found = dict(pairs(options, option))
@@ -179,7 +179,7 @@ class _Preparation:
         return found
 
     def _binding(self, text: str, option: str, fits: Any) -> tuple[str, str]:
-        """(name, rest) of NAME=REST; a lone REST stands for the only binding that `fits`."""
+        """(name, rest) of NAME=REST. Without NAME it means the only binding that `fits`."""
         name, equals, rest = text.partition("=")
         if equals and name in self._parameters:
             return name, rest
@@ -188,7 +188,7 @@ class _Preparation:
             raise unknown(self._kernel.name, "binding", name, self._parameters)
         if len(candidates) != 1:
             raise InvalidArgumentError(
-                f"{option} {text}: say which binding is meant, NAME={text}; {self._kernel.name} has "
+                f"{option} {text}: name the binding, NAME={text}; {self._kernel.name} has "
                 f"{', '.join(self._parameters) or 'none'}"
             )
         return candidates[0], text
@@ -211,7 +211,7 @@ class _Preparation:
         return outputs
 
     def _values(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Push constants, and by binding the members of uniform blocks, that ``--set`` gives."""
+        """The values of ``--set``: push constants, and members of uniform blocks by binding."""
         push: dict[str, Any] = {}
         blocks: dict[str, dict[str, Any]] = {}
         known = list(self._signature.push.names) if self._signature.push is not None else []
@@ -229,19 +229,21 @@ class _Preparation:
                 blocks.setdefault(members[name][0], {})[name.rpartition(".")[2]] = value
             elif name in members:
                 raise InvalidArgumentError(
-                    f"--set {name}: say which, {' or '.join(f'{b}.{name}' for b in members[name])}"
+                    f"--set {name}: several blocks have it; "
+                    f"give {' or '.join(f'{b}.{name}' for b in members[name])}"
                 )
             else:
                 raise unknown(self._kernel.name, "push constant or uniform", name, [*known, *members])
         missing = [name for name in known if name not in push]
         if missing:
             raise InvalidArgumentError(
-                f"{self._kernel.name} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: give "
+                f"{self._kernel.name}: missing push constant{'s' if len(missing) > 1 else ''} "
+                f"{', '.join(missing)}: give "
                 f"{' '.join(f'--set {name}=VALUE' for name in missing)}"
             )
         return push, blocks
 
-    # -- bindings --------------------------------------------------------------------------------------------------------
+    # -- bindings ----------------------------------------------------------------------------------
 
     def _input(self, parameter: Parameter, sources: list[str]) -> None:
         if not parameter.used:
@@ -276,7 +278,7 @@ class _Preparation:
             self._numbers[name] = source
         fitted = fit_picture(array, element, what) if picture else fit_array(array, element, what)
         own, made = array.dtype, fitted.array.dtype
-        # Of numbers that were typed it goes without saying.
+        # Typed numbers need no note.
         if (
             not picture
             and own.kind == made.kind == "f"
@@ -292,14 +294,14 @@ class _Preparation:
         ), fitted
 
     def _refuse_numbers(self) -> None:
-        """Raises for one number that is given for an array beside arrays: beyond it the shader would read zeros."""
+        """Raises an error if an array got one number and another binding has several elements."""
         if all(argument.memory.size() <= 1 for argument in self._arguments.values()):
             return
         for name, source in self._numbers.items():
             raise InvalidArgumentError(
-                f"{self._kernel.name}: {name} ({self._parameters[name].type}) is an array, and {source} is one number: beyond "
-                f"it the shader would read zeros. Declare a push constant and give --set {name}={source}, or give an array: "
-                f"--in {name}={name}.npy"
+                f"{self._kernel.name}: {name} ({self._parameters[name].type}) is an array, and {source} is "
+                "one number: beyond it the shader would read zeros. Declare a push constant and give "
+                f"--set {name}={source}, or give an array: --in {name}={name}.npy"
             )
 
     def _memory(self, parameter: Parameter, element: Element, array: Array) -> Any:
@@ -325,7 +327,7 @@ class _Preparation:
         return made
 
     def _sampler(self, filterable: bool, image: Mapping[str, Any]) -> Any:
-        """As asked for; by default linear where the format can be filtered."""
+        """The sampler of the options. The default filter is linear if the format can be filtered."""
         smooth = filterable and image["component"].startswith("float")
         chosen = self._given.filter or ("linear" if smooth else "nearest")
         if chosen == "linear" and not smooth:
@@ -333,14 +335,14 @@ class _Preparation:
         return self._manager.sampler(chosen, self._given.address)
 
     def _block(self, parameter: Parameter, values: dict[str, Any]) -> None:
-        """A uniform buffer from values of its members."""
+        """Adds a uniform buffer with the values of its members."""
         if parameter.name in self._bound:
             raise InvalidArgumentError(f"{parameter.name!r} is given by --in and by --set")
         layout = parameter.layout
         missing = [m["name"] for m in named_members(layout) if m["name"] not in values]
         if missing:
             raise InvalidArgumentError(
-                f"{self._kernel.name}: the uniform block {parameter.name!r} misses {', '.join(missing)}: give "
+                f"{self._kernel.name}: the uniform block {parameter.name!r} lacks {', '.join(missing)}: give "
                 f"{' '.join(f'--set {name}=VALUE' for name in missing)}"
             )
         data = np.frombuffer(pack_struct(layout, values, f"{self._kernel.name}: {parameter.name}"), np.uint8)
@@ -356,19 +358,21 @@ class _Preparation:
         grid: tuple[int, ...] | None,
         groups: tuple[int, ...] | None,
     ) -> None:
-        """A binding with no input: an output, made of zeros, or a sampler."""
+        """Adds a binding without an input: an output filled with zeros, or a sampler."""
         name = parameter.name
         if parameter.kind == "sampler":
-            # One sampler may serve several images: nearest fits all of them.
+            # One sampler may serve several images, and nearest works with every format.
             self._bound[name] = self._manager.sampler(self._given.filter or "nearest", self._given.address)
             return
         if parameter.access != "write" and name not in outputs and name not in self._shapes:
             raise InvalidArgumentError(
-                f"{self._kernel.name} misses {name!r} ({parameter.type}): give --in {name}=SOURCE, {SOURCES}"
+                f"{self._kernel.name}: missing {name!r} ({parameter.type}): "
+                f"give --in {name}=SOURCE, {SOURCES}"
             )
         if parameter.descriptors != 1:
             raise InvalidArgumentError(
-                f"{self._kernel.name}: {name} is {parameter.type}, an array of bindings: give --in {name}=SOURCE for each"
+                f"{self._kernel.name}: {name} is {parameter.type}, an array of bindings: "
+                f"give --in {name}=SOURCE for each"
             )
         wanted = self._dtypes.get(name)
         element = (
@@ -379,7 +383,9 @@ class _Preparation:
         shape = self._shape(parameter, element, grid, groups)
         whole = (*shape, *element.inner)
         if math.prod(whole) * element.base.itemsize > 2**40:
-            raise InvalidArgumentError(f"{name}: shape {whole} of {element.base} is more than a device holds")
+            raise InvalidArgumentError(
+                f"{name}: shape {whole} of {element.base} is more than a device can hold"
+            )
         if element.format is None:
             memory: Any = self._manager.zeros(whole, element.base, "storage")
             memory.name = name
@@ -398,14 +404,14 @@ class _Preparation:
         grid: tuple[int, ...] | None,
         groups: tuple[int, ...] | None,
     ) -> tuple[int, ...]:
-        """Of the elements of an output: as said, as declared, as the first input's, as many as are run."""
+        """An output's shape: from ``--shape``, the shader, the first input or the launch, in this order."""
         text = self._shapes.get(parameter.name)
         if text is not None:
             return self._as_said(parameter, element, shape_of(text, f"--shape {parameter.name}"))
         if element.fixed is not None:
             return element.fixed
         if self._first is not None:
-            # Pixels go to what holds whole ones, whatever they were in the first input.
+            # Elements that hold whole pixels take the pixels of the first input, without its channels.
             whole = element.inner or element.packed or element.format is not None
             shape = self._first.pixels if whole else self._first.shape
             if element.format is None:
@@ -423,19 +429,20 @@ class _Preparation:
                 return shape
         axes = "W" if element.axes == 1 else "H,W" if element.axes == 2 else "N"
         raise InvalidArgumentError(
-            f"{self._kernel.name}: nothing tells the shape of {parameter.name} ({parameter.type}): give "
+            f"{self._kernel.name}: nothing determines the shape of {parameter.name} ({parameter.type}): give "
             f"--shape {parameter.name}={axes}"
         )
 
     def _as_said(self, parameter: Parameter, element: Element, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape is the one of the saved array; the axis of the components may be left out."""
+        """The elements' shape from ``--shape``, the saved array's shape. It may omit the components' axis."""
         if element.format is not None:
             if len(shape) == element.axes + 1 and shape[-1] == element.format.channels:
                 return shape[:-1]
             if len(shape) != element.axes:
                 raise InvalidArgumentError(
-                    f"--shape {parameter.name}={','.join(map(str, shape))}: {parameter.type} has {element.axes} "
-                    f"ax{'is' if element.axes == 1 else 'es'}, and {element.format.name} {element.format.channels} channels"
+                    f"--shape {parameter.name}={','.join(map(str, shape))}: "
+                    f"{parameter.type} has {element.axes} ax{'is' if element.axes == 1 else 'es'}, "
+                    f"and {element.format.name} has {element.format.channels} channels"
                 )
             return shape
         inner = (*element.inner[:-1], element.used) if element.inner else ()

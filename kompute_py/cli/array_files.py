@@ -1,4 +1,4 @@
-"""Arrays in files, as the command line names them: .npy, .npz, pictures through Pillow, and arrays made on the spot."""
+"""Arrays that the command line names: .npy, .npz, pictures through Pillow, and generated arrays."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _BYTE, _SHORT = 255, 65535
 
 
 def load(text: str, name: str, base: np.dtype[Any] | None) -> tuple[Array, bool]:
-    """(array, whether it is a picture) that `text` names for the binding `name`, whose scalars are `base`.
+    """(array, whether it is a picture) that `text` names for the binding `name` with scalars of `base`.
 
-    A picture is uint8, uint16 or float32 (0 to 1) of shape (h, w) or (h, w, channels). What is made on the spot is `base`
-    where it names no dtype itself. Raises NotFoundError for what is no file, InvalidArgumentError for what is no such array.
+    A picture is uint8, uint16 or float32 (0 to 1) of shape (h, w) or (h, w, channels). A generated array has
+    the dtype `base` if `text` names none. Raises NotFoundError if there is no such file, and
+    InvalidArgumentError if there is no such array.
     """
     path = Path(text)
     packed = _NPZ.fullmatch(text)
@@ -41,7 +42,7 @@ def load(text: str, name: str, base: np.dtype[Any] | None) -> tuple[Array, bool]
         if made is None:
             made = _numbers(text)
         if made is None:
-            what = "is a folder" if path.is_dir() else "is no file"
+            what = "is a folder" if path.is_dir() else "is not a file"
             raise NotFoundError(f"{name}: {text} {what}; give {SOURCES}")
         return made, False
     if path.suffix.lower() == ".npz":
@@ -60,7 +61,7 @@ def _from_npy(path: Path, name: str) -> Array:
 
 def _from_npz(path: Path, key: str | None, name: str) -> Array:
     if not path.is_file():
-        raise NotFoundError(f"{name}: {path} is no file")
+        raise NotFoundError(f"{name}: {path} is not a file")
     import zipfile
 
     try:
@@ -70,7 +71,8 @@ def _from_npz(path: Path, key: str | None, name: str) -> Array:
                 key = keys[0] if len(keys) == 1 else name
             if key not in keys:
                 raise InvalidArgumentError(
-                    f"{name}: {path} holds no array {key!r}, but {', '.join(keys) or 'none'}: give {path}:KEY"
+                    f"{name}: {path} has no array {key!r}; it has {', '.join(keys) or 'none'}: "
+                    f"give {path}:KEY"
                 )
             return np.asarray(file[key])
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -93,7 +95,7 @@ def _generated(text: str, name: str, base: np.dtype[Any] | None) -> Array | None
             return np.ones(shape, dtype)
         if kind == "arange":
             return np.arange(math.prod(shape)).astype(dtype).reshape(shape)
-        # The same numbers in every run, so that two runs can be compared.
+        # The same numbers in every run, so that runs can be compared.
         generator = np.random.default_rng(0)
         if dtype.kind == "f":
             return generator.random(shape, np.float32).astype(dtype)
@@ -110,13 +112,13 @@ def _numbers(text: str) -> Array | None:
         return None
     try:
         array = np.array(value)
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows of different lengths
         return None
     return array if array.dtype.kind in "biuf" and array.size else None
 
 
 def literal(text: str) -> Any:
-    """A number, true or false, a list of numbers (also without its brackets) or a dict; None for any other text."""
+    """A number, a bool, a list of numbers (brackets are optional) or a dict; None for any other text."""
     plain = text.strip()
     if plain.lower() in ("true", "false"):
         return plain.lower() == "true"
@@ -130,33 +132,36 @@ def literal(text: str) -> Any:
 
 
 def shape_of(text: str, what: str) -> tuple[int, ...]:
-    """ "512,512" (or with "x" between) as a shape. Raises InvalidArgumentError for any other text, and below 1."""
+    """ "512,512" or "512x512" as a shape. Raises InvalidArgumentError for other text or lengths below 1."""
     parts = re.split(r"[,x]", text.strip())
     if not all(part.strip().isdecimal() for part in parts) or not all(int(part) > 0 for part in parts):
         raise InvalidArgumentError(
-            f"{what}: {text!r} is no shape; give lengths of at least 1, such as 512,512"
+            f"{what}: {text!r} is not a shape; give lengths of at least 1, such as 512,512"
         )
     return tuple(int(part) for part in parts)
 
 
 def dtype_of(text: str, what: str) -> np.dtype[Any]:
-    """A NumPy dtype by its name. Raises InvalidArgumentError for any other text."""
+    """The numeric NumPy dtype with a name. Raises InvalidArgumentError for any other text."""
     try:
         dtype = np.dtype(text)
     except (TypeError, ValueError, SyntaxError):
         dtype = None
     if dtype is None or dtype.kind not in "biufc":
         raise InvalidArgumentError(
-            f"{what}: {text!r} is no dtype of numbers; give one such as float32 or uint8"
+            f"{what}: {text!r} is not a dtype of numbers; give one such as float32 or uint8"
         )
     return dtype
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- pictures --------------------------------------------------------------------------------------
 
 
 def read_picture(path: Path) -> Array:
-    """uint8, uint16 (grey only) or float32 of shape (h, w) for grey, (h, w, 2) with alpha, (h, w, 3), (h, w, 4)."""
+    """The picture in a file as uint8, uint16 (only grey) or float32.
+
+    The shape is (h, w) for grey, (h, w, 2) for grey with alpha, (h, w, 3) or (h, w, 4).
+    """
     require("cli", ("PIL",))
     with opened_picture(path, "no .npy, no .npz and no picture that Pillow can read") as image:
         return _pixels(image)
@@ -175,7 +180,7 @@ def _pixels(image: Any) -> Array:
 
 
 def with_channels(pixels: Array, count: int) -> Array:
-    """A picture with 1 to 4 channels: grey is the luminance (ITU-R 601), a missing alpha is opaque."""
+    """A picture with 1 to 4 channels. Grey is the luminance (ITU-R 601); a missing alpha becomes opaque."""
     full = full_scale(pixels.dtype)
     own = pixels.shape[2] if pixels.ndim == 3 else 1
     planes = pixels.reshape(*pixels.shape[:2], own)
@@ -198,12 +203,12 @@ def with_channels(pixels: Array, count: int) -> Array:
 
 
 def full_scale(dtype: np.dtype[Any]) -> float:
-    """What white is in a picture of this dtype."""
+    """The value of white in a picture of this dtype."""
     return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
 
 
 def is_picture_name(path: Path) -> bool:
-    """Whether Pillow writes pictures under such a name."""
+    """Whether Pillow can write a picture to a file with this name."""
     require("cli", ("PIL",))
     from PIL import Image
 
@@ -212,7 +217,7 @@ def is_picture_name(path: Path) -> bool:
 
 
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Writes .npy (of one array) or .npz. Raises KomputeError where it cannot be written."""
+    """Writes .npy (for one array) or .npz. Raises KomputeError if it cannot be written."""
     try:
         with path.open("wb") as file:
             if path.suffix.lower() == ".npz":
@@ -225,21 +230,23 @@ def save(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def save_picture(path: Path, name: str, values: Array) -> str:
-    """Writes `values` of shape (h, w), (h, w, 1), (h, w, 3), (h, w, 4) or, as grey with alpha, (h, w, 2).
+    """Writes `values` of shape (h, w), (h, w, 1), (h, w, 3), (h, w, 4), or (h, w, 2) for grey with alpha.
 
-    Floats are 0 to 1, integers 0 to 255; what lies beyond is clipped, and the text returned says so ("" where none does).
+    Floats range from 0 to 1, integers from 0 to 255. Values outside are clipped. The returned text reports
+    clipping; it is "" if there was none. Raises InvalidArgumentError for other shapes and dtypes, and
+    KomputeError if the file cannot be written.
     """
     from PIL import Image
 
     channels = values.shape[2] if values.ndim == 3 else 1
     if values.ndim not in (2, 3) or channels > 4:
         raise InvalidArgumentError(
-            f"{name} has shape {values.shape}; a picture is (h, w) or (h, w, 1 to 4): give --shape {name}=H,W,C, or write "
-            f"{path.with_suffix('.npy')}"
+            f"{name} has shape {values.shape}; a picture is (h, w) or (h, w, 1 to 4): "
+            f"give --shape {name}=H,W,C, or write {path.with_suffix('.npy')}"
         )
     if values.dtype.kind not in "biuf":
         raise InvalidArgumentError(
-            f"{name} holds {values.dtype}; a picture is made of real numbers: write an .npy"
+            f"{name} holds {values.dtype}; a picture consists of real numbers: write an .npy"
         )
     if values.dtype.kind == "b":
         values = values.astype(np.float32)
@@ -248,8 +255,8 @@ def save_picture(path: Path, name: str, values: Array) -> str:
     note = ""
     if beyond:
         note = (
-            f"{name}: {100 * beyond / values.size:.3g} % of the values lie outside 0 to {full:g} and were clipped in "
-            f"{path.name}"
+            f"{name}: {100 * beyond / values.size:.3g} % of the values lie outside 0 to {full:g} "
+            f"and were clipped in {path.name}"
         )
     scaled = np.clip(np.nan_to_num(values.astype(np.float64)), 0, full) * (_BYTE / full)
     pixels = np.rint(scaled).astype(np.uint8)

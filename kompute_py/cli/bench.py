@@ -1,4 +1,4 @@
-"""``kompute-py bench``: what the device and the library cost here, or how long a shader takes."""
+"""``kompute-py bench``: measures the device and the library, or the run time of a shader."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ kompute-py bench
 
 kompute-py bench blur.comp --in src=photo.png --set sigma=2 --grid 512,512
 
-Without a shader: an evaluation, a kernel call, dispatches in a recording, and transfers. With one, its time by the device's \
-timestamps; arguments are those of `kompute-py run`, and outputs are thrown away. Arrays keep their values: integers and bools become \
-the binding's type if it holds them, and floats are rounded to it (float64 to float32)."""
+Without a shader: an evaluation, a kernel call, dispatches in a recording, and transfers. With one: its time \
+by the device's timestamps. Arguments are those of `kompute-py run`; outputs are discarded. Arrays keep \
+their values: integers and bools become the binding's type if it holds them, and floats are rounded to it \
+(float64 to float32)."""
 
 
 def bench_command(
@@ -77,8 +78,8 @@ def bench_command(
     """See `BENCH_HELP`."""
     if shader is None:
         given = {
-            "--in": inputs, "--set": values, "--shape": shapes, "--dtype": dtypes, "--grid": grid, "--groups": groups,
-            "--spec": spec, "--define": define, "--include": include,
+            "--in": inputs, "--set": values, "--shape": shapes, "--dtype": dtypes, "--grid": grid,
+            "--groups": groups, "--spec": spec, "--define": define, "--include": include,
         }  # fmt: skip
         alone = [name for name, value in given.items() if value]
         if alone:
@@ -163,7 +164,7 @@ def _heading(info: dict[str, Any], console: Console) -> None:
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure in the unit that people read."""
+    """A figure in a readable unit."""
     if unit == "s":
         return duration(value)
     for name, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
@@ -220,8 +221,8 @@ def _print_kernel(found: dict[str, Any], console: Console) -> None:
     console.print(escape(found["signature"]), highlight=False)
     size = " x ".join(map(str, found["local_size"]))
     console.print(
-        f"{' x '.join(map(str, found['groups']))} groups of {size}: {found['invocations']:,} invocations, arguments of "
-        f"{binary_size(found['argument_bytes'])}; {found['runs']} runs",
+        f"{' x '.join(map(str, found['groups']))} groups of {size}: {found['invocations']:,} invocations, "
+        f"arguments of {binary_size(found['argument_bytes'])}; {found['runs']} runs",
         highlight=False,
     )
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -237,7 +238,8 @@ def _print_kernel(found: dict[str, Any], console: Console) -> None:
     best = found["device_seconds"] or found["eval_seconds"]
     if best["median"] > 0:
         console.print(
-            f"{amount(found['invocations'] / best['median'], '1/s').replace('/s', '')} invocations/s; each byte of the "
-            f"arguments touched once would be {amount(found['argument_bytes'] / best['median'], 'B/s')}",
+            f"{amount(found['invocations'] / best['median'], '1/s').replace('/s', '')} invocations/s; "
+            "each byte of the arguments touched once would be "
+            f"{amount(found['argument_bytes'] / best['median'], 'B/s')}",
             style="dim", highlight=False,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``kompute-py cache``: what compiling has left on disk."""
+"""``kompute-py cache``: the results of compilation on disk."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _print_sources(*found: Setting) -> None:
 
 
 def _pipeline_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files that native/core/base/pipeline_cache_file writes: hexadecimal digits, a dash, digits, ".bin"."""
+    """The files of native/core/base/pipeline_cache_file: hexadecimal digits, a dash, digits, ".bin"."""
     try:
         with os.scandir(directory) as found:
             for entry in found:

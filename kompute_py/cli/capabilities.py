@@ -1,11 +1,11 @@
-"""What a device lacks, told by what cannot be done on it."""
+"""The missing capabilities of a device, described by their consequences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# By the device's features, under Vulkan's names.
+# Keys: the device's features, under Vulkan's names.
 _FEATURES: tuple[tuple[str, str], ...] = (
     ("robustBufferAccess", "a shader that reads or writes out of bounds can end the process"),
     ("shaderInt64", "64-bit integer shaders are refused"),
@@ -39,14 +39,15 @@ _SOUND_VALIDATION = (1, 3, 296)
 
 
 def validation_advice(version: tuple[int, int, int]) -> str:
-    """What is wrong with a validation layer of this version; "" if nothing is."""
+    """The known fault of a validation layer of this version; "" if it has none."""
     if version >= _SOUND_VALIDATION:
         return ""
     return (
-        f"the validation layer {_dotted(version)} has a fault that stops programs for 10 s where one thread raises a timeline semaphore "
-        "while another one waits for it, and says VkSemaphore-state-timeout: results are right. Most waits avoid it "
-        f"(docs/asynchronous.md). Layers from {_dotted(_SOUND_VALIDATION)} on are free of it; give the folder of a newer one's "
-        "manifest in VK_LAYER_PATH"
+        f"the validation layer {_dotted(version)} has a fault that stops programs for 10 s if one thread "
+        "raises a timeline semaphore while another one waits for it, and reports VkSemaphore-state-timeout: "
+        "results are right. Most waits avoid it (docs/asynchronous.md). "
+        f"Layers from {_dotted(_SOUND_VALIDATION)} on are free of it; "
+        "give the folder of a newer one's manifest in VK_LAYER_PATH"
     )
 
 
@@ -55,7 +56,10 @@ def _dotted(version: tuple[int, int, int]) -> str:
 
 
 def missing(device: Mapping[str, Any], layers: Sequence[str]) -> list[str]:
-    """Sentences on what `device` (a DeviceInfo) lacks and for what; `layers` are the loader's. Most important first."""
+    """Sentences on the capabilities that `device` (a DeviceInfo) lacks, most important first.
+
+    Each says what is impossible without the capability. `layers` are the loader's layers.
+    """
     features = device["features"]
     found = []
     version = tuple(int(part) for part in device["api_version"].split(".")[:2])

@@ -1,4 +1,4 @@
-"""The garbage collector, kept out of what is timed."""
+"""Switches the garbage collector off during measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """No garbage collection inside, as timeit has it."""
+    """Disables garbage collection inside the block, as timeit does."""
     was_on = gc.isenabled()
     gc.disable()
     try:

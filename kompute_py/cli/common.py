@@ -1,4 +1,4 @@
-"""What the commands share."""
+"""Functions and options that several commands use."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def set_traceback(value: bool) -> None:
 
 
 def forget_options() -> None:
-    """At the begin of a run: several may follow each other in one process."""
+    """Resets the options at the start of a run: one process may run several commands."""
     global _wants_traceback
     _wants_traceback = False
 
 
 def as_options(text: str) -> str:
-    """A message of the library with the command line's spelling of what it offers: ``grid=(64, 2)`` is ``--grid 64,2``."""
+    """A library message with arguments spelt as options: ``grid=(64, 2)`` becomes ``--grid 64,2``."""
     text = re.sub(
         r"\b(grid|groups)=\(([\d, ]+)\)",
         lambda found: f"--{found[1]} {','.join(re.findall(r'[0-9]+', found[2]))}",
@@ -49,14 +49,14 @@ Traceback = Annotated[
 
 
 def output_console() -> Console:
-    """For stdout."""
+    """A console for stdout."""
     console = Console()
-    # Into a file or a pipe there is no width to keep to, and wrapped tables are hard to search.
+    # A file or a pipe has no width to fit, and wrapped tables are hard to search.
     return console if console.is_terminal else Console(width=max(console.width, 120))
 
 
 def device_of(text: str | None) -> Any:
-    """``--device`` as `Manager` takes it: a number is an index."""
+    """``--device`` as an argument for `Manager`: a number is an index."""
     return int(text) if text is not None and text.isdecimal() else text
 
 
@@ -64,7 +64,7 @@ _DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image"}
 
 
 def require(extra: str, modules: Sequence[str]) -> None:
-    """Raises KomputeError, naming the extra that installs them, where one of `modules` is not installed."""
+    """Raises KomputeError, naming the `extra` to install, if one of `modules` is not installed."""
     missing = [_DISTRIBUTIONS.get(name, name) for name in modules if find_spec(name) is None]
     if missing:
         raise KomputeError(f'this command needs {", ".join(missing)}: pip install "kompute-py[{extra}]"')

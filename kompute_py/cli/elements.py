@@ -1,10 +1,11 @@
-"""What one element of a shader's binding is on the host, and how arrays and pictures become such elements. Pure.
+"""Host representation of the elements of a binding; fits arrays and pictures to them. Uses no device.
 
-An array for a binding has the axes (elements...)(components): `Element.inner` is the second part, () for scalars, (4,) for
-a vec4 or a texel of four channels. Vectors may be longer in memory than in the shader (a vec3 takes four floats); arrays in
-files have the shader's components, and the padding is added and taken away here.
+An array for a binding has the axes (elements...)(components). `Element.inner` is the second part: () for
+scalars, (4,) for a vec4 or a texel with four channels. Vectors may be longer in memory than in the shader (a
+vec3 takes four floats). Arrays in files have the shader's components; this module adds and removes the
+padding.
 
-Pictures: white is 1.0 where the shader sees floats, and 255 where it sees integers.
+Pictures: white is 1.0 if the shader reads floats, and 255 if it reads integers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .._shaders.signature import Parameter
 from .array_files import Array, dtype_of, full_scale, with_channels
 
 PACKED = "rgba8"
-"""For a buffer of uint: four bytes in each, red the lowest, as unpackUnorm4x8 reads them."""
+"""For a buffer of uint: four bytes in each uint, red the lowest, as unpackUnorm4x8 reads them."""
 
 
 class Element(NamedTuple):
@@ -32,17 +33,20 @@ class Element(NamedTuple):
     """A scalar, or a struct."""
     inner: tuple[int, ...] = ()
     used: int = 1
-    """How many numbers of the last axis of `inner` the shader sees."""
+    """The number of components in the last axis of `inner` that the shader reads."""
     fixed: tuple[int, ...] | None = None
-    """The shape of the elements where the shader declares it."""
+    """The shape of the elements, if the shader declares it."""
     format: ImageFormat | None = None
     axes: int = 0
-    """Of an image: how many axes of elements it has."""
+    """For images: the number of axes of elements."""
     packed: bool = False
 
 
 def buffer_element(parameter: Parameter, wanted: str | None) -> Element:
-    """The element of a buffer; `wanted` is a dtype's name that stands in where the shader tells none, or `PACKED`."""
+    """The element of a buffer.
+
+    `wanted` is the name of a dtype for a buffer without a single type, or `PACKED`.
+    """
     what = f"{parameter.name} ({parameter.type})"
     members = parameter.layout["members"]
     sole = members[0] if len(members) == 1 else None
@@ -52,11 +56,12 @@ def buffer_element(parameter: Parameter, wanted: str | None) -> Element:
             raise InvalidArgumentError(f"{what}: {PACKED} pixels are packed into uint elements")
         return Element(np.dtype(np.uint32), packed=True)
     if sole is None and wanted is None and parameter.dtype is not None:
-        return Element(parameter.dtype)  # several members, of one kind of scalars
+        return Element(parameter.dtype)  # several members with scalars of one kind
     if made is None or (made.names is not None and sole is None and wanted is not None):
         if wanted is None:
             raise InvalidArgumentError(
-                f"{what} has no single type; say what its memory is taken for, with --dtype {parameter.name}=uint8 for bytes"
+                f"{what} has no single type; choose the dtype of its memory, "
+                f"with --dtype {parameter.name}=uint8 for bytes"
             )
         return Element(dtype_of(wanted, parameter.name))
     if wanted is not None and made.base != dtype_of(wanted, parameter.name):
@@ -75,7 +80,10 @@ def buffer_element(parameter: Parameter, wanted: str | None) -> Element:
 
 
 def image_element(parameter: Parameter, wanted: str | None, like: Array | None, picture: bool) -> Element:
-    """The element of an image: of the format that is `wanted`, else the shader's, else one that suits the array `like`."""
+    """The element of an image.
+
+    Its format is the `wanted` one, else the shader's, else one that fits the array `like`.
+    """
     image = parameter.image
     assert image is not None
     dims = {"1D": 1, "2D": 2, "3D": 3}.get(image["dim"])
@@ -94,8 +102,8 @@ def image_element(parameter: Parameter, wanted: str | None, like: Array | None, 
             chosen = parse_format({"uint8": "rgba8", "uint16": "rgba16"}.get(component, "rgba32f"))
         elif plain is None:
             raise InvalidArgumentError(
-                f"{parameter.name}: there is no image format of {channels} channels of {component}; choose one with --dtype "
-                f"{parameter.name}=rgba8"
+                f"{parameter.name}: there is no image format of {channels} channels of {component}; "
+                f"choose one with --dtype {parameter.name}=rgba8"
             )
         else:
             chosen = plain
@@ -104,7 +112,7 @@ def image_element(parameter: Parameter, wanted: str | None, like: Array | None, 
 
 
 def _like(component: str, like: Array | None, picture: bool, axes: int) -> tuple[str, int]:
-    """(component, channels) of a format for an array where the shader says only that it sees float, int or uint."""
+    """(component, channels) of a format for an array, if the shader only declares float, int or uint."""
     if like is None:
         return component, 4
     if picture:
@@ -116,7 +124,7 @@ def _like(component: str, like: Array | None, picture: bool, axes: int) -> tuple
     return own, 4 if channels == 3 else channels
 
 
-# -- arrays to elements ----------------------------------------------------------------------------------------------------
+# -- arrays to elements ----------------------------------------------------------------------------
 
 
 class Fitted(NamedTuple):
@@ -125,20 +133,20 @@ class Fitted(NamedTuple):
     array: Array
     """Shape (elements...)(inner)."""
     shape: tuple[int, ...]
-    """Of the elements."""
+    """The shape of the elements."""
     pixels: tuple[int, ...]
-    """Of what takes whole pixels: `shape`, without the channels of a picture."""
+    """The shape for bindings that take whole pixels: `shape` without the channels of a picture."""
 
 
 def fit_picture(pixels: Array, element: Element, what: str) -> Fitted:
-    """A picture as elements. Raises InvalidArgumentError for elements that no pixel can be."""
+    """A picture as elements. Raises InvalidArgumentError if pixels cannot become such elements."""
     size = pixels.shape[:2]
     if element.packed:
         bytes_ = _as_bytes(with_channels(pixels, 4))
         return Fitted(np.ascontiguousarray(bytes_).view(np.uint32)[..., 0], size, size)
     base, chosen = element.base, element.format
     if base.kind not in "iuf" or len(element.inner) > 1 or element.used > 4:
-        raise InvalidArgumentError(f"{what}: a picture is no array of such elements; give an .npy")
+        raise InvalidArgumentError(f"{what}: a picture is not an array of such elements; give an .npy")
     if chosen is not None:
         if element.axes != 2:
             raise InvalidArgumentError(f"{what}: a picture has two dimensions; give an .npy")
@@ -155,7 +163,10 @@ def fit_picture(pixels: Array, element: Element, what: str) -> Fitted:
 
 
 def fit_array(array: Array, element: Element, what: str) -> Fitted:
-    """An array as elements. Raises ArgumentTypeError where values would change, InvalidArgumentError for a wrong shape."""
+    """An array as elements.
+
+    Raises ArgumentTypeError if values would change, InvalidArgumentError for a wrong shape.
+    """
     array = np.asarray(array)
     base, chosen = element.base, element.format
     if base.names is not None or array.dtype.names is not None:
@@ -192,15 +203,15 @@ def _fit_texels(array: Array, element: Element, chosen: ImageFormat, what: str) 
     ):
         letters = {1: "w", 2: "h, w", 3: "d, h, w"}[axes]
         raise InvalidArgumentError(
-            f"{what} of format {chosen.name} takes an array of shape ({letters}{f', {channels}' if channels > 1 else ''}); "
-            f"this one has {array.shape}"
+            f"{what} of format {chosen.name} takes an array of shape "
+            f"({letters}{f', {channels}' if channels > 1 else ''}); this one has {array.shape}"
         )
     if array.dtype.kind == "f" and not chosen.plain:
         texels = _to_texels(array.astype(np.float32), chosen)
     else:
         texels = cast(array, element.base, what)
     if channels == 4 and texels.shape[-1] == 3:
-        # Three channels are a picture's; its alpha is opaque.
+        # Three channels are a picture without alpha, which becomes opaque.
         opaque = 1 if texels.dtype.kind == "f" or chosen.scalar != "float" else np.iinfo(texels.dtype).max
         texels = np.concatenate([texels, np.full((*texels.shape[:-1], 1), opaque, texels.dtype)], axis=-1)
     shape = texels.shape[:axes]
@@ -208,7 +219,7 @@ def _fit_texels(array: Array, element: Element, chosen: ImageFormat, what: str) 
 
 
 def cast(array: Array, base: np.dtype[Any], what: str) -> Array:
-    """`array` as `base`. Floats round; whatever else would change a value raises ArgumentTypeError."""
+    """`array` as `base`. Floats are rounded; any other change of a value raises ArgumentTypeError."""
     kind, wanted = array.dtype.kind, base.kind
     if array.dtype == base:
         return array
@@ -231,7 +242,8 @@ def cast(array: Array, base: np.dtype[Any], what: str) -> Array:
         for value in array[(array > exact) | (array < -exact)].flat:
             if not np.isfinite(base.type(value)) or int(base.type(value)) != int(value):
                 raise ArgumentTypeError(
-                    f"{what} holds {base}, which has no {value}; the array is {array.dtype}: convert it with astype first"
+                    f"{what} holds {base}, which has no {value}; the array is {array.dtype}: "
+                    "convert it with astype first"
                 )
     elif not keeps_finite(array, converted):
         raise ArgumentTypeError(f"{what} holds {base}; the array has values beyond its range")
@@ -239,7 +251,7 @@ def cast(array: Array, base: np.dtype[Any], what: str) -> Array:
 
 
 def _padded(values: Array, element: Element) -> Array:
-    """`values`, whose last axis has the numbers that the shader sees, with the padding after them."""
+    """`values` with padding appended to the last axis, which has the components that the shader reads."""
     if not element.inner or values.shape[-1] == element.inner[-1]:
         return np.ascontiguousarray(values)
     wide = np.zeros((*values.shape[:-1], element.inner[-1]), values.dtype)
@@ -247,7 +259,7 @@ def _padded(values: Array, element: Element) -> Array:
     return wide
 
 
-# -- the values of pixels ---------------------------------------------------------------------------------------------------
+# -- the values of pixels ---------------------------------------------------------------------------
 
 
 def _to_unit(pixels: Array) -> Array:
@@ -264,7 +276,7 @@ def _to_integers(pixels: Array, base: np.dtype[Any], what: str) -> Array:
     values = _as_bytes(pixels)
     if values.max() > np.iinfo(base).max:
         raise ArgumentTypeError(
-            f"{what} holds {base}, which pixels from 0 to 255 do not fit into; give an .npy"
+            f"{what} holds {base}, and pixels from 0 to 255 do not fit into it; give an .npy"
         )
     return values.astype(base)
 
@@ -282,11 +294,11 @@ def _to_texels(values: Array, chosen: ImageFormat) -> Array:
     return np.rint(np.clip(_to_unit(values), 0, 1).astype(np.float64) * np.iinfo(base).max).astype(base)
 
 
-# -- elements to arrays ------------------------------------------------------------------------------------------------------
+# -- elements to arrays -----------------------------------------------------------------------------
 
 
 def plain_array(array: Array, element: Element) -> Array:
-    """What is saved as .npy: the array without the padding."""
+    """The array without the padding, for .npy files and printing."""
     if element.base.names is None and len(element.inner) == 1 and element.used < element.inner[0]:
         array = array[..., : element.used]
         return np.ascontiguousarray(array[..., 0] if element.used == 1 else array)
@@ -294,7 +306,7 @@ def plain_array(array: Array, element: Element) -> Array:
 
 
 def picture_values(array: Array, element: Element) -> Array:
-    """What a picture is made of: floats from 0 to 1, or integers from 0 to 255."""
+    """The values for a picture: floats from 0 to 1, or integers from 0 to 255."""
     if element.packed:
         return np.ascontiguousarray(array)[..., np.newaxis].view(np.uint8)
     values = plain_array(array, element)
@@ -307,6 +319,6 @@ def picture_values(array: Array, element: Element) -> Array:
 
 
 def unit_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    """ "512 x 512 float32"."""
+    """A text such as "512 x 512 float32"."""
     kind = "struct" if dtype.names is not None else dtype.name
     return f"{' x '.join(map(str, shape)) or 'one'} {kind}"

@@ -17,7 +17,7 @@ from .capabilities import VALIDATION, missing, validation_advice
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Of all limits, those that a script runs into.
+# The limits that scripts are most likely to reach.
 _SHOWN_LIMITS = (
     ("maxStorageBufferRange", "largest buffer a shader sees", True),
     ("maxComputeSharedMemorySize", "shared memory of a group", True),
@@ -28,7 +28,10 @@ _SHOWN_LIMITS = (
 
 
 def collect() -> dict[str, Any]:
-    """All that `info` knows, ready for JSON. With no driver, "devices" is empty and "error" says what to install."""
+    """All results of `info`, ready for JSON.
+
+    Without a driver, "devices" is empty and "error" says what to install.
+    """
     import numpy as np
 
     loader = _native.loader_info()
@@ -72,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_info(found: dict[str, Any], console: Console) -> None:
-    """Prints what `collect` found, for people."""
+    """Prints the results of `collect` as text."""
     from rich.markup import escape
 
     loader = found["loader"]

@@ -1,7 +1,8 @@
-"""What ``kompute-py bench`` measures: what an evaluation, a dispatch, a call and a transfer cost on this device.
+"""Measurements of ``kompute-py bench``: the cost of evaluations, dispatches, calls and transfers.
 
-Each figure is the median over blocks of about a millisecond, taken for a quarter of a second; the least is shown beside it.
-It needs nothing but the library itself. (The comparisons with C and with other libraries are the repository's `benchmarks`.)
+Each figure is the median over blocks of about a millisecond, measured for a quarter of a second; the best
+block is shown beside it. Needs only the library itself. (The repository's `benchmarks` compare with C and
+other libraries.)
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ void main() {
 """
 
 FIGURES = 7
-"""How many figures `measure_device` gives at most."""
+"""The most figures that `measure_device` yields."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,10 @@ class Figure:
 
 
 def seconds_of(work: Callable[[], object], limit: float = _FIGURE_SECONDS) -> list[float]:
-    """Seconds of one call of `work`, once for each block."""
+    """Seconds for one call of `work`, one value for each block."""
     clock = time.perf_counter
     start = clock()
-    work()  # the first one builds, and lets the driver compile
+    work()  # the first call builds the recording and lets the driver compile
     times = max(1, int(_BLOCK_SECONDS / max(clock() - start, 1e-8)))
     found: list[float] = []
     with collector_off():
@@ -71,11 +72,11 @@ def seconds_of(work: Callable[[], object], limit: float = _FIGURE_SECONDS) -> li
                 work()
             taken = clock() - start
             if taken < _BLOCK_SECONDS / 4:
-                times *= 2  # the first was slower than the rest
+                times *= 2  # the first estimate was too slow
                 continue
             found.append(taken / times)
             if len(found) >= 3 and taken > limit:
-                break  # work that takes so long is not measured five times
+                break  # work that takes this long is not measured five times
     return found
 
 
@@ -89,7 +90,7 @@ def _rates(name: str, unit: str, amount: float, seconds: list[float], note: str 
 
 
 def measure_device(manager: Manager) -> Iterator[Figure]:
-    """The figures of a device, one after the other."""
+    """Yields the figures of a device."""
     kernel = manager.kernel(_EMPTY, name="add")
     a, b, out = (manager.zeros(64) for _ in range(3))
     algorithm = manager.algorithm([a, b, out], kernel.to_spirv(), (1, 1, 1))
@@ -106,7 +107,7 @@ def measure_device(manager: Manager) -> Iterator[Figure]:
         seconds_of(lambda: kernel(*arrays)),
         "the same on NumPy arrays of 64 floats, copied in and back",
     )
-    # Each of its own memory, so that nothing but the device orders them.
+    # Each has its own memory, so that only the device orders them.
     many = manager.sequence()
     for _ in range(_DISPATCHES):
         many.record(
@@ -140,7 +141,7 @@ def _transfers(manager: Manager) -> Iterator[Figure]:
 
 
 def _transfer_bytes(manager: Manager) -> int:
-    """64 MiB, or less where the device has little memory."""
+    """64 MiB, or less if the device has little memory."""
     free = min(
         heap["size"] for heap in manager.get_device_properties()["memory_heaps"] if heap["device_local"]
     )
@@ -152,20 +153,20 @@ def _transfer_bytes(manager: Manager) -> int:
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """What a kernel takes."""
+    """The times of a kernel's runs."""
 
     device: list[float]
-    """Seconds by the device's timestamps, of each run; empty where it has none."""
+    """Seconds of each run by the device's timestamps; empty if it has none."""
     host: list[float]
     """Seconds of each evaluation by the host's clock."""
     groups: tuple[int, int, int]
     invocations: int
     argument_bytes: int
-    """Of all memory that is bound."""
+    """The bytes of all bound memory."""
 
 
 def measure_kernel(manager: Manager, prepared: Prepared, limit: float) -> KernelTimes:
-    """Runs a kernel for `limit` seconds, after one run that does not count; five times at least."""
+    """Runs a kernel for `limit` seconds, at least five times, after one run that does not count."""
     has_timestamps = manager.get_device_properties()["timestamps_supported"]
     sequence = manager.sequence(timestamps=has_timestamps).record(prepared.operation)
     sequence.eval()

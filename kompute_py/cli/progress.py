@@ -1,4 +1,4 @@
-"""A progress bar that shows itself only where the work takes long enough to wonder."""
+"""A progress bar that appears only if the work takes longer than a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PATIENCE = 1.0  # seconds
 
 
 class LateProgress:
-    """A bar of `total` steps on a terminal, after a second; it vanishes at the end. No terminal, no bar."""
+    """A bar of `total` steps. It appears on a terminal after a second and vanishes at the end."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._bar = Progress(
@@ -26,13 +26,13 @@ class LateProgress:
         self._task = self._bar.add_task("starting", total=total)
         self._steps = 0
         self._over = False
-        # Between the timer, which starts the bar, and the end, which stops it.
+        # Guards the bar between the timer, which starts it, and the end, which stops it.
         self._lock = threading.Lock()
         self._timer = threading.Timer(_PATIENCE, self._start)
         self._timer.daemon = True
 
     def step(self, name: str) -> None:
-        """The step `name` begins, and the one before it is done."""
+        """Starts the step `name` and ends the previous one."""
         self._bar.update(self._task, description=name, completed=self._steps)
         self._steps += 1
 

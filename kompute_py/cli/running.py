@@ -1,4 +1,4 @@
-"""``kompute-py run``: a shader on files, without a script."""
+"""``kompute-py run``: runs a shader on files, without a script."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .arguments import Argument, Prepared
 
-_DATA, _LAUNCH = "What it works on", "How it runs"
+_DATA, _LAUNCH = "Data", "Launch"
 _STEPS = 4
 _ARRAY_FILES = (".npy", ".npz")
 
@@ -44,12 +44,14 @@ RUN_HELP = """Run a shader on arrays and pictures.
 
 kompute-py run blur.comp --in src=photo.png --out dst=blurred.png --set sigma=2 --grid 512,512
 
-Pixels: white is 1.0 where the shader sees floats (in rgba8 images, too) and 255 where it sees integers, both ways; what \
-lies beyond is clipped in pictures. A picture has the channels of the image or vector that it goes into, and an alpha that it \
-lacks is opaque; in a buffer of scalars it keeps its own channels.
+Pixels: white is 1.0 if the shader uses floats (in rgba8 images, too) and 255 if it uses integers, for \
+inputs and outputs. Values outside are clipped in pictures. A picture gets the channels of the image or \
+vector that it is loaded into, and a missing alpha becomes opaque; in a buffer of scalars it keeps its own \
+channels.
 
-Arrays keep their values: integers and bools become the binding's type if it holds them, and floats are rounded to it (float64 to \
-float32), which a line on stderr says. Whatever else would change a value is refused. Outputs begin as zeros.
+Arrays keep their values: integers and bools become the binding's type if it holds them, and floats are \
+rounded to it (float64 to float32), with a note on stderr. Any other change of a value is refused. Outputs \
+start as zeros.
 
 Exit status: 0 done, 1 failed, 2 wrong usage."""
 
@@ -57,65 +59,72 @@ InOption = Annotated[
     list[str] | None,
     typer.Option(
         "--in", "-i", metavar="NAME=SOURCE", rich_help_panel=_DATA,
-        help="What a binding holds: a picture, .npy, .npz (by the binding's name, or FILE.npz:KEY), numbers (1,2,3), or "
-        "zeros:SHAPE, ones:SHAPE, random:SHAPE, arange:N, each with an optional :DTYPE. NAME= may be left out where there is "
-        "one input only.",
+        help="The contents of a binding: a picture, .npy, .npz (by the binding's name, or FILE.npz:KEY), "
+        "numbers (1,2,3), or zeros:SHAPE, ones:SHAPE, random:SHAPE, arange:N, each with an optional :DTYPE. "
+        "NAME= may be omitted if the shader has only one input.",
     ),
 ]  # fmt: skip
 ShapeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--shape", metavar="NAME=H,W,C", rich_help_panel=_DATA,
-        help="The shape of an output, in NumPy's order. Default: what the shader declares, else the first input's, else the "
-        "grid's.",
+        help="The shape of an output, in NumPy's order. Default: the shader's declaration, else the first "
+        "input's shape, else the grid's.",
     ),
 ]  # fmt: skip
 DtypeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--dtype", metavar="NAME=TYPE", rich_help_panel=_DATA,
-        help="The format of an image (rgba8, r32f, ...) where the shader leaves it open; rgba8 for pixels packed into a buffer "
-        "of uint; a dtype for a buffer that has no single one.",
+        help="The format of an image (rgba8, r32f, ...) if the shader does not declare it; rgba8 for pixels "
+        "packed into a buffer of uint; a dtype for a buffer without a single type.",
     ),
 ]  # fmt: skip
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set", "-s", metavar="NAME=VALUE", rich_help_panel=_DATA,
-        help="A push constant, or a member of a uniform block: 2, true, 1,0.5,0 for a vector, [[1,0],[0,1]] for a matrix.",
+        help="A push constant, or a member of a uniform block: 2, true, 1,0.5,0 for a vector, "
+        "[[1,0],[0,1]] for a matrix.",
     ),
 ]  # fmt: skip
 SpecOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--spec", metavar="NAME=VALUE", rich_help_panel=COMPILE_PANEL, help="A specialization constant, by name or id."
+        "--spec", metavar="NAME=VALUE", rich_help_panel=COMPILE_PANEL,
+        help="A specialization constant, by name or id.",
     ),
 ]  # fmt: skip
 GridOption = Annotated[
     str | None,
     typer.Option(
         "--grid", "-g", metavar="X,Y,Z", rich_help_panel=_LAUNCH,
-        help="How many invocations run. Default: from what the shader's code counts and the first binding that it writes.",
+        help="The number of invocations. Default: derived from the shader's code and the first binding that "
+        "it writes.",
     ),
 ]  # fmt: skip
 GroupsOption = Annotated[
     str | None,
     typer.Option(
-        "--groups", metavar="X,Y,Z", rich_help_panel=_LAUNCH, help="How many workgroups run instead."
+        "--groups",
+        metavar="X,Y,Z",
+        rich_help_panel=_LAUNCH,
+        help="The number of workgroups, instead of --grid.",
     ),
 ]
 FilterOption = Annotated[
     str | None,
     typer.Option(
         "--filter", metavar="F", rich_help_panel=_DATA,
-        help="How images are sampled: linear or nearest. Default: linear where the format can be filtered.",
+        help="The filter for sampled images: linear or nearest. Default: linear if the format can be "
+        "filtered.",
     ),
 ]  # fmt: skip
 AddressOption = Annotated[
     str,
     typer.Option(
         "--address", metavar="A", rich_help_panel=_DATA,
-        help="Beyond an image's edge: clamp_to_edge, clamp_to_border, repeat or mirrored_repeat.",
+        help="Reads beyond an image's edge: clamp_to_edge, clamp_to_border, repeat or mirrored_repeat.",
     ),
 ]  # fmt: skip
 DeviceOption = Annotated[
@@ -136,8 +145,8 @@ def run_command(
             "-o",
             metavar="NAME=FILE",
             rich_help_panel=_DATA,
-            help="Where a binding's contents go: a picture, .npy or .npz, or - to print them. NAME= may be left out where the "
-            "shader writes one binding only.",
+            help="The destination of a binding's contents: a picture, .npy or .npz, or - to print them. "
+            "NAME= may be omitted if the shader writes only one binding.",
         ),
     ] = None,
     values: SetOption = None,
@@ -154,12 +163,12 @@ def run_command(
             metavar="N",
             min=1,
             rich_help_panel=_LAUNCH,
-            help="Run it so many times, each on what the run before has left.",
+            help="The number of runs. Each one uses the results of the previous one.",
         ),
     ] = 1,
     timed: Annotated[
         bool,
-        typer.Option("--time", rich_help_panel=_LAUNCH, help="Print how long a run takes on the device."),
+        typer.Option("--time", rich_help_panel=_LAUNCH, help="Print the time of a run on the device."),
     ] = False,
     device: DeviceOption = None,
     spec: SpecOption = None,
@@ -175,7 +184,8 @@ def run_command(
 
     places = list(outputs or [])
     given = Given(
-        list(inputs or []), places, list(shapes or []), list(dtypes or []), list(values or []), list(spec or []),
+        list(inputs or []), places, list(shapes or []), list(dtypes or []), list(values or []),
+        list(spec or []),
         grid, groups, filter, address,
     )  # fmt: skip
     with LateProgress(Console(stderr=True), _STEPS) as progress:
@@ -195,14 +205,14 @@ def run_command(
 
 @contextlib.contextmanager
 def opened(device: str | None) -> Iterator[Manager]:
-    """A Manager for one command."""
+    """A Manager for one command. On Ctrl-C it waits for the device."""
     from .._manager.manager import Manager
 
     with Manager(device_of(device)) as manager:
         try:
             yield manager
         except KeyboardInterrupt:
-            # Submitted work cannot be broken off: a driver for the CPU would go on in memory that is gone.
+            # Submitted work cannot be cancelled: a CPU driver would continue in freed memory.
             print(
                 "kompute-py: interrupted; waiting for the device (press Ctrl-C again to stop at once)",
                 file=sys.stderr,
@@ -210,12 +220,12 @@ def opened(device: str | None) -> Iterator[Manager]:
             try:
                 manager.synchronize()
             except KeyboardInterrupt:
-                os._exit(130)  # not through the exit hooks, which wait as well
+                os._exit(130)  # skips the exit hooks, because they wait too
             raise
 
 
 def timed_runs(manager: Manager, prepared: Prepared, count: int) -> tuple[list[float], str]:
-    """Runs it; (seconds of each run, which clock took them)."""
+    """Runs the kernel `count` times; returns (seconds of each run, a text that names the clock)."""
     on_device = manager.get_device_properties()["timestamps_supported"]
     sequence = manager.sequence(timestamps=on_device)
     sequence.record(prepared.operation)
@@ -232,14 +242,15 @@ def timed_runs(manager: Manager, prepared: Prepared, count: int) -> tuple[list[f
 
 
 def runs_text(seconds: list[float]) -> str:
-    """``1.2 ms``, or of several runs the median and the least."""
+    """``1.2 ms`` for one run; the median and the minimum for several."""
     if len(seconds) == 1:
         return duration(seconds[0])
-    return f"{duration(statistics.median(seconds))} median, {duration(min(seconds))} least of {len(seconds)} runs"
+    median = duration(statistics.median(seconds))
+    return f"{median} median, {duration(min(seconds))} least of {len(seconds)} runs"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that fits."""
+    """Seconds in a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -251,7 +262,7 @@ def _name(manager: Manager) -> str:
 
 
 def check_places(outputs: Mapping[str, Path | None]) -> None:
-    """Raises for what cannot be written, before the work is done."""
+    """Raises an error if a destination cannot be written, before the work starts."""
     from .array_files import is_picture_name
 
     arrays: dict[Path, str] = {}
@@ -261,18 +272,20 @@ def check_places(outputs: Mapping[str, Path | None]) -> None:
         suffix = path.suffix.lower()
         if suffix not in _ARRAY_FILES and not is_picture_name(path):
             raise InvalidArgumentError(
-                f"--out {name}={path}: {suffix or 'a name without a suffix'} tells no kind of file; choose .npy, .npz, .png, "
-                ".jpg or another that Pillow writes"
+                f"--out {name}={path}: {suffix or 'a name without a suffix'} does not determine a file type; "
+                "choose .npy, .npz, .png, .jpg or another that Pillow writes"
             )
         if not path.parent.is_dir():
             raise NotFoundError(f"--out {name}={path}: there is no folder {path.parent}")
         if path in arrays and suffix != ".npz":
-            raise InvalidArgumentError(f"{path} is to hold both {arrays[path]} and {name}: an .npz can")
+            raise InvalidArgumentError(
+                f"{path} is given for both {arrays[path]} and {name}: use an .npz for both, or two files"
+            )
         arrays[path] = name
 
 
 def _deliver(prepared: Prepared) -> None:
-    """Writes what is asked for, and says what became of everything that the shader wrote."""
+    """Writes the requested outputs, and reports on every binding that the shader wrote."""
     from .array_files import Array, save, save_picture
     from .elements import picture_values, plain_array
 
@@ -300,7 +313,7 @@ def _deliver(prepared: Prepared) -> None:
 
 
 def contents(argument: Argument) -> np.ndarray[Any, Any]:
-    """What the device holds, with the axes of the elements and of their components."""
+    """The contents on the device, with the axes of the elements and of their components."""
     memory = getattr(argument.memory, "image", argument.memory)
     array: np.ndarray[Any, Any] = memory.read()
     return array

@@ -14,7 +14,7 @@ import typer
 from .._base.errors import InvalidArgumentError, KomputeError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
 
-COMPILE_PANEL = "How it is compiled"
+COMPILE_PANEL = "Compilation"
 
 InputArgument = Annotated[
     str,
@@ -36,7 +36,7 @@ IncludeOption = Annotated[
         "-I",
         metavar="DIR",
         rich_help_panel=COMPILE_PANEL,
-        help="Where #include looks, after the file's own folder.",
+        help="A folder for #include, searched after the file's own folder.",
     ),
 ]
 LanguageOption = Annotated[
@@ -45,7 +45,7 @@ LanguageOption = Annotated[
         "--language",
         metavar="L",
         rich_help_panel=COMPILE_PANEL,
-        help="glsl, hlsl or slang; by default the suffix tells.",
+        help="glsl, hlsl or slang. Default: by the file's suffix.",
     ),
 ]
 CompilerOption = Annotated[
@@ -54,7 +54,7 @@ CompilerOption = Annotated[
         "--compiler",
         metavar="C",
         rich_help_panel=COMPILE_PANEL,
-        help="slang or glslang, for HLSL; by default Slang where it is installed.",
+        help="slang or glslang, for HLSL. Default: Slang if it is installed.",
     ),
 ]
 EntryOption = Annotated[
@@ -89,7 +89,7 @@ def compile_command(
         str | None, typer.Option("--spirv", metavar="V", help="Version of SPIR-V, such as 1.3.")
     ] = None,
     glsl_version: Annotated[
-        str | None, typer.Option("--glsl", metavar="V", help="Version of GLSL, whatever #version says.")
+        str | None, typer.Option("--glsl", metavar="V", help="Version of GLSL; overrides #version.")
     ] = None,
     optimize: Annotated[
         str, typer.Option("--optimize", "-O", metavar="FOR", help="performance, size or none.")
@@ -132,7 +132,7 @@ def reflect_command(
     target: TargetOption = None,
     show_traceback: Traceback = False,
 ) -> None:
-    """Show what a shader says about itself: arguments, types, sizes, capabilities."""
+    """Show a shader's interface: arguments, types, sizes, capabilities."""
     module = compiled(shader, define, include, language, entry, target, optimize="none", compiler=compiler)
     reflection = module.reflection
     if as_json:
@@ -154,7 +154,8 @@ def reflect_command(
         print(f"  push constants {push['name'] or push['block_name']}: {push['size']} bytes")
     for constant in reflection["spec_constants"]:
         print(
-            f"  constant {constant['id']}: {constant['type']} {constant['name']} = {constant['default']}".rstrip()
+            f"  constant {constant['id']}: {constant['type']} {constant['name']} "
+            f"= {constant['default']}".rstrip()
         )
     print(f"  local size {' x '.join(map(str, reflection['local_size']))}")
     if reflection["shared_bytes"]:
@@ -205,7 +206,7 @@ def check_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
-    """List what a device would refuse about a shader; the exit status is 1 where there is something."""
+    """List the requirements of a shader that a device does not meet. The exit status is 1 if it finds one."""
     from .._device.shader_check import check
 
     options: dict[str, Any] = {}
@@ -228,13 +229,13 @@ def check_command(
         for finding in found:
             print(f"{finding.kind}: {finding}")
         if not found:
-            print("nothing: the device takes it")
+            print("nothing: the device accepts the shader")
     if found:
         raise typer.Exit(1)
 
 
 def _described(device: str | None) -> list[Any] | None:
-    """The devices that a file of ``kompute-py info --json`` describes; None where `device` is no such file."""
+    """The devices in a file of ``kompute-py info --json``; None if `device` does not end with .json."""
     if device is None or not device.lower().endswith(".json"):
         return None
     from .._compilers.limits import read_file
@@ -245,12 +246,14 @@ def _described(device: str | None) -> list[Any] | None:
         raise InvalidArgumentError(f"{device} is not JSON: {error}") from error
     devices = described.get("devices", [described]) if isinstance(described, dict) else []
     if not devices or not all(isinstance(one, dict) for one in devices):
-        raise InvalidArgumentError(f"{device} describes no device; make it with `kompute-py info --json`")
+        raise InvalidArgumentError(
+            f"{device} does not describe a device; create it with `kompute-py info --json`"
+        )
     return list(devices)
 
 
 def _source(shader: str) -> Any:
-    """What `kp.compile` takes for an argument of the command line, which is always a file."""
+    """The argument of `kp.compile` for an argument of the command line, which always names a file."""
     if shader != "-":
         return Path(shader)
     from .._compilers.spirv_bytes import is_spirv
@@ -258,7 +261,7 @@ def _source(shader: str) -> Any:
     content = sys.stdin.buffer.read()
     if is_spirv(content):
         return content
-    # A line end keeps what looks like the name of a file from being opened.
+    # With a line end, kp.compile never takes the text for the name of a file.
     return content.decode("utf-8", "replace") + "\n"
 
 
@@ -276,7 +279,7 @@ def compiled(
     target: str | None,
     **options: Any,
 ) -> Any:
-    """The shader that an argument of the command line names; what the compiler says goes to stderr."""
+    """The shader that an argument of the command line names. Compiler messages go to stderr."""
     from .._shaders.module import ShaderModule
 
     source = _source(shader)
@@ -290,7 +293,7 @@ def compiled(
 
 
 def _compiling(work: Callable[[], Any]) -> Any:
-    """Does the work; the compiler's messages go to stderr as it words them, with their source lines."""
+    """Does the work. Compiler messages go to stderr unchanged, with their source lines."""
     from .._base.report import colored, terminal_shows_color
     from .._compilers.compile import ShaderCompileWarning
 

@@ -1,9 +1,11 @@
-// One pass of a separable Gaussian blur: along rows (AXIS 0) or along columns (AXIS 1). Two dispatches blur a picture.
+// One pass of a separable Gaussian blur: along rows (AXIS 0) or along columns (AXIS 1).
+// Two dispatches blur a picture.
 //
-// Pixels are RGBA with 16 bits a channel, two words each: half of vec4's traffic, and far finer than what a picture is
-// shown with. Alpha passes through. Beyond the border the border's pixel repeats.
+// Pixels are RGBA with 16 bits per channel, two words each: half of vec4's traffic, and far finer
+// than a display shows. Alpha passes through. Beyond the border, the border's pixel repeats.
 //
-// A group blurs a strip of 8 lines, 64 pixels along each. It reads RADIUS more at both ends, once, into shared memory.
+// A group blurs a strip of 8 lines, 64 pixels along each. It reads them and RADIUS more at each end, once,
+// into shared memory.
 #version 450
 
 layout(local_size_x = 256) in;
@@ -23,7 +25,8 @@ const uint INVOCATIONS = 256;
 const uint LINES = 8;
 const uint LENGTH = 64;
 const uint SPAN = LENGTH + 2 * RADIUS;
-// Two scalars: lavapipe (Mesa 22.3) folds a vector chosen by a specialization constant wrongly beyond its first component.
+// Two scalars: lavapipe (Mesa 22.3) wrongly folds the later components of a vector chosen by a specialization
+// constant.
 const uint TILE_WIDTH = AXIS == 0 ? LENGTH : LINES;
 const uint TILE_HEIGHT = AXIS == 0 ? LINES : LENGTH;
 
@@ -31,7 +34,7 @@ shared vec4 strip[LINES * SPAN];  // channels from 0 to 65535
 shared float weights[RADIUS + 1];
 
 // Neighbouring invocations take neighbouring columns on either axis, so that they share memory transactions:
-// along rows a strip lies line after line, along columns position after position.
+// along rows a strip is stored line by line, along columns position by position.
 vec4 tap_at(uint line, uint along) {
     return strip[AXIS == 0 ? line * SPAN + along : along * LINES + line];
 }

@@ -1,7 +1,8 @@
-// Histogram of the luminance of a picture with 8 bits a channel, one word a pixel, in 256 bins.
+// Histogram of the luminance of a picture with 8 bits per channel, one word per pixel, in 256 bins.
 //
-// A group counts 4096 pixels in shared memory, and then adds its bins to the buffer's: one atomic in memory for each bin
-// instead of one for each pixel. It adds to what the buffer holds, so clear that before (kp.OpFill).
+// A group counts 4096 pixels in shared memory, and then adds its bins to the buffer's: one atomic in memory
+// for each bin instead of one for each pixel. It adds to what the buffer holds, so clear it
+// first (kp.OpFill).
 #version 450
 
 layout(local_size_x = 256) in;
@@ -25,7 +26,7 @@ void main() {
     bins[self] = 0;
     barrier();
 
-    // Two axes of groups, since one of them ends at 65535 groups on many devices.
+    // Two axes of groups, because many devices allow only 65535 groups on one axis.
     const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     const uint first = group * INVOCATIONS * PIXELS_EACH + self;
     for (uint i = 0; i < PIXELS_EACH; ++i) {

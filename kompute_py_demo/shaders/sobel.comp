@@ -1,6 +1,6 @@
 // Edges: the length of the Sobel gradient of the luminance. A step from black to white gives 1.
 //
-// Pixels are RGBA with 16 bits a channel, two words each. Beyond the border the border's pixel repeats.
+// Pixels are RGBA with 16 bits per channel, two words each. Beyond the border, the border's pixel repeats.
 #version 450
 
 layout(local_size_x = 16, local_size_y = 16) in;
@@ -12,7 +12,7 @@ layout(push_constant) uniform Size {
     uint height;
 };
 
-// Each luminance is worked out once and read by nine invocations: the group's 16 x 16 pixels and a rim of one.
+// Each luminance is computed once and read by nine invocations: the group's 16 x 16 pixels and a rim of one.
 const uint INVOCATIONS = 16 * 16;
 const uint SIDE = 16 + 2;
 

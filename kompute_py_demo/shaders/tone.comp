@@ -1,6 +1,6 @@
-// Tone curve: exposure, contrast and saturation, with edges drawn in as ink. One invocation makes one pixel.
+// Tone curve: exposure, contrast and saturation, with edges as ink. One invocation computes one pixel.
 //
-// Takes RGBA with 16 bits a channel (two words each) and gives RGBA with 8 bits a channel (one word each).
+// Reads RGBA with 16 bits per channel (two words each), writes RGBA with 8 bits per channel (one word each).
 #version 450
 
 layout(local_size_x = 256) in;
@@ -11,13 +11,14 @@ layout(set = 0, binding = 2) writeonly buffer Toned { uint toned[]; };
 layout(push_constant) uniform Tone {
     float exposure;    // stops: 1 doubles the light
     float contrast;    // 0 none, 1 the full S curve
-    float saturation;  // 0 grey, 1 as it is
-    float ink;         // how much an edge of 1 darkens
+    float saturation;  // 0 grey, 1 unchanged
+    float ink;         // the amount by which an edge of 1 darkens
 };
 
 void main() {
-    // Two axes of groups, since one of them ends at 65535 groups on many devices.
-    const uint index = gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x + gl_GlobalInvocationID.x;
+    // Two axes of groups, because many devices allow only 65535 groups on one axis.
+    const uint index = gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x
+        + gl_GlobalInvocationID.x;
     if (index >= toned.length()) {
         return;
     }

@@ -95,8 +95,8 @@ def test_a_device_without_timestamps(folder, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["none.comp"], "no shader file 'none.comp'"),
-        (["scale.comp", "--set", "scale=1"], "misses 'a'"),
+        (["none.comp"], "There is no shader file 'none.comp'"),
+        (["scale.comp", "--set", "scale=1"], "missing 'a'"),
         (["scale.comp", "--in", "a=1", "--set", "scales=1"], "did you mean 'scale'?"),
         (["--device", "no such device"], "no such device"),
     ],

@@ -215,7 +215,7 @@ def test_uniform_blocks_take_values(folder, capsys):
     assert main([*command, "--set", "p.at=1,2"]) == 0
     assert capsys.readouterr().out == "[10.5 10.5]\n"
     assert main(command) == 1
-    assert "'p' misses at: give --set at=VALUE" in one_line(capsys)
+    assert "'p' lacks at: give --set at=VALUE" in one_line(capsys)
 
 
 def test_structs(folder):
@@ -468,21 +468,21 @@ WRONG = {
     "unknown output": ([*BOTH, "--set", "scale=1", "--out", "cc=x.npy"], ["no binding 'cc': did you mean 'c'?"]),
     "unknown value": ([*BOTH, "--set", "scales=1"], ["'scales': did you mean 'scale'?"]),
     "unknown constant": ([*BOTH, "--set", "scale=1", "--spec", "TILE=1"], ["no specialization constant 'TILE'", "none"]),
-    "missing input": (["--in", "a=1", "--set", "scale=1"], ["misses 'b' (float[])", "--in b="]),
-    "missing value": (BOTH, ["misses its push constant scale", "--set scale=VALUE"]),
-    "no number": ([*BOTH, "--set", "scale=fast"], ["'fast' is no number"]),
+    "missing input": (["--in", "a=1", "--set", "scale=1"], ["missing 'b' (float[])", "--in b="]),
+    "missing value": (BOTH, ["missing push constant scale", "--set scale=VALUE"]),
+    "no number": ([*BOTH, "--set", "scale=fast"], ["'fast' is not a number"]),
     "vector for a scalar": ([*BOTH, "--set", "scale=1,2"], ["multiply: scale"]),
     "out of range": ([*BOTH, "--set", "scale=1e300"], ["scale", "1e+300"]),
-    "no name": ([*BOTH, "--in", "none.png", "--set", "scale=1"], ["say which binding is meant"]),
-    "no file": (["--in", "a=none.png", "--in", "b=1", "--set", "scale=1"], ["a: none.png is no file", "zeros:SHAPE"]),
+    "no name": ([*BOTH, "--in", "none.png", "--set", "scale=1"], ["name the binding, NAME=none.png"]),
+    "no file": (["--in", "a=none.png", "--in", "b=1", "--set", "scale=1"], ["a: none.png is not a file", "zeros:SHAPE"]),
     "a folder": (["--in", "a=.", "--in", "b=1", "--set", "scale=1"], ["a: . is a folder"]),
     "no picture": (["--in", "a=multiply.comp", "--in", "b=1", "--set", "scale=1"], ["no picture that Pillow can read"]),
     "no npy": (["--in", "a=text.npy", "--in", "b=1", "--set", "scale=1"], ["text.npy cannot be read as .npy"]),
     "no npz": (["--in", "a=text.npz", "--in", "b=1", "--set", "scale=1"], ["text.npz cannot be read as .npz"]),
-    "no key": (["--in", "a=two.npz", "--in", "b=1", "--set", "scale=1"], ["no array 'a', but x, y", "two.npz:KEY"]),
+    "no key": (["--in", "a=two.npz", "--in", "b=1", "--set", "scale=1"], ["no array 'a'; it has x, y", "two.npz:KEY"]),
     "wrong type": (["--in", "a=complex.npy", "--in", "b=1", "--set", "scale=1"], ["float32", "complex128"]),
-    "bad shape": (["--in", "a=zeros:0", "--in", "b=1", "--set", "scale=1"], ["'0' is no shape"]),
-    "bad dtype": (["--in", "a=zeros:4:color", "--in", "b=1", "--set", "scale=1"], ["'color' is no dtype"]),
+    "bad shape": (["--in", "a=zeros:0", "--in", "b=1", "--set", "scale=1"], ["'0' is not a shape"]),
+    "bad dtype": (["--in", "a=zeros:4:color", "--in", "b=1", "--set", "scale=1"], ["'color' is not a dtype"]),
     "other dtype": ([*BOTH, "--set", "scale=1", "--dtype", "c=int32"], ["c (float[]) holds float32, not int32"]),
     "huge": (["--in", "a=zeros:1000000,1000000,1000000", "--in", "b=1", "--set", "scale=1"], ["memory"]),
     "grid below zero": ([*BOTH, "--set", "scale=1", "--grid=-1"], ["grid is (-1,)", "0 or more"]),
@@ -492,7 +492,7 @@ WRONG = {
     "grid and groups": ([*BOTH, "--set", "scale=1", "--grid", "2", "--groups", "1"], ["not both"]),
     "output of a read": ([*BOTH, "--set", "scale=1", "--out", "a=x.npy"], ["does not write 'a'; it writes c"]),
     "twice": ([*BOTH, "--in", "a=1", "--set", "scale=1"], ["twice for 'a'"]),
-    "no suffix": ([*BOTH, "--set", "scale=1", "--out", "c=result"], ["tells no kind of file"]),
+    "no suffix": ([*BOTH, "--set", "scale=1", "--out", "c=result"], ["does not determine a file type"]),
     "no such folder": ([*BOTH, "--set", "scale=1", "--out", "c=none/c.npy"], ["there is no folder none"]),
     "no picture's shape": ([*BOTH, "--set", "scale=1", "--out", "c=c.png"], ["c has shape (2,)", "--shape c=H,W,C"]),
     "no device": ([*BOTH, "--set", "scale=1", "--device", "no such device"], ["no such device"]),
@@ -528,7 +528,7 @@ def test_nothing_tells_the_shape(folder, capsys):
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() { a[0] = 1; }"
     )
     assert main(["run", "fill.comp", "--out", "a=-"]) == 1
-    assert "nothing tells the shape of a (int[]): give --shape a=N" in one_line(capsys)
+    assert "nothing determines the shape of a (int[]): give --shape a=N" in one_line(capsys)
 
 
 def test_compile_errors_are_shown_with_their_lines(folder, capsys):

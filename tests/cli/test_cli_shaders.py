@@ -111,7 +111,7 @@ def test_compile_warnings_go_to_stderr(folder, capsys):
         (["check", "blur.comp", "--device", "no such device"], "no such device"),
         (["check", "blur.comp", "--device", "none.json"], "none.json"),
         (["check", "blur.comp", "--device", "text.json"], "text.json is not JSON"),
-        (["check", "blur.comp", "--device", "empty.json"], "describes no device"),
+        (["check", "blur.comp", "--device", "empty.json"], "does not describe a device"),
     ],
 )
 def test_errors_are_one_line(folder, capsys, arguments, word):
@@ -172,7 +172,7 @@ def test_disasm(folder, capsys):
 def test_check(folder, capsys, mgr, needs):
     needs(mgr, "dispatch")
     assert main(["check", "blur.comp"]) == 0
-    assert capsys.readouterr().out == "nothing: the device takes it\n"
+    assert capsys.readouterr().out == "nothing: the device accepts the shader\n"
 
     assert main(["info", "--json"]) == 0
     described = json.loads(capsys.readouterr().out)

@@ -317,7 +317,7 @@ def test_report_tells_what_it_is_given(validated, tmp_path):
     result.eval_seconds = 1.875
     text = reported(result)
     assert "edges is wrong" in text and "0.432" in text and "1.88 s" in text
-    assert "takes no timestamps" in text and "a[b]$c$.png" in text
+    assert "has no timestamps" in text and "a[b]$c$.png" in text
 
 
 def test_demo_scales_a_photo_that_is_too_large(validated, tmp_path, monkeypatch):
