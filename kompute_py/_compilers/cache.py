@@ -1,13 +1,15 @@
-"""The cache of compiled shaders on disk: a second process that compiles the same source reads its SPIR-V instead.
+"""The cache of compiled shaders on disk: compiling the same source again reads its SPIR-V, in any process.
 
-An entry is found by a digest of everything that a compilation is told (the source, its name, all options, the texts of
-virtual includes) and of the compiler itself. What it is not told, it looks up: the entry lists every path at which an
-include was sought, with a digest of what was there. The entry holds while each of these files has the same content and
-none has appeared where there was none, since a file that comes earlier on the search path would win.
+The key of an entry is a digest of all inputs of a compilation (the source, its name, all options, the texts
+of virtual includes) and of the compiler itself. Include files on disk are checked separately: the entry lists
+every path that was tried for an include, with a digest of its content. The entry is valid as long as each of
+these files has the same content and none of the missing ones has appeared, because a file earlier on the
+search path would take precedence.
 
-Writers put a temporary file beside and rename it, so readers see an entry whole or not at all; a checksum finds what a
-crash or a full disk left, and an entry under another's name. Folders and files are made for this user alone, and only what
-no other user can have written is believed (`file_access`). Whatever else lies in the folder is no error: the compiler runs.
+Writers create a temporary file beside the entry and rename it, so readers see a complete entry or none. A
+checksum detects remains of a crash or a full disk, and an entry under another entry's name. Folders and files
+are created for this user only, and a file is trusted only if no other user can have written it
+(`file_access`). Any other content of the folder is not an error: the shader is compiled.
 """
 
 from __future__ import annotations
@@ -28,28 +30,28 @@ from .settings import Lookup, of_process
 _MAGIC = b"kpshad\r\n"
 _FORMAT = 8
 _SUFFIX = ".kpsh"
-_KEPT_BY_PRUNING = 0.75  # of the limit, so that not every store prunes
-_TOUCH_AFTER = 3600.0  # seconds; a use within them does not count again
+_KEPT_BY_PRUNING = 0.75  # the part of the limit to keep, so that not every store prunes
+_TOUCH_AFTER = 3600.0  # seconds; another use within this time is not recorded
 _MOST_ENTRY = 1 << 30  # bytes
-_MOST_INCLUDE = 1 << 28  # bytes; the compiler itself reads less
+_MOST_INCLUDE = 1 << 28  # bytes; more than the compiler reads
 
 Warnings = list[tuple[str, int, int, str, str, str]]
-"""What the native compiler warns about: the fields of `Diagnostic`."""
+"""A warning of the native compiler: the fields of `Diagnostic`."""
 
 
 class CachedShader(NamedTuple):
-    """What a compilation gave."""
+    """The results of a compilation."""
 
     spirv: bytes
     warnings: Warnings
     included: list[str]
-    """The files that it included."""
+    """The included files."""
     sought: Sequence[tuple[str, bytes]] = ()
-    """Every path where an include was sought, with the digest of what was there; b"" for nothing."""
+    """Every path tried for an include, with the digest of its content; b"" if there was no file."""
     declared: bytes = b""
-    """The module before it was optimized, which says what the source declares; b"" where that is the same."""
+    """The module before optimization, with all declarations of the source; b"" if it is the same."""
     compiler: str = "glslang"
-    """What compiled it: "glslang", "Slang 2026.12"."""
+    """The compiler: "glslang", "Slang 2026.12"."""
 
 
 class CacheEntry(NamedTuple):
@@ -57,27 +59,29 @@ class CacheEntry(NamedTuple):
 
     path: str
     size: int
-    """Bytes on disk."""
+    """Its size on disk in bytes."""
     used: float
-    """When it was last used, in seconds since the epoch; exact to an hour."""
+    """The time of its last use in seconds since the epoch, accurate to an hour."""
 
 
 class ShaderCache:
-    """The entries in one folder, which is made when the first is stored."""
+    """The entries in one folder, which is created with the first entry."""
 
     def __init__(self, directory: str, limit: int = 128 << 20) -> None:
         self.directory = directory
         self.limit = limit
-        """Bytes that the entries may have together; beyond it those that were used least recently go."""
-        self._written: int | None = None  # since the last look at the folder; None before the first
+        """The most bytes of all entries; beyond it the least recently used ones are deleted."""
+        self._written: int | None = (
+            None  # bytes since the folder was last scanned; None before the first scan
+        )
         self._lock = threading.Lock()
 
     def path(self, key: bytes) -> str:
-        """Where the entry of a key is, or would be."""
+        """The path for the entry of a key, even if there is none."""
         return os.path.join(self.directory, digest(key).hex() + _SUFFIX)
 
     def load(self, key: bytes) -> CachedShader | None:
-        """The shader of a key; None where there is none, or where a file that it was made from has changed."""
+        """The shader of a key; None if there is none, or if a file that it was compiled from has changed."""
         path = self.path(key)
         try:
             content, changed = read_own(path, self.limit)
@@ -90,15 +94,17 @@ class ShaderCache:
             try:
                 os.utime(path)
             except OSError:
-                pass  # a cache that is read-only serves all the same
+                pass  # a read-only cache works too
         return shader
 
     def store(
         self, key: bytes, shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str
     ) -> None:
-        """Keeps a shader. `probes` are the paths where includes were sought, with what was read there or None.
+        """Stores a shader.
 
-        `name` is what the source is called. Nothing happens where the disk is full or the folder cannot be written.
+        `probes` are the paths tried for includes, with the content or None if there was no file.
+
+        `name` is the name of the source. Stores nothing if the disk is full or the folder cannot be written.
         """
         path = self.path(key)
         content = _encode(shader, probes, name, path)
@@ -109,7 +115,7 @@ class ShaderCache:
             descriptor, temporary = create_temporary(self.directory, os.path.basename(path), 0o600)
             with open(descriptor, "wb", buffering=0) as file:
                 _write(file, content, temporary, path)
-        except (OSError, ValueError):  # ValueError: a folder's name with a NUL
+        except (OSError, ValueError):  # ValueError: the folder's name contains a NUL
             return
         with self._lock:
             self._written = None if self._written is None else self._written + len(content)
@@ -123,7 +129,7 @@ class ShaderCache:
         return sorted(self._scan(), key=lambda entry: entry.used)
 
     def prune(self) -> None:
-        """Deletes what was used least recently where the limit is exceeded, and what dead writers left."""
+        """Deletes the least recently used entries beyond the limit, and files of ended writers."""
         entries = self.entries()
         total = sum(entry.size for entry in entries)
         if total > self.limit:
@@ -135,7 +141,7 @@ class ShaderCache:
         delete_abandoned(self.directory, _is_temporary)
 
     def clear(self) -> int:
-        """Deletes all entries; how many there were."""
+        """Deletes all entries and returns their number."""
         entries = self.entries()
         for entry in entries:
             _remove(entry.path)
@@ -147,7 +153,7 @@ class ShaderCache:
             with os.scandir(self.directory) as found:
                 for entry in found:
                     if not entry.name.endswith(_SUFFIX) or entry.is_dir(follow_symlinks=False):
-                        continue  # not ours
+                        continue  # not a file of the cache
                     try:
                         status = entry.stat(follow_symlinks=False)
                     except OSError:
@@ -158,15 +164,15 @@ class ShaderCache:
 
 
 def source_name(path: str) -> str:
-    """What the source of an entry was called: its path, or "<source>".
+    """The name of an entry's source: its path, or "<source>".
 
-    Raises ValueError for a damaged entry, OSError for one that cannot be read or believed.
+    Raises ValueError if the entry is damaged, OSError if it cannot be read or trusted.
     """
     return os.fsdecode(_parts(read_own(path, _MOST_ENTRY)[0], path)[0])
 
 
 def compiler_key() -> bytes:
-    """A name for the compiler: another version, or other libraries, have another."""
+    """Identifies the compiler: differs for each version and each set of libraries."""
     global _compiler_key
     if _compiler_key is None:
         _compiler_key = f"{_native.__version__}; {_native.compiler_id()}; {sys.byteorder}".encode()
@@ -177,7 +183,7 @@ _compiler_key: bytes | None = None
 
 
 def shader_cache(setting: Lookup = of_process) -> ShaderCache | None:
-    """The cache that the settings ask for; None if it is turned off. Raises what `setting` raises."""
+    """The cache of the settings; None if it is turned off. Raises the errors of `setting`."""
     place = directory, limit = setting("shader_cache_dir"), setting("shader_cache_size")
     if not directory or limit == 0:
         return None
@@ -216,7 +222,7 @@ def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], na
 
 
 def _checksum(path: str, body: bytes) -> bytes:
-    # With the entry's name: a file that was copied or renamed to another entry's is none.
+    # The checksum includes the entry's name, so that a copied or renamed file is invalid.
     return digest(os.fsencode(os.path.basename(path)) + body)
 
 
@@ -251,7 +257,7 @@ def _decode(content: bytes, path: str) -> CachedShader:
 
 
 def _unchanged(path: str, expected: bytes) -> bool:
-    """Whether an include that was sought at `path` would find what it found: content of a digest, or b"" for nothing."""
+    """Whether `path` still has content with this digest, or no file if it is b""."""
     if not expected:
         return not os.path.isfile(path)
     try:
@@ -261,7 +267,7 @@ def _unchanged(path: str, expected: bytes) -> bool:
 
 
 def _write(file: BinaryIO, content: bytes, temporary: str, path: str) -> None:
-    """Writes `temporary`, which is open, and renames it. Raises OSError, and leaves no file then."""
+    """Writes the open file `temporary` and renames it. If it raises OSError, it leaves no file."""
     try:
         rest = memoryview(content)
         while rest:
@@ -283,4 +289,4 @@ def _remove(path: str) -> None:
     try:
         os.remove(path)
     except (OSError, ValueError):
-        pass  # another process was faster, or the folder is read-only
+        pass  # another process deleted it first, or the folder is read-only

@@ -1,4 +1,4 @@
-"""What a compilation may take: seconds of the compiler, bytes of a source's file."""
+"""Limits of a compilation: the compiler's time, and the size of source files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .._base.sizes import as_bytes
 
 TIMEOUT_VARIABLE = "KOMPUTE_PY_COMPILE_TIMEOUT"
 _MOST_SECONDS = 1e9
-_SIZE_LIMIT = 64 << 20  # that of an include, too
+_SIZE_LIMIT = 64 << 20  # includes have the same limit
 
 
 def as_seconds(value: Any, what: str) -> float:
-    """Seconds that a compilation may take, from a number or its text; math.inf for no limit.
+    """The time limit of a compilation in seconds, from a number or its text; math.inf for no limit.
 
-    Raises InvalidArgumentError or ArgumentTypeError, naming `what`, for anything else.
+    Raises InvalidArgumentError or ArgumentTypeError, naming `what`, for invalid values.
     """
     numbers = (int, float, np.integer, np.floating, str)
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers):
@@ -38,7 +38,10 @@ def as_seconds(value: Any, what: str) -> float:
 
 
 def time_limit(timeout: float | None, default: float) -> float:
-    """Seconds that a compilation may take: `timeout`, or `default` if it is None. Raises what `as_seconds` raises."""
+    """The time limit of a compilation in seconds: `timeout`, or `default` if it is None.
+
+    Raises the errors of `as_seconds`.
+    """
     if timeout is None:
         return default
     if isinstance(timeout, str):
@@ -47,17 +50,17 @@ def time_limit(timeout: float | None, default: float) -> float:
 
 
 def too_long(seconds: float) -> str:
-    """What an error says of a compilation beyond its limit."""
+    """The error message for a compilation that exceeds its limit."""
     return (
-        f"compiling takes longer than {seconds:g} s; the option compile_timeout ({TIMEOUT_VARIABLE}) sets the limit, and so does timeout=. Macros that grow, "
-        "unrolled loops and large switches take long"
+        f"compiling takes longer than {seconds:g} s; the option compile_timeout ({TIMEOUT_VARIABLE}) sets "
+        "the limit, and so does timeout=. Macros that grow, unrolled loops and large switches take long"
     )
 
 
 def most_bytes(size_limit: int | str | None) -> int:
-    """Bytes that a file may have: `size_limit`, or 64 MiB for None.
+    """The largest allowed size of a file in bytes: `size_limit`, or 64 MiB for None.
 
-    Raises what `as_bytes` raises.
+    Raises the errors of `as_bytes`.
     """
     return _SIZE_LIMIT if size_limit is None else as_bytes(size_limit, "size_limit")
 
@@ -65,13 +68,13 @@ def most_bytes(size_limit: int | str | None) -> int:
 def read_file(path: str | os.PathLike[str], what: str, limit: int | str | None = None) -> bytes:
     """The contents of a regular file of at most `limit` bytes; None for 64 MiB. `what` names it in errors.
 
-    Raises NotFoundError if there is no such file or it cannot be read, InvalidArgumentError if it is larger, and what `most_bytes`
-    raises.
+    Raises NotFoundError if there is no such file or it cannot be read, InvalidArgumentError if it is larger,
+    and the errors of `most_bytes`.
     """
     limit = most_bytes(limit)
     name = repr(os.fsdecode(path))
     try:
-        # As bytes: a comment may be in any encoding, and the compiler does not mind.
+        # As bytes: comments may be in any encoding, and the compiler accepts that.
         return read_regular(os.fspath(path), limit)
     except NotRegularError:
         raise NotFoundError(f"Cannot read the {what} file {name}: it is not a regular file") from None
@@ -80,6 +83,7 @@ def read_file(path: str | os.PathLike[str], what: str, limit: int | str | None =
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) == errno.EFBIG:
             raise InvalidArgumentError(
-                f"The {what} file {name} has more than {limit} bytes; kp.compile reads larger ones with size_limit="
+                f"The {what} file {name} has more than {limit} bytes; "
+                "kp.compile reads larger ones with size_limit="
             ) from None
         raise NotFoundError(f"Cannot read the {what} file {name}: {error}") from error

@@ -1,8 +1,8 @@
-"""Processes that compile HLSL and Slang (shader_worker.py): a compiler that crashes or hangs ends one of them, and nothing else.
+"""Processes that compile HLSL and Slang (worker.py). A compiler that crashes or hangs only ends one of them.
 
-A process is started when the first source needs one, serves one compilation at a time and is kept for the next. Several threads get
-several processes, up to `_MOST`. A process ends with its parent, whatever it is doing, since its standard input ends. After a fork the
-child knows none and starts its own.
+A process starts when the first source needs one, serves one compilation at a time and is kept for the next.
+Several threads use several processes, up to `_MOST`. A process ends with its parent, even during a
+compilation, because its standard input ends. After a fork the child starts its own processes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ if TYPE_CHECKING:
 
 _STARTING = 60.0  # seconds for starting a process and loading the compiler
 _MOST = max(1, min(4, os.cpu_count() or 1))
-_TAIL = 400  # characters of what a process printed that are shown
-_OPTIMIZES = "\0optimizer\0"  # the process says it when it begins
-_SLICE = 0.25  # seconds between two looks for Ctrl-C, where a wait cannot be interrupted
+_TAIL = 400  # the most characters of a process's output in a message
+_OPTIMIZES = "\0optimizer\0"  # the process prints it when the optimizer starts
+_SLICE = 0.25  # seconds between checks for Ctrl-C during waits that cannot be interrupted
 
 
 class Ended(Exception):
-    """The process ended while it compiled; says how. `step` is "optimizer" if the compiler itself had finished."""
+    """The process ended during a compilation; the text says how.
+
+    `step` is "optimizer" if the compiler itself had finished.
+    """
 
     step = ""
 
 
 class TimedOut(Exception):
-    """The compilation took longer than the limit, in seconds: `args[0]`."""
+    """The compilation exceeded the time limit, in seconds: `args[0]`."""
 
 
 class _Process:
-    """One process and the thread that talks to it, since writing to a process or reading from it may block."""
+    """One process and a thread that talks to it, because writing to or reading from a process may block."""
 
     def __init__(self) -> None:
         import subprocess
@@ -51,7 +54,7 @@ class _Process:
         self._read_end, from_child = os.pipe()
         worker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
         try:
-            # -I and -S: nothing of the user's environment is imported. A session of its own hears no Ctrl-C of the terminal.
+            # -I and -S keep the user's environment out. Its own session keeps the terminal's Ctrl-C away.
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable or "python3", "-I", "-S", worker, _native.__file__],
                 stdin=to_child,
@@ -77,9 +80,9 @@ class _Process:
         ).start()
 
     def ask(self, request: bytes, seconds: float) -> bytes:
-        """The answer. Raises Ended, or TimedOut; the process is of no use after either."""
+        """The answer. Raises Ended or TimedOut; after either the process cannot be used again."""
         self._requests.put(request)
-        # The limit is the compiler's: starting Python and loading the compiler do not count.
+        # The limit is for the compiler: starting Python and loading the compiler do not count.
         deadline = time.monotonic() + seconds + (0 if self.served else _STARTING)
         while True:
             left = deadline - time.monotonic()
@@ -94,7 +97,7 @@ class _Process:
                 ended = Ended(how)
                 ended.step = step
                 raise ended
-            if not answer:  # it compiles from now on
+            if not answer:  # the compilation starts now
                 deadline = time.monotonic() + seconds
                 continue
             self.served += 1
@@ -104,7 +107,7 @@ class _Process:
         """How the process ended, and in which step."""
         try:
             code = self.process.wait(5)
-        except Exception:  # closed its output, and lives: it is killed
+        except Exception:  # it closed its output but still runs: the caller kills it
             return "it stopped answering", ""
         if code == 0:
             return "", ""
@@ -129,18 +132,18 @@ class _Process:
         return (f"{how}: {printed}" if printed else how), step
 
     def stop(self) -> None:
-        """End the process, and with it the thread."""
+        """Ends the process and its thread."""
         try:
             self.process.kill()
             self.process.wait(5)
-        except Exception:  # it is gone already
+        except Exception:  # it has already ended
             pass
         self._requests.put(None)
         self._printed.close()
 
     def abandon(self) -> None:
-        """In a child of a fork: close what was inherited, and leave the process to the parent."""
-        self.process.returncode = 0  # nothing here may wait for it
+        """In the child of a fork: closes the inherited pipes. The process stays with the parent."""
+        self.process.returncode = 0  # so that nothing here waits for it
         for end in (self._write_end, self._read_end):
             try:
                 os.close(end)
@@ -188,7 +191,7 @@ def _read(source: int, length: int) -> bytes:
 
 
 class _Pool:
-    """The processes of this process."""
+    """The compiler processes of this Python process."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -201,7 +204,7 @@ class _Pool:
             while not self._idle and len(self._busy) + self._starting >= _MOST:
                 self._changed.wait(_SLICE)
             if self._idle:
-                process = self._idle.pop()  # the one that was used last
+                process = self._idle.pop()  # the most recently used one
                 self._busy.add(process)
                 return process
             self._starting += 1
@@ -240,7 +243,7 @@ def _after_fork() -> None:
     _pool = _Pool()
 
 
-_inherited: list[_Process] = []  # of a parent: kept, so that nothing closes what they had
+_inherited: list[_Process] = []  # the parent's, kept so that their files are not closed again
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -252,10 +255,10 @@ def _stop_all() -> None:
 
 
 def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The answer of a process of compilers to a request (shader_worker.py says what they hold).
+    """The answer of a compiler process to a request (worker.py describes both).
 
-    Raises Ended where the process crashes on it, TimedOut beyond `seconds`, OSError where no process can be started. Ctrl-C ends
-    the wait and the process.
+    Raises Ended if the process crashes on it, TimedOut after `seconds`, and OSError if no process can be
+    started. Ctrl-C ends the wait and the process.
     """
     packed = json.dumps(request).encode()
     while True:
@@ -268,7 +271,7 @@ def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
             decoded: dict[str, Any] = json.loads(answer)
             return decoded
         except Ended:
-            # What earlier compilations left behind may be the cause, or that it had been idle for long: a fresh one decides.
+            # Earlier compilations or a long idle time may be the cause: a fresh process decides.
             if fresh:
                 raise
         finally:

@@ -1,7 +1,7 @@
 """The settings of the compilers and of the shader cache.
 
-A Manager has them like its other options, for what it compiles: `Manager.kernel` and reloads. `kp.compile` and `kp.ShaderModule` have no
-Manager: for them the environment of the process counts, under ``KOMPUTE_PY_``.
+A Manager has them among its options, for `Manager.kernel` and reloads. `kp.compile` and `kp.ShaderModule`
+have no Manager: they use the process's environment, under ``KOMPUTE_PY_``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .limits import as_seconds
 
 COMPILERS = ("slang", "glslang")
 Lookup = Callable[[str], Any]
-"""Gives the value of a setting by its name."""
+"""Returns the value of a setting by its name."""
 
 
 def _to_cache_dir(value: Any, source: str) -> str:
@@ -48,9 +48,9 @@ OPTIONS: dict[str, Option] = {
     "shader_cache_dir": Option(_to_cache_dir, _cache_dir, is_path=True),
     # The most bytes that it may hold; 0 turns it off.
     "shader_cache_size": Option(as_bytes, lambda: 128 * 2**20, empty_is_default=True),
-    # Seconds that a compilation may take.
+    # The time limit of a compilation in seconds.
     "compile_timeout": Option(as_seconds, lambda: 20.0, empty_is_default=True),
-    # What compiles HLSL; None for Slang if its library is found, else glslang.
+    # The compiler for HLSL; None for Slang if its library is found, else glslang.
     "compiler": Option(_to_compiler, lambda: None, empty_is_default=True),
     # Slang's library or its folder; "" for no Slang, None to look for it.
     "slang_library": Option(_to_library, lambda: None, is_path=True),
@@ -58,5 +58,5 @@ OPTIONS: dict[str, Option] = {
 
 
 def of_process(name: str) -> Any:
-    """The value that counts without a Manager. Raises what `Manager` raises for the option."""
+    """The value for calls without a Manager. Raises the errors of `Manager` for the option."""
     return find_setting(name, OPTIONS[name], {}, PREFIX).value

@@ -1,7 +1,8 @@
-"""Slang through the flat C functions of its library, for one thread of the compilers' process (shader_worker.py).
+"""Calls Slang through the C functions of its library, from one thread of the compiler process (worker.py).
 
-Every file comes through `_Files`, an object of Slang's interface ISlangFileSystem that is made here: it knows the texts that stand
-for files, keeps source text from including what happens to lie in the current folder, and notes each place that was looked at.
+Slang reads every file through `_Files`, an implementation of its interface ISlangFileSystem. It provides
+virtual includes, prevents source text from including files of the current folder by chance, and records each
+tried path.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ _LANGUAGES = {"slang": 1, "hlsl": 2}
 _OK = 0
 _NOT_FOUND = -2113928187  # SLANG_E_NOT_FOUND, 0x82000005
 _NO_INTERFACE = -2147467262  # SLANG_E_NO_INTERFACE, 0x80004002
-_MOST_BYTES = 64 << 20  # of one file
+_MOST_BYTES = 64 << 20  # the limit for one file
 
-# The folder that a source without a file is in, as far as Slang knows.
+# Slang is told that a source without a file is in this folder.
 _NOWHERE = "kp-source"
 
-# What is said better elsewhere, or is not for the author: capabilities that are added to the profile; registers without a
-# shift, which are numbered as they are; bindings that two variables share.
+# Warnings that are reported better elsewhere or do not concern the author: capabilities added to the profile,
+# registers without a shift (they keep their numbers), bindings that two variables share.
 _IGNORED = {"41012", "39029", "39001"}
 
-_IGNORED_IN_HLSL = {"30081"}  # conversions that HLSL makes by itself
+_IGNORED_IN_HLSL = {"30081"}  # implicit conversions of HLSL
 _NO_ENTRY = "E38000"
 _FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
 
-# Slang writes no older one. From 1.4 on it copies whole structs with OpCopyLogical, which drivers fail on where they hold matrices;
-# what needs a newer one gets that by itself.
+# Slang's oldest version. From 1.4 on it copies whole structs with OpCopyLogical, and drivers fail on those
+# with matrices. Slang chooses a newer version itself if the source needs one.
 _SPIRV_VERSION = "1.3"
 
-# Parameters that no code uses stay in the signature. Slang fails on byte-address buffers among them, and then they have to go.
+# Keeps unused parameters in the signature. Slang fails on unused byte-address buffers; then they are dropped.
 _KEEP = "-preserve-params"
 _UNUSED_BYTES = b"Unhandled global inst in spirv-emit"
 
-# As SPIR-V 1.3, Slang makes an exchange of a buffer's element a store, and its result an id that nothing defines.
+# For SPIR-V 1.3, Slang compiles an exchange of a buffer's element to a store with an undefined result id.
 _EXCHANGE = re.compile(rb"(?<!Compare)Exchange\w*\s*\(|\.\s*exchange\s*\(|\batomic_exchange|\bAtomic\s*<")
 
 _ROW_MAJOR = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+pack_matrix[ \t]*\([ \t]*row_major", re.MULTILINE)
@@ -48,7 +49,7 @@ Message = tuple[str, int, int, str, str, str]
 
 
 class Source(NamedTuple):
-    """What is compiled: the fields of `shader._Request` that Slang has a use for, as text."""
+    """The source and options of a compilation: the fields of a request that Slang uses, as text."""
 
     text: bytes
     name: str
@@ -65,15 +66,15 @@ class Source(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What Slang made of a source."""
+    """The result of a compilation."""
 
     spirv: bytes
-    """b"" where it did not compile."""
+    """b"" if it did not compile."""
     messages: list[Message]
     included: list[str]
     probes: list[tuple[str, bytes | None]]
     texts: list[bytes]
-    """The source and all that it includes."""
+    """The texts of the source and its includes."""
 
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -108,15 +109,15 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 class Unusable(Exception):
-    """The library is not Slang's, or one that is too old; says why."""
+    """The library is not Slang's or is too old; the text says why."""
 
 
 class Slang:
-    """The library, with a session in which it has read its own modules (a fifth of a second)."""
+    """The library with a session that has loaded its core module (which takes a fifth of a second)."""
 
     def __init__(self, path: str) -> None:
         try:
-            self._library = ctypes.CDLL(path)  # RTLD_LOCAL, so that its names meet nobody else's
+            self._library = ctypes.CDLL(path)  # RTLD_LOCAL: its symbols do not conflict with others
             for name, (result, arguments) in _FUNCTIONS.items():
                 function = getattr(self._library, name)
                 function.restype, function.argtypes = result, arguments
@@ -125,10 +126,10 @@ class Slang:
         self.name = f"Slang {self._library.spGetBuildTagString().decode(errors='replace')}"
         self._session = self._library.spCreateSession(None)
         if not self._session:
-            raise Unusable(f"{path}: Slang made no session")
+            raise Unusable(f"{path}: Slang created no session")
 
     def compile(self, source: Source) -> Result:
-        """Compile to SPIR-V, without optimization."""
+        """Compiles to SPIR-V without optimization."""
         version = source.spirv_version or _SPIRV_VERSION
         options = _options(source)
         result, log = self._attempt(source, version, options)
@@ -143,7 +144,7 @@ class Slang:
         return result
 
     def _attempt(self, source: Source, version: str, options: list[str]) -> tuple[Result, bytes]:
-        """What Slang makes of a source, and what it said."""
+        """The result of one attempt, and Slang's log."""
         library = self._library
         files = _Files(library, source)
         request = library.spCreateCompileRequest(self._session)
@@ -188,14 +189,14 @@ class Slang:
 
 def _options(source: Source) -> list[str]:
     options = [
-        "-O0",  # our optimizer follows, which keeps names and interfaces
+        "-O0",  # the package's optimizer follows; it keeps names and interfaces
         _KEEP,
         "-fvk-use-entrypoint-name",
         "-skip-spirv-validation",
         "-enable-machine-readable-diagnostics",
     ]
     if source.language == "hlsl":
-        # Slang passes over the pragma.
+        # Slang ignores the pragma.
         order = "row" if _ROW_MAJOR.search(source.text) else "column"
         options += ["-fvk-use-dx-layout", f"-matrix-layout-{order}-major"]
     if source.debug_info:
@@ -207,24 +208,30 @@ def _options(source: Source) -> list[str]:
 
 
 def _types_of_hlsl(source: Source) -> list[tuple[str, str]]:
-    """Macros for the small types of HLSL, some of which Slang does not know: of 32 bits unless the language is told otherwise."""
+    """Macros for HLSL's small types, because Slang lacks some of them.
+
+    They have 32 bits unless `hlsl_16bit_types` is set.
+    """
     if source.language != "hlsl":
         return []
     small = source.hlsl_16bit_types
-    types = {"min16float": "half", "min10float": "half", "min16int": "int16_t", "min16uint": "uint16_t"} if small else {
+    types = {
+        "min16float": "half", "min10float": "half", "min16int": "int16_t", "min16uint": "uint16_t",
+    } if small else {
         "half": "float", "min16float": "float", "min10float": "float", "min16int": "int", "min16uint": "uint",
     }  # fmt: skip
     sizes = ["", *"1234", *(f"{rows}x{columns}" for rows in "1234" for columns in "1234")]
     return [(name + size, meant + size) for name, meant in types.items() for size in sizes]
 
 
-# -- messages ---------------------------------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def _messages(log: bytes, source: Source) -> list[Message]:
     """Slang's machine-readable lines: code, severity, file, line, column, the end's line and column, message.
 
-    A line of severity "span" says the same as the one before it in more detail, or of another place."""
+    A line of severity "span" adds details or another place to the line before it.
+    """
     found: list[Message] = []
     codes: list[str] = []
     for line in log.decode(errors="replace").splitlines():
@@ -261,7 +268,7 @@ def _messages(log: bytes, source: Source) -> list[Message]:
     kept: dict[Message, None] = {}
     dropped = False
     for each, code in zip(found, codes, strict=True):
-        # Notes belong to the message before them.
+        # A note belongs to the message before it.
         heeded = "'#pragma pack_matrix'" in each[4] and each[0].endswith(source.name)  # by _options
         if each[3] != "note":
             dropped = each[3] == "warning" and (code.lstrip("E") in ignored or heeded)
@@ -270,7 +277,7 @@ def _messages(log: bytes, source: Source) -> list[Message]:
     return list(kept)
 
 
-# -- files ------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 _QUERY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16), ctypes.POINTER(ctypes.c_void_p)
@@ -302,13 +309,16 @@ _INTERFACES = {
 
 
 class _Files:
-    """The files of one compilation, as an ISlangFileSystem. Its lifetime is Python's: Slang's counting is answered, not heeded."""
+    """The files of one compilation, as an ISlangFileSystem.
+
+    Python controls its lifetime: Slang's reference counting has no effect.
+    """
 
     def __init__(self, library: ctypes.CDLL, source: Source) -> None:
         self._library = library
         self._on_disk = not source.name.startswith("<")
         self.main = source.name if self._on_disk else f"{_NOWHERE}/{source.name}"
-        """What Slang is told as the source's path."""
+        """The path of the source that Slang is given."""
         self._folders = dict.fromkeys(
             os.path.normpath(folder) for folder in (os.path.dirname(self.main), *source.include_dirs)
         )
@@ -338,11 +348,11 @@ class _Files:
     def _load(self, _: int, path: bytes, out: Any) -> int:
         try:
             content = self._read(os.fsdecode(path))
-        except Exception:  # none may pass through Slang
+        except Exception:  # exceptions must not pass through Slang
             content = None
         if content is None:
             return _NOT_FOUND
-        # Slang makes no blob of nothing.
+        # Slang creates no empty blobs.
         text = content.removeprefix(b"\xef\xbb\xbf") or b"\n"
         out[0] = self._library.slang_createBlob(text, len(text))
         return _OK if out[0] else _NOT_FOUND
@@ -371,15 +381,15 @@ class _Files:
         return content
 
     def texts(self) -> list[bytes]:
-        """The source and all that it includes."""
+        """The texts of the source and its includes."""
         return list(self._texts.values())
 
     def included(self) -> list[str]:
-        """The files on disk that were read."""
+        """The files that were read from disk."""
         return list(self._included)
 
     def probes(self) -> list[tuple[str, bytes | None]]:
-        """Every path that was looked at, with what was there."""
+        """Every tried path with its content, or None if there was no file."""
         return list(self._probes.items())
 
     def placed(self, messages: list[Message]) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Where Slang's library is: an environment variable, the package slangpy, the Vulkan SDK. Loads nothing."""
+"""Finds Slang's library: by a setting, in the package slangpy, in the Vulkan SDK. Loads nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from .settings import Lookup, of_process
 
 INSTALL = "pip install 'kompute_py[slang]'"
 
-# Of slangpy (libslang-compiler.so.0.2026.12) and of Slang's own releases (slang.dll). A file libslang.so.2 without more to its
-# version is S-Lang's, another library: system folders are not searched.
+# File names in slangpy (libslang-compiler.so.0.2026.12) and in Slang's releases (slang.dll). A file
+# libslang.so.2 with no further version belongs to S-Lang, another library, so system folders are not
+# searched.
 _NAME = r"(lib)?slang(-compiler)?(\.(so|dylib|dll))((\.\d+)*)|lib(slang|slang-compiler)[.\d]*\.dylib"
 _VERSION = r"(20\d\d\.\d+(?:\.\d+)*)"
 
@@ -24,20 +25,20 @@ class SlangLibrary(NamedTuple):
 
     path: str
     identity: str
-    """Another one where the file is another: its path, size and time of change."""
+    """Differs for different files: path, size and time of change."""
 
     @property
     def name(self) -> str:
-        """What messages call the compiler: "Slang 2026.12"; without the version where the file's name has none."""
+        """The compiler's name in messages: "Slang 2026.12", or "Slang" if the file name has no version."""
         found = re.search(_VERSION, os.path.basename(self.path))
         return f"Slang {found[1]}" if found else "Slang"
 
 
 def find_slang(setting: Lookup = of_process) -> SlangLibrary | None:
-    """The library to use; None where there is none.
+    """The library to use; None if there is none.
 
-    It is the one that the setting `slang_library` names (a file, or a folder that holds it; "" stands for
-    none), else the one of the package slangpy, else the one of the Vulkan SDK in ``VULKAN_SDK``.
+    The setting `slang_library` names it (a file, or a folder that contains it; "" means no library). Without
+    the setting it is that of the package slangpy, else that of the Vulkan SDK in ``VULKAN_SDK``.
     """
     named = setting("slang_library")
     if named is not None:
@@ -50,12 +51,12 @@ def find_slang(setting: Lookup = of_process) -> SlangLibrary | None:
 
 
 def _folders() -> Iterator[str]:
-    # Finding a module's folder does not import it: slangpy would load a hundred megabytes.
+    # find_spec does not import the module: slangpy would load a hundred megabytes.
     from importlib.util import find_spec
 
     try:
         spec = find_spec("slangpy")
-    except (ImportError, ValueError):  # ValueError: a module of that name that has no spec
+    except (ImportError, ValueError):  # ValueError: a module of that name without a spec
         spec = None
     if spec is not None:
         yield from spec.submodule_search_locations or ()
@@ -70,12 +71,12 @@ def _library(place: str) -> SlangLibrary | None:
             names = sorted(name for name in os.listdir(place) if re.fullmatch(_NAME, name))
             if not names:
                 return None
-            # "-compiler" is the newer name, beside which the older one may be a stub.
+            # "-compiler" is the newer name; a file with the older one beside it may be a stub.
             best = max(names, key=lambda name: ("-compiler" in name, len(name), name))
             place = os.path.join(place, best)
         status = os.stat(place)
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(status.st_mode):  # to load a pipe would wait for ever
+    if not stat.S_ISREG(status.st_mode):  # loading a pipe would wait forever
         return None
     return SlangLibrary(place, f"{os.path.realpath(place)} {status.st_size} {status.st_mtime_ns}")

@@ -1,4 +1,4 @@
-"""SPIR-V as words: walking its instructions and writing it anew with some of them changed. Trusts that they are well-formed."""
+"""SPIR-V as words: iterates over instructions and rewrites modules. Assumes that modules are well-formed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def text_at(words: array.array[int], at: int, end: int) -> str:
 
 
 def encoded(opcode: int, operands: list[int], text: str | None = None) -> array.array[int]:
-    """An instruction with these operands, and a literal string behind them."""
+    """An instruction with these operands, followed by a literal string if `text` is given."""
     tail = array.array("I")
     if text is not None:
         content = text.encode() + b"\0"
@@ -60,11 +60,11 @@ class Rewriter:
         self.bound = words[3]
 
     def replace(self, at: int, *instead: array.array[int]) -> None:
-        """Put other instructions, or none, in the place of the one at word `at`."""
+        """Replaces the instruction at word `at` with others, or removes it."""
         self._changes[at] = sum(instead, array.array("I"))
 
     def fresh(self) -> int:
-        """An id that nothing has."""
+        """A new, unused id."""
         self.bound += 1
         return self.bound - 1
 
@@ -81,4 +81,4 @@ class Rewriter:
         return b"".join(part.tobytes() for part in parts)
 
 
-assert sys.byteorder == "little", "SPIR-V is read as the machine's own words"
+assert sys.byteorder == "little", "SPIR-V is read as words of the machine, which must be little-endian"

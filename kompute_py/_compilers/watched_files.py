@@ -1,8 +1,9 @@
-"""Which of some files have changed since they were read: a stat() of each, no thread.
+"""Finds out which files have changed since they were read, with a stat() of each and without a thread.
 
-A file's time, size and inode tell nearly always. They do not where an edit comes within the same tick of the file system's
-clock as the reading and keeps the size, so a file that was young when it was read is read again until it is not. What was
-read is known by its digest, taken by the reader itself: an edit between reading and the first look is seen.
+A file's time, size and inode nearly always show a change. They do not if an edit keeps the size and falls
+into the same tick of the file system's clock as the reading. A file that was young when it was read is
+therefore read again until it is old enough. Contents are compared by the digest that the reader took, so that
+an edit between reading and the first check is found.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Stamp = tuple[int, int, int]  # time of change in ns, bytes, inode
 
 
 class _File:
-    """One path and what was there; `mark` is the digest of its content, b"" where there was no file."""
+    """One path; `mark` is the digest of its content, or b"" if there was no file."""
 
     __slots__ = ("_gone_since", "_stamp", "_young", "mark", "path")
 
@@ -31,7 +32,7 @@ class _File:
         self.path = path
         self.mark = mark
         self._stamp: _Stamp | None = None
-        self._young = True  # nobody has looked at the stamp yet
+        self._young = True  # the stamp has not been read yet
         self._gone_since: float | None = None
 
     def changed(self) -> bool:
@@ -45,7 +46,7 @@ class _File:
             return False
         if status.st_size == 0 and self.mark:
             return self._gone()
-        now = time.time()  # before reading: what changes later has a later time
+        now = time.time()  # before reading: later changes have a later time
         try:
             content = read_regular(self.path, _MOST)
         except OSError:
@@ -58,7 +59,10 @@ class _File:
         return False
 
     def _gone(self) -> bool:
-        """Whether a file that is missing, empty or locked counts as changed: not for the moment that saving it takes."""
+        """Whether a missing, empty or locked file counts as changed.
+
+        While an editor saves it, it does not.
+        """
         if not self.mark:
             return False
         now = time.monotonic()
@@ -68,17 +72,18 @@ class _File:
 
 
 class WatchedFiles:
-    """Files as they were when something was made of them."""
+    """Files in the state in which they were used."""
 
     __slots__ = ("_files",)
 
     def __init__(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """`files`: (absolute path, digest of what was there, b"" for nothing)."""
+        """`files`: (absolute path, digest of its content, or b"" if there was none)."""
         self._files = [_File(path, mark) for path, mark in dict(files).items()]
 
     def changed(self) -> bool:
-        """Whether one of them is another now. About a microsecond for each; files younger than seconds are read."""
-        # All of them, not up to the first: where one is missing for a moment, another may tell that the edit is done.
+        """Whether a file has changed. Takes about a microsecond per file; young files are read."""
+        # Checks all files, even after a change: if one is missing for a moment, another may show that the
+        # edit is done.
         found = False
         for file in self._files:
             found = file.changed() or found

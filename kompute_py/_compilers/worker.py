@@ -1,11 +1,14 @@
-"""The process that compiles HLSL and Slang: `shader_process` starts it, and a crash of a compiler ends nothing else.
+"""The process that compiles HLSL and Slang.
 
-It is run as a script, without the package: importing that would load NumPy. One thread reads requests from standard input and ends
-the process with it, whatever the compiler is at; another one, with a large stack, compiles. What compilers print goes to standard
-error, a file, so that nothing fills up.
+`process` starts it; a crash of a compiler ends only this process.
 
-A message is its length in 8 bytes and JSON, in which bytes are the characters of the same numbers. An empty one goes before each answer
-when the compiler is loaded: the time limit counts from there.
+It runs as a script, without the package, because its import would load NumPy. One thread reads requests from
+standard input and ends the process at its end, even during a compilation. Another thread, with a large stack,
+compiles. Output of the compilers goes to standard error, which is a file, so that no pipe fills up.
+
+A message is its length in 8 bytes, then JSON, in which each byte of binary data is the character with the
+same number. An empty message precedes each answer when the compiler is loaded: the time limit counts from
+there.
 """
 
 from __future__ import annotations
@@ -22,18 +25,18 @@ import types
 from typing import Any
 
 _STACK = 256 << 20
-_MOST_MEMORY = 8 << 30  # bytes of address space; beyond it the compiler fails, not the machine
+_MOST_MEMORY = 8 << 30  # bytes of address space; beyond it the compiler fails instead of the machine
 _MOST_PRINTED = 16 << 20
-_IDLE = 300.0  # seconds without work after which it ends
+_IDLE = 300.0  # seconds without work after which the process ends
 
 
-# Slang's warning of a shift whose amount is masked here.
+# Slang's warning about shift amounts, which this process masks.
 _MASKED = re.compile(r"shift amount exceeds the number of bits")
 _SAME = re.compile(r"'(.*)' and '\1' are both binding")
 
 
 def _begin(step: str) -> None:
-    """Says on standard error what begins, so that the parent knows where a crash was."""
+    """Reports the start of a step on standard error, so that the parent knows the step of a crash."""
     try:
         os.write(2, f"\0{step}\0".encode())
     except OSError:
@@ -41,7 +44,7 @@ def _begin(step: str) -> None:
 
 
 def _import_siblings(native: str) -> Any:
-    """The native module, with the package's other files importable beside it but its __init__ not run."""
+    """Imports the native module. Makes the package's other files importable without running its __init__."""
     package = types.ModuleType("kompute_py")
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["kompute_py"] = package
@@ -56,7 +59,7 @@ def _import_siblings(native: str) -> Any:
 
 
 def _limit() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's Ctrl-C is the parent's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     try:
         import resource
 
@@ -81,7 +84,7 @@ def _bytes(text: str) -> bytes:
 
 
 class Compilers:
-    """The two compilers, each made when it is first asked for."""
+    """The two compilers, each loaded on first use."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
@@ -89,7 +92,10 @@ class Compilers:
         self._slang_path = ""
 
     def load(self, asked: dict[str, Any]) -> None:
-        """Load what the request needs, which takes longer than most compilations. `answer` says what is wrong with it."""
+        """Loads the compiler of the request, which takes longer than most compilations.
+
+        `answer` reports errors.
+        """
         from kompute_py._compilers import hlsl_faults  # noqa: F401
         from kompute_py._compilers.slang_compiler import Slang, Unusable
 
@@ -101,14 +107,14 @@ class Compilers:
             pass
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request; errors are answers, too."""
+        """The answer to a request; errors are answers too."""
         from kompute_py._base.errors import KomputeError, ShaderCompileError
         from kompute_py._compilers import hlsl_faults
         from kompute_py._compilers.hlsl_faults import Refused
         from kompute_py._compilers.slang_compiler import Unusable
 
         try:
-            os.chdir(asked["folder"])  # relative paths are the parent's
+            os.chdir(asked["folder"])  # relative paths start at the parent's folder
         except OSError:
             pass
         try:
@@ -209,7 +215,10 @@ class Compilers:
         code = hlsl_faults.without_comments(made.texts).decode(errors="replace")
         found = shift_misread(code, source.defines, False)
         if found is not None:
-            message = f"{found}: of constants, a shift by as many bits as there are, or more, is folded to 0; write & 31"
+            message = (
+                f"{found}: of constants, a shift by as many bits as there are, or more, "
+                "is folded to 0; write & 31"
+            )
             return self._failed([(source.name, 0, 0, "error", message, "")], made.probes)
         messages = [each for each in made.messages if not _MASKED.search(each[4])]
         spirv = masked(with_formats(tidied(made.spirv, source.language), code))
@@ -217,7 +226,7 @@ class Compilers:
         spirv, declared, shared = self._native.finish_spirv(
             spirv, name, fields["optimize"], fields["target"], True
         )
-        # A byte-address buffer is several variables of one binding, if it is read as several types.
+        # A byte-address buffer that is read as several types is several variables with one binding.
         shared = [each for each in shared if not _SAME.match(each[4])]
         return self._done(spirv, declared, [*messages, *shared], made.included, made.probes, self._slang.name)
 
@@ -253,7 +262,7 @@ class Compilers:
 
 
 def _read(source: int, length: int) -> bytes:
-    """So many bytes; the process ends with its parent."""
+    """Reads `length` bytes. Ends the process if the parent has ended."""
     parts = []
     while length:
         part = os.read(source, min(length, 1 << 20))
@@ -282,10 +291,10 @@ def _serve(requests: queue.SimpleQueue[bytes], target: int, native_path: str) ->
                 os.ftruncate(2, 0)
                 os.lseek(2, 0, os.SEEK_SET)
             except OSError:
-                pass  # standard error is no file
+                pass  # standard error is not a file
             asked = json.loads(request)
             compilers.load(asked)
-            _write(target, bytes(8))  # nothing: the compilation begins
+            _write(target, bytes(8))  # an empty message: the compilation starts
             answer = json.dumps(compilers.answer(asked)).encode()
             _write(target, len(answer).to_bytes(8, "little") + answer)
     except BaseException as error:
