@@ -19,7 +19,7 @@ std::string dotted(uint32_t major, uint32_t minor) {
     return std::to_string(major) + "." + std::to_string(minor);
 }
 
-// The Vulkan 1.x whose rules the validator has and that the host has.
+// The newest Vulkan 1.x rules that both the validator and the host have.
 uint32_t rules_of(const ShaderHost& host) {
     return VK_API_VERSION_MAJOR(host.vulkan) > 1 ? 3 : std::min(VK_API_VERSION_MINOR(host.vulkan), 3u);
 }
@@ -50,7 +50,7 @@ private:
     std::vector<Finding> found_;
 };
 
-// The descriptors of a kind, over all bindings, and the array that has most of them.
+// The descriptors of one kind, over all bindings, and the largest array among them.
 struct DescriptorCount {
     uint64_t total = 0;
     uint32_t most = 1;
@@ -75,7 +75,7 @@ void check_local_size(const ShaderInfo& info, const ShaderHost& host, LimitCheck
     uint64_t invocations = 1;
     for (size_t axis = 0; axis < 3; ++axis) {
         const uint32_t size = info.local_size[axis];
-        // Three factors of 32 bits would wrap around; beyond this no device goes.
+        // A product of three 32-bit factors could wrap around; no device allows more than this.
         invocations = std::min<uint64_t>(invocations * size, UINT32_MAX);
         if (size == 0 || size > most[axis])
             check.add("maxComputeWorkGroupSize", size, most[axis],
@@ -94,7 +94,7 @@ void check_local_size(const ShaderInfo& info, const ShaderHost& host, LimitCheck
 
 std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderInfo& info,
                                   const ShaderHost& host) {
-    // First: SPIRV-Tools may be older than what the module uses, and then only says that a number is invalid.
+    // First, because SPIRV-Tools may be older than a used feature and then only reports an invalid number.
     std::vector<Finding> found = unmet_needs(words, info, host);
     static constexpr std::array<uint32_t, 4> newest_minor{0, 3, 5, 6};  // of SPIR-V 1.x, by Vulkan's
     uint32_t rules = rules_of(host);
@@ -107,7 +107,7 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
                          "The module is " + needed + ", but '" + host.name + "' has Vulkan " + vulkan +
                              ", which takes up to " + has + ": compile it with target=\"vulkan" + vulkan +
                              "\""});
-        rules = 3;  // for what else there is to say
+        rules = 3;  // for further findings
     }
     ValidationOptions options;
     options.vulkan_minor = rules;
@@ -218,7 +218,7 @@ std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host
     KP_COUNT(maxPerStageDescriptorStorageImages, storage_images, image_text, images);
     KP_COUNT(maxPerStageDescriptorSampledImages, sampled, sampled_text, images);
     KP_COUNT(maxPerStageDescriptorSamplers, samplers, sampler_text, same);
-    // Of one pipeline layout, and so of all sets together.
+    // Limits of one pipeline layout, so of all sets together.
     KP_COUNT(maxDescriptorSetStorageBuffers, storage_buffers, storage_text, buffers);
     KP_COUNT(maxDescriptorSetUniformBuffers, uniform_buffers, uniform_text, buffers);
     KP_COUNT(maxDescriptorSetStorageImages, storage_images, image_text, images);

@@ -1,5 +1,5 @@
-// What a device would refuse about a shader: the one place that knows, for algorithms and for shaders that are checked with
-// no device opened. Pure.
+// Finds the reasons why a device would refuse a shader. Used for algorithms, and for shaders that are checked
+// without opening a device. Pure.
 #pragma once
 
 #include "adapter/shader_host.hpp"
@@ -13,7 +13,7 @@
 
 namespace kp {
 
-// How many descriptors the arrays of run-time length have.
+// The number of descriptors in each array of run-time length.
 struct DescriptorCounts {
     struct Runtime {
         uint32_t set = 0;
@@ -29,26 +29,28 @@ struct DescriptorCounts {
     }
 };
 
-// The module as a whole: its version, its rules, what it declares to use.
+// Checks the module as a whole: its version, its validity, its declared needs.
 [[nodiscard]] std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderInfo& info,
                                                 const ShaderHost& host);
-// The size of the push constants, which no specialization changes; part of check_limits.
+// Checks the size of the push constants, which no specialization changes; part of check_limits.
 [[nodiscard]] std::vector<Finding> check_push_constants(const ShaderInfo& info, const ShaderHost& host);
-// Lengths of arrays that specialization constants make less than 1.
+// Finds arrays that specialization constants give a length below 1.
 [[nodiscard]] std::vector<Finding> check_arrays(std::span<const uint32_t> words,
                                                 std::span<const SpecValue> specialization);
-// What each invocation has by itself: no compiler is given more than the largest that any device takes.
+// Checks the memory that each invocation owns: compilers never get more than the largest that any device
+// accepts.
 [[nodiscard]] std::vector<Finding> check_private_memory(std::span<const uint32_t> words,
                                                         std::span<const SpecValue> specialization);
-// Sizes and counts; `info` has the specialization applied. Arrays of run-time length count as `counts` says: by itself such
-// an array needs one descriptor. A binding that the code does not use has no place in the layout and counts nothing.
+// Checks sizes and counts; `info` has the specialization applied. `counts` gives the lengths of run-time
+// arrays; without it, such an array needs one descriptor. Bindings that the code does not use have no place
+// in the layout and do not count.
 [[nodiscard]] std::vector<Finding> check_limits(const ShaderInfo& info, const ShaderHost& host,
                                                 const DescriptorCounts& counts = {});
 
-// The length that an array of descriptors of run-time length is to have: of the binding with this name.
+// The name of a binding that is an array of descriptors of run-time length, and its length.
 using ArrayLength = std::pair<std::string, uint32_t>;
 
-// Both, and what cannot be reflected at all, such as a module without this entry point.
+// All checks, and errors of reflection, such as a module without this entry point.
 [[nodiscard]] std::vector<Finding> check_shader(std::span<const uint32_t> words, const ShaderHost& host,
                                                 const std::string& entry = "main",
                                                 std::span<const SpecValue> specialization = {},

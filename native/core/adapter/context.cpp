@@ -22,7 +22,7 @@ void add_unique(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-// The delegation is what makes the destructor run if this throws.
+// The destructor runs after a throw here only because this constructor delegates.
 DeviceContext::DeviceContext(const ContextOptions& options) : DeviceContext() {
     choose(options);
     open(options);
@@ -62,7 +62,7 @@ std::vector<DeviceContext::QueuePlace> DeviceContext::plan_queues(const std::vec
     const auto& families = physical_.families;
     std::vector<uint32_t> wanted = asked;
     if (wanted.empty()) {
-        // A family that also has graphics is what drivers optimise first and what Kompute takes: the first with compute.
+        // Drivers optimise families with graphics first, and Kompute takes one too: the first with compute.
         for (uint32_t i = 0; i < families.size() && wanted.empty(); ++i)
             if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) && families[i].queueCount != 0)
                 wanted.push_back(i);
@@ -76,7 +76,8 @@ std::vector<DeviceContext::QueuePlace> DeviceContext::plan_queues(const std::vec
                                                      physical_.properties.deviceName + "', which has " +
                                                      std::to_string(families.size()) + " (0 to " +
                                                      std::to_string(families.size() - 1) + ")");
-        // The first queue serves all that names none. Beside it, one that only moves memory is of use.
+        // The first queue serves all work without a named queue, so it must compute. Further queues may only
+        // move memory.
         const VkQueueFlags enough =
             plan.empty() ? VK_QUEUE_COMPUTE_BIT : VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
         if (!(families[family].queueFlags & enough)) {

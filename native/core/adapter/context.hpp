@@ -1,7 +1,7 @@
-// An open VkDevice: its function table, what it is and has enabled, and what went wrong with it.
+// An open VkDevice: its function table, its properties and enabled features, and its errors.
 //
-// The context is what every part of the core above this room has of the device. It knows nothing of queues'
-// work, memory or objects: those belong to Device, which is a context and owns them.
+// The rest of the core above this room uses a device through its context. The context has no queue work,
+// memory or objects: those belong to Device, which is a context and owns them.
 #pragma once
 
 #include "adapter/instance.hpp"
@@ -26,10 +26,10 @@ class DeviceHandles;
 
 struct ContextOptions {
     DeviceRequest request;
-    std::optional<std::string> visible;  // the list of devices that count; nullopt: all
+    std::optional<std::string> visible;  // the list of visible devices; nullopt: all
     InstanceRequest instance;
     std::vector<uint32_t> family_queue_indices;    // one queue each; repeats take the family's next queue
-    std::vector<std::string> desired_extensions;   // enabled where the device has them, noted where not
+    std::vector<std::string> desired_extensions;   // enabled if the device has them, else noted
     std::vector<std::string> required_extensions;  // a device without them is passed over
     bool robust_access = true;
 };
@@ -42,7 +42,7 @@ public:
     [[nodiscard]] VkDevice handle() const noexcept { return handle_; }
     [[nodiscard]] const VolkDeviceTable& vk() const noexcept {
         if (watched_ != 0) [[unlikely]]
-            acting_device = watched_;  // whose the messages of the call are
+            acting_device = watched_;  // the call's messages belong to this device
         return table_;
     }
     [[nodiscard]] const PhysicalDevice& physical() const noexcept { return physical_; }
@@ -60,10 +60,10 @@ public:
     [[nodiscard]] bool buffer_addresses() const noexcept { return buffer_addresses_; }
     [[nodiscard]] Instance& instance() const noexcept { return *instance_; }
     [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
-    // Vulkan objects with several owners, which are listed so that they go with the device at the latest.
+    // Vulkan objects with several owners; the list frees them with the device at the latest.
     [[nodiscard]] const std::shared_ptr<DeviceHandles>& handles() const noexcept { return handles_; }
 
-    // Buffers and images are CONCURRENT over the opened queue families when there are several.
+    // Buffers and images are CONCURRENT over the opened queue families if there are several.
     template <typename CreateInfo>
     void share(CreateInfo& create) const noexcept {
         create.sharingMode = families_.size() > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE;
@@ -71,9 +71,9 @@ public:
         create.pQueueFamilyIndices = families_.size() > 1 ? families_.data() : nullptr;
     }
 
-    // Whether it is a parent process's (see device/fork.hpp).
+    // True if it belongs to a parent process (see device/fork.hpp).
     [[nodiscard]] bool foreign() const noexcept { return foreign_.load(std::memory_order_relaxed); }
-    // Throws where it is.
+    // Throws if it does.
     void require_own() const;
     [[nodiscard]] bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
     void require_open(const char* action) const;
@@ -83,48 +83,48 @@ public:
         was_lost();
     }
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
-    // What was running when the device was lost: kept by the first who knows, said in every error from then
-    // on.
+    // The work that ran when the device was lost. The first reporter's text is kept and named in every later
+    // error.
     void note_lost_work(const std::string& work);
     [[nodiscard]] std::string lost_work() const;
-    // Throws that `call` on `what` met the lost device, with what was running as far as it is known.
+    // Throws the error that `call` on `what` met the lost device, with the work that ran, if it is known.
     [[noreturn]] void throw_lost(const char* call, const std::string& what);
 
     // Validation messages about this device, and our own of that kind.
     [[nodiscard]] Mailbox& messages() noexcept { return *mailbox_; }
-    // Whether this thread called this device last, as far as is known.
+    // True if this thread called this device last, as far as is known.
     [[nodiscard]] bool is_acting() const noexcept { return watched_ == 0 || acting_device == watched_; }
     void report(Message message) { mailbox_->append(std::move(message)); }
 
-    // Sentences for the log: extensions that are missing, fall-backs taken.
+    // Sentences for the log: missing extensions, fall-backs in use.
     void note(std::string text);
     [[nodiscard]] std::vector<std::string> take_notes();
-    // Says a note only the first time.
+    // Adds a note only the first time.
     void note_once(const std::string& text);
 
-    // Before the device uses, and before the host reads, memory that is not coherent. `what` is for the
-    // error.
+    // For non-coherent memory: flush before the device uses it, invalidate before the host reads it. `what`
+    // is for the error.
     void flush(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
     void invalidate(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
 
     void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
 
 protected:
-    // Chooses a device and opens it. Throws Error(unavailable) or Error(not_found) that says why each device
-    // was passed over.
+    // Chooses a device and opens it. Throws Error(unavailable) or Error(not_found) with the reasons why each
+    // device was passed over.
     explicit DeviceContext(const ContextOptions& options);
-    // Destroys the VkDevice: nothing uses it any more.
+    // Destroys the VkDevice; nothing may use it any more.
     ~DeviceContext();
 
-    // The queues that were opened: family and index of each that was asked for. One stands there twice where
-    // the family has too few.
+    // The opened queues: family and index of each requested queue. A queue appears twice if its family has
+    // too few.
     using QueuePlace = std::pair<uint32_t, uint32_t>;
     [[nodiscard]] const std::vector<QueuePlace>& queue_places() const noexcept { return queue_places_; }
-    // The device is lost: nothing will come from it any more.
+    // The device is lost and will never finish its work.
     virtual void was_lost() noexcept {}
-    // Whether it was open until now.
+    // Returns true if it was open until now.
     [[nodiscard]] bool close_once() noexcept { return !closed_.exchange(true, std::memory_order_acq_rel); }
-    // In a child process: the device is the parent's.
+    // In a child process: the device belongs to the parent.
     void mark_foreign() noexcept;
 
 private:
@@ -135,7 +135,7 @@ private:
 
     std::shared_ptr<Instance> instance_;
     std::unique_ptr<Mailbox> mailbox_;
-    uint64_t watched_ = 0;  // the mailbox's number, where the instance has a messenger
+    uint64_t watched_ = 0;  // the mailbox's number, if the instance has a messenger
     PhysicalDevice physical_;
     Selection selection_;
     VkDevice handle_ = VK_NULL_HANDLE;

@@ -21,7 +21,7 @@ void DeviceHandles::unlink(detail::HandleEntry& entry) noexcept {
 }
 
 void DeviceHandles::remove(detail::HandleEntry& entry) noexcept {
-    // The mutex itself may have been held by another thread when the process forked.
+    // Another thread may have held the mutex itself when the process forked.
     if (forgotten_.load(std::memory_order_acquire)) return;
     const std::lock_guard lock(mutex_);
     if (!entry.listed) return;

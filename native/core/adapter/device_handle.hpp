@@ -1,7 +1,8 @@
-// Vulkan objects that their users own together: freed with the last user, and at the latest when the device closes.
+// Vulkan objects with shared ownership: freed with the last owner, and at the latest when the device closes.
 //
-// The last user may go on any thread, at the same time as the device, or after it (Python may hold a shader for longer than the
-// Manager). So a list of the device's knows every such object, and whoever comes first frees it: the user that goes, or the device.
+// The last owner may be destroyed on any thread, at the same time as the device, or after it (Python may keep
+// a shader longer than the Manager). So the device keeps a list of all such objects, and the first of the two
+// frees the object: the last owner, or the device.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -39,9 +40,9 @@ public:
     DeviceHandles(const DeviceHandles&) = delete;
     DeviceHandles& operator=(const DeviceHandles&) = delete;
 
-    // Frees all that is left. The device is idle, and nothing is added any more.
+    // Frees all remaining objects. The device must be idle, and nothing may be added any more.
     void close() noexcept;
-    // For a child process after fork(): the objects are the parent's, and nothing frees them here.
+    // For a child process after fork(): the objects belong to the parent, so the child never frees them.
     void forget() noexcept { forgotten_.store(true, std::memory_order_release); }
 
 private:
@@ -52,7 +53,7 @@ private:
     void remove(detail::HandleEntry& entry) noexcept;  // frees it unless close() did
     void unlink(detail::HandleEntry& entry) noexcept;
 
-    const DeviceContext& context_;  // used only while entries are listed, so before the device goes
+    const DeviceContext& context_;  // used only while entries are listed, so before the device is destroyed
     std::atomic<bool> forgotten_{false};
     RankedMutex mutex_{LockRank::handles};
     detail::HandleEntry* first_ = nullptr;
@@ -69,7 +70,7 @@ public:
         if (entry_.list) entry_.list->remove(entry_);
     }
 
-    // Called once. `free` destroys the object; it takes no lock.
+    // Call it once. `free` destroys the object and takes no lock.
     void own(std::shared_ptr<DeviceHandles> list, Handle handle, detail::HandleEntry::Free free) noexcept {
         handle_ = handle;
         entry_.handle = handle_value(handle);
@@ -77,7 +78,7 @@ public:
         entry_.list = std::move(list);
         entry_.list->add(entry_);
     }
-    // What was owned; not to be used any more when the device has closed.
+    // The owned object; do not use it after the device has closed.
     [[nodiscard]] Handle get() const noexcept { return handle_; }
     [[nodiscard]] const std::shared_ptr<DeviceHandles>& list() const noexcept { return entry_.list; }
 

@@ -68,7 +68,7 @@ int type_rank(DeviceType type) {
     case DeviceType::cpu: return 4;
     case DeviceType::other: break;
     }
-    return 3;  // unknown, but it says that it is not a CPU
+    return 3;  // unknown, but the driver says that it is not a CPU
 }
 
 std::string memory_text(uint64_t bytes) {
@@ -91,10 +91,10 @@ std::string uuid_text(const std::array<uint8_t, 16>& uuid) {
     return text;
 }
 
-// Why kompute_py cannot use the device at all; empty where it can.
+// Why kompute_py cannot use the device at all; empty if it can.
 std::string unusable_reason(const DeviceCandidate& device) {
     std::vector<std::string> reasons;
-    // What it can do is not known then, so no other reason is.
+    // Its properties are unknown then, so this is the only reason.
     if (!device.broken.empty()) return "does not say what it is: " + device.broken;
     if (std::pair(major_version(device.api_version), minor_version(device.api_version)) <
         std::pair(kMinimumMajor, kMinimumMinor)) {
@@ -114,7 +114,7 @@ std::string unusable_reason(const DeviceCandidate& device) {
 struct VendorWord {
     std::string_view word;
     uint32_t vendor_id;     // 0: the vendor's id would fit other drivers too
-    std::string_view name;  // what the driver calls its device
+    std::string_view name;  // the driver's name for its device
 };
 
 constexpr VendorWord kVendorWords[] = {
@@ -124,7 +124,7 @@ constexpr VendorWord kVendorWords[] = {
     {"lavapipe", 0, "llvmpipe"},  {"swiftshader", 0, "swiftshader"},
 };
 
-// One entry of a request, read: whether a device fits it, and in words.
+// One parsed entry of a request: tests if a device fits it, and describes it in words.
 class Wish {
 public:
     static Wish for_index(uint32_t index) {
@@ -175,7 +175,7 @@ public:
         return in_names(device, text_);
     }
 
-    // "name contains 'amd'", to stand alone.
+    // "name contains 'amd'", as a text of its own.
     [[nodiscard]] std::string request() const {
         switch (kind_) {
         case Kind::index: return "index " + std::to_string(index_);
@@ -281,7 +281,7 @@ bool better(const DeviceCandidate& a, const DeviceCandidate& b) {
     return a.index < b.index;
 }
 
-// Why `winner` was preferred to `device`, both of which fit the request equally.
+// Why `winner` was preferred to `device`; both fit the request equally.
 std::string lost_reason(const DeviceCandidate& device, const DeviceCandidate& winner) {
     const std::string rival = "[" + std::to_string(winner.index) + "] ";
     if (type_rank(device.type) != type_rank(winner.type))
@@ -297,7 +297,7 @@ std::string lost_reason(const DeviceCandidate& device, const DeviceCandidate& wi
     return "is as good as " + rival + "which comes first";
 }
 
-// The best usable candidate that fits `wish`, or any where there is none.
+// The best usable candidate that fits `wish`, or the best of all if `wish` is null.
 std::optional<uint32_t> best_of(const std::vector<DeviceCandidate>& candidates, const Wish* wish) {
     std::optional<uint32_t> best;
     for (uint32_t i = 0; i < candidates.size(); ++i) {
@@ -309,14 +309,14 @@ std::optional<uint32_t> best_of(const std::vector<DeviceCandidate>& candidates, 
     return best;
 }
 
-// Why a device is not the one taken. `tried` are the entries that were tried: the last one is the one that
-// `winner` met, where there is a winner.
+// Why a device was not chosen. `tried`: the entries that were tried. If there is a winner, it met the last
+// one.
 std::string passed_over_reason(const DeviceCandidate& device, std::span<const Wish> tried,
                                const DeviceCandidate* winner) {
     const bool fits = tried.empty() || std::any_of(tried.begin(), tried.end(),
                                                    [&](const Wish& wish) { return wish.fits(device); });
     if (fits) {
-        // A usable device that fits can only have lost to the winner, else it would be the winner itself.
+        // A usable device that fits can only have lost to the winner; otherwise it would be the winner.
         std::string reason = unusable_reason(device);
         return reason.empty() ? lost_reason(device, *winner) : reason;
     }

@@ -1,4 +1,5 @@
-// Which physical device to take, and why not each other one. Pure: structs in, a decision and sentences out.
+// Chooses a physical device, and explains the rejection of each other one. Pure: takes structs, returns a
+// decision and sentences.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@ namespace kp {
 enum class DeviceType : uint8_t { other = 0, integrated = 1, discrete = 2, virtual_gpu = 3, cpu = 4 };
 
 struct DeviceCandidate {
-    uint32_t index = 0;         // among those that are visible
+    uint32_t index = 0;         // among the visible devices
     uint32_t vulkan_index = 0;  // among all, in Vulkan's order
     std::string name;
     DeviceType type = DeviceType::other;
@@ -29,7 +30,7 @@ struct DeviceCandidate {
     bool timeline_semaphores = false;
     bool compute_queue = false;
     std::vector<std::string> missing_extensions;  // of those the caller *requires*
-    std::string broken;                           // not empty: the driver failed to describe it, and how
+    std::string broken;  // not empty: the driver failed to describe the device, and how
 };
 
 struct Rejection {
@@ -41,21 +42,21 @@ struct Rejection {
 struct Selection {
     std::optional<uint32_t> position;    // into the candidates; nullopt: nothing fits
     std::vector<Rejection> passed_over;  // every other candidate, in order, with its reason
-    std::string request;  // how the request was read: "name contains 'nvidia'", "best device", ...
-    std::vector<std::string>
-        repeated;       // entries of the user's list of visible devices that name no further one
-    size_t hidden = 0;  // devices that were not among the candidates since the user hides them
+    std::string request;                 // the parsed request: "name contains 'nvidia'", "best device", ...
+    std::vector<std::string> repeated;   // entries of the user's list of visible devices that add no device
+    size_t hidden = 0;                   // devices that the user hides; they are not among the candidates
 };
 
-// What the user asked for. `index` is an enumeration index and wins over `preferences`, a comma-separated
-// list tried in order ("nvidia,amd,cpu"): the first entry that fits some usable device wins. Neither given:
-// the best device. An entry, in any case, is read as the first of these that it can be:
+// The user's request. `index` is an enumeration index and takes precedence over `preferences`, a
+// comma-separated list that is tried in order ("nvidia,amd,cpu"): the first entry that fits a usable device
+// wins. If neither is given: the best device. An entry, in any case, has the first of these meanings that it
+// can have:
 //   1 or 2 digits       the enumeration index
 //   a type word         cpu, discrete, integrated, virtual, gpu (any but cpu)
 //   a vendor word       nvidia, amd, intel, apple, arm, qualcomm, lavapipe, swiftshader: by vendor id, or
 //                       part of the name or of the driver's name
-//   UUID:UUID:number    one device and no other: its UUID, its driver's, and Vulkan's index, which counts only where several
-//                       devices have the same two
+//   UUID:UUID:number    exactly one device: its UUID, its driver's UUID, and Vulkan's index, which only
+//                       counts if several devices have the same two UUIDs
 //   8 to 32 hex digits  the UUID or its beginning, dashes ignored; also part of the name
 //   anything else       part of the name or of the driver's name
 struct DeviceRequest {
@@ -63,22 +64,22 @@ struct DeviceRequest {
     std::string preferences;
 };
 
-// The devices that a list of the user's leaves visible: positions in `candidates`, in the list's order. Entries are separated by
-// ';' or ',' and read as those of a DeviceRequest; each names all devices that it fits (so "gpu" hides those that are CPUs).
-// An empty list names none. Throws Error(not_found), saying what there is, for an entry that fits no device.
-// `repeated`, where given, takes the entries that add no device to those that the entries before them named.
+// The devices that the user's list leaves visible: positions in `candidates`, in the list's order. Entries
+// are separated by ';' or ',' and parsed as those of a DeviceRequest. Each names all devices that it fits (so
+// "gpu" hides CPUs). An empty list names no device. Throws Error(not_found), listing the existing devices, if
+// an entry fits no device. `repeated`, if given, receives the entries that add no device to those of earlier
+// entries.
 [[nodiscard]] std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates,
                                                       std::string_view list,
                                                       std::vector<std::string>* repeated = nullptr);
 
 // Of several devices that fit, takes the best: discrete, integrated, virtual, other, CPU; then the most
-// device-local memory, the newest Vulkan, the lowest index. Devices that kompute_py cannot use are never
-// taken.
+// device-local memory, the newest Vulkan, the lowest index. Never takes a device that kompute_py cannot use.
 [[nodiscard]] Selection select_device(const std::vector<DeviceCandidate>& candidates,
                                       const DeviceRequest& request);
 
 // For a selection without a position: "Requested device (name contains 'amd') was not found. Devices: [0]
-// llvmpipe: name does not contain 'amd'. <what to do>".
+// llvmpipe: name does not contain 'amd'. <the fix>".
 [[nodiscard]] std::string explain_failure(const Selection& selection);
 
 }  // namespace kp

@@ -12,11 +12,11 @@ namespace kp {
 namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
-// The first that keeps its record of timeline semaphores right when a thread waits for any of several.
+// The first version that tracks timeline semaphores correctly if a thread waits for any of several.
 constexpr const char* sound_validation = "1.3.296";
 
-// volk keeps one set of global function pointers. The instance-level ones are the loader's trampolines, which find their
-// way by the handle they are given, so one set serves every instance; only loading them needs the lock.
+// volk keeps one set of global function pointers. The instance-level ones are the loader's trampolines, which
+// dispatch by the given handle. So one set serves every instance; only loading them needs the lock.
 RankedMutex& loader_mutex() {
     static RankedMutex mutex{LockRank::loader};
     return mutex;
@@ -36,7 +36,7 @@ std::string loader_places() {
 struct Opened {
     RankedMutex mutex{LockRank::loader_state};
     bool yes = false;
-    std::string places;  // what the environment named then
+    std::string places;  // the variable's value at that time
 };
 Opened& opened() {
     static Opened state;
@@ -116,7 +116,7 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
         message.severity = "info";
     message.id = data->pMessageIdName ? data->pMessageIdName : "";
     message.text = data->pMessage ? data->pMessage : "";
-    // The layer's own trouble, not the program's: a strict Manager must not raise it.
+    // This is the layer's own fault, not the program's, so a strict Manager must not raise it.
     if (message.id.find("VkSemaphore-state-timeout") != std::string::npos) {
         message.severity = "warning";
         message.text +=
@@ -224,7 +224,7 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     const auto available = extension_names(nullptr);
     VkInstanceCreateFlags flags = 0;
     if (contains(available, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
-        // Without it a loader hides MoltenVK and other drivers that do not implement all of Vulkan.
+        // Without it, the loader hides MoltenVK and other drivers that do not implement all of Vulkan.
         extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
         flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
     }
@@ -237,7 +237,8 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     VkDebugUtilsMessengerCreateInfoEXT messenger{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
     messenger.messageSeverity =
         VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-    // No performance advice: it is about choices of ours that the user cannot change, such as images in GENERAL.
+    // No performance advice: it concerns our choices, such as images in GENERAL, which the user cannot
+    // change.
     messenger.messageType =
         VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
     messenger.pfnUserCallback = on_message;
@@ -306,7 +307,8 @@ Instance::~Instance() {
 std::vector<VkPhysicalDevice> Instance::physical_devices() const {
     std::vector<VkPhysicalDevice> devices;
     VkResult result = VK_INCOMPLETE;
-    // The set may change between the two calls (a GPU is plugged in): ask again until the answer is whole.
+    // The devices may change between the two calls (a GPU is plugged in), so repeat until the answer is
+    // complete.
     while (result == VK_INCOMPLETE) {
         uint32_t count = 0;
         result = vkEnumeratePhysicalDevices(handle_, &count, nullptr);

@@ -1,4 +1,4 @@
-// The Vulkan loader, and instances shared by what they were asked for.
+// The Vulkan loader, and instances that equal requests share.
 #pragma once
 
 #include "base/messages.hpp"
@@ -27,22 +27,23 @@ struct LoaderInfo {
     std::vector<std::string> extensions;
 };
 
-// Never throws; what `kompute-py info` shows on a machine without Vulkan.
+// Never throws. `kompute-py info` shows it on a machine without Vulkan.
 [[nodiscard]] LoaderInfo loader_info();
 
-// Why the loader that is open is not the one that the environment names now; empty where it is, or where none is open.
+// Why the open loader is not the one that the environment names now; empty if it is, or if none is open.
 [[nodiscard]] std::string late_loader();
 
 class Instance {
 public:
-    // The instance of this request, made on first use and shared until its last owner is gone. Throws Error(unavailable)
-    // with what to install when there is no loader, no driver or no such layer.
+    // The instance of this request, made on first use and shared until its last owner is gone. Throws
+    // Error(unavailable), naming the package to install, if there is no loader, no driver or no such layer.
     [[nodiscard]] static std::shared_ptr<Instance> get(const InstanceRequest& request);
 
-    // Around fork(): the list of instances is whole in the child, which then forgets it.
+    // Call these around fork(): they keep the list of instances consistent in the child, which then forgets
+    // it.
     static void before_fork();
     static void after_fork();
-    // Returns whether there were any.
+    // Returns true if there were any.
     static bool forget_all();
 
     Instance(const Instance&) = delete;

@@ -10,7 +10,7 @@
 namespace kp {
 namespace {
 
-// minImportedHostPointerAlignment; 0 where tensors cannot lie in the process's memory.
+// minImportedHostPointerAlignment; 0 if tensors cannot use the process's memory.
 uint64_t query_host_import_alignment(VkPhysicalDevice device) {
     VkPhysicalDeviceExternalBufferInfo buffer{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO};
     buffer.usage = buffer_usage;
@@ -28,8 +28,8 @@ uint64_t query_host_import_alignment(VkPhysicalDevice device) {
     return host.minImportedHostPointerAlignment;
 }
 
-// The allow-list: what compute shaders can use. Nothing of graphics is ever enabled: some of it costs (robustness aside).
-// clang-format never settles on how to wrap these lists.
+// The allow-list: features that compute shaders can use. Graphics features are never enabled: some of them
+// have a cost (robustness is chosen separately). clang-format never settles on how to wrap these lists.
 // clang-format off
 #define KP_CORE_FEATURES(X) \
     X(shaderFloat64) X(shaderInt64) X(shaderInt16) X(shaderStorageImageExtendedFormats) \
@@ -143,7 +143,7 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
 
 void FeatureChain::query(VkPhysicalDevice device) {
     vkGetPhysicalDeviceFeatures2(device, &core);
-    // Before Vulkan 1.3 the same features come by extension; one name serves both.
+    // Before Vulkan 1.3 the same features come from extensions; one name serves both.
     v13.subgroupSizeControl |= subgroup_size.subgroupSizeControl;
     v13.computeFullSubgroups |= subgroup_size.computeFullSubgroups;
     v13.maintenance4 |= maintenance4.maintenance4;

@@ -1,4 +1,4 @@
-// What a physical device says about itself, and the features that compute uses of it.
+// The properties of a physical device, and its features for compute.
 #pragma once
 
 #include "adapter/device_select.hpp"
@@ -14,8 +14,8 @@ namespace kp {
 
 class Instance;
 
-// The feature structs of one device in one pNext chain. Structs that the device does not know stay out of the chain and
-// read as all false. Not copyable: the chain points into itself.
+// The feature structs of one device in one pNext chain. Structs that the device does not know stay out of the
+// chain and read as all false. Not copyable: the chain points into itself.
 class FeatureChain {
 public:
     FeatureChain(uint32_t api_version, const std::vector<std::string>& extensions);
@@ -23,9 +23,9 @@ public:
     FeatureChain& operator=(const FeatureChain&) = delete;
 
     void query(VkPhysicalDevice device);
-    // Turns on each feature of the allow-list that `supported` has; the names of those turned on.
+    // Turns on each feature of the allow-list that `supported` has; returns the names of those turned on.
     std::vector<std::string> enable_from(const FeatureChain& supported, bool robust_access);
-    // (name, has it) for the whole allow-list.
+    // (name, supported) for the whole allow-list.
     [[nodiscard]] std::vector<std::pair<std::string, bool>> list() const;
 
     [[nodiscard]] const VkPhysicalDeviceFeatures2* head() const noexcept { return &core; }
@@ -60,14 +60,14 @@ private:
 
 constexpr VkExternalMemoryHandleTypeFlagBits host_import_handle =
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-// What every tensor's VkBuffer is used for.
+// The usage flags of every tensor's VkBuffer.
 constexpr VkBufferUsageFlags buffer_usage =
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
 
 struct PhysicalDevice {
     VkPhysicalDevice handle = VK_NULL_HANDLE;
-    uint32_t index = 0;         // among those that are visible
+    uint32_t index = 0;         // among the visible devices
     uint32_t vulkan_index = 0;  // among all
     bool has_twin = false;      // another one has the same UUIDs
     VkPhysicalDeviceProperties properties{};
@@ -78,8 +78,8 @@ struct PhysicalDevice {
     std::vector<std::string> extensions;
     std::vector<std::pair<std::string, bool>> features;  // the allow-list
     uint64_t max_allocation = UINT64_MAX;                // maxMemoryAllocationSize
-    uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, where the device says it
-    uint64_t host_import_alignment = 0;     // what memory of the process is imported in; 0: it is not
+    uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, if the device reports it
+    uint64_t host_import_alignment = 0;     // alignment of imported process memory; 0: not supported
 
     [[nodiscard]] bool has_extension(const char* name) const;
     [[nodiscard]] bool timestamps() const;  // on some compute queue
@@ -87,28 +87,30 @@ struct PhysicalDevice {
     [[nodiscard]] DeviceCandidate candidate() const;
 
     std::string
-        broken;  // not empty: the driver failed while it was asked, and how; the rest is then incomplete
+        broken;  // not empty: the driver failed during a query, and how; other fields are incomplete then
 
-    // Never throws for what the driver answers: see `broken`. One bad driver must not take the others' devices away.
+    // Never throws because of a driver's answers: see `broken`. One bad driver must not hide the others'
+    // devices.
     [[nodiscard]] static PhysicalDevice query(VkPhysicalDevice handle, uint32_t index);
 
 private:
     void ask();
 };
 
-// The instance's devices, each asked what it is: all of them in Vulkan's order, or those that the list `visible` names, in its
-// order. Their indices count what is visible. Throws what visible_positions and Instance::physical_devices throw.
+// The instance's devices with their properties: all of them in Vulkan's order, or those that the list
+// `visible` names, in its order. Their indices count the visible devices. Throws the errors of
+// visible_positions and of Instance::physical_devices.
 struct DeviceList {
     std::vector<PhysicalDevice> devices;
     size_t hidden = 0;
-    std::vector<std::string> repeated;  // entries of the list that name no further device
+    std::vector<std::string> repeated;  // entries of the list that add no device
 };
 [[nodiscard]] DeviceList query_devices(const Instance& instance, const std::optional<std::string>& visible);
 
 [[nodiscard]] std::string vendor_name(uint32_t vendor_id);
 [[nodiscard]] std::string version_text(uint32_t version);
 
-// What the device offers to shaders, with these features on.
+// The device's support for shaders, with these features on.
 [[nodiscard]] ShaderHost shader_host(const PhysicalDevice& device, std::vector<std::string> features);
 
 }  // namespace kp

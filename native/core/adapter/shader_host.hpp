@@ -1,4 +1,4 @@
-// A device as a shader sees it, and what may be missing of it.
+// The properties of a device that matter to a shader, and findings about requirements that it does not meet.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace kp {
 
-// The limits of VkPhysicalDeviceLimits that bound a shader by itself.
+// The limits of VkPhysicalDeviceLimits that bound a single shader.
 // clang-format off
 #define KP_SHADER_LIMITS(X) \
     X(maxComputeWorkGroupInvocations) X(maxComputeSharedMemorySize) X(maxPushConstantsSize) \
@@ -40,13 +40,14 @@ inline constexpr std::array<std::pair<const char*, uint32_t>, 8> subgroup_operat
     {"quad", 0x80},
 }};
 
-// A device as a shader sees it.
+// The properties of a device that matter to a shader.
 struct ShaderHost {
     std::string name;
     uint32_t vulkan = 0;                // as VK_MAKE_API_VERSION
     std::vector<std::string> features;  // under Vulkan's names
-    uint32_t subgroup_operations = 0;   // VkSubgroupFeatureFlags, of compute shaders
-    // Of VkPhysicalDeviceFloatControlsProperties: the names of those that are true, and which widths must agree (as Vulkan counts).
+    uint32_t subgroup_operations = 0;   // VkSubgroupFeatureFlags of compute shaders
+    // From VkPhysicalDeviceFloatControlsProperties: the names of the true properties, and the widths that
+    // must agree (in Vulkan's numbering).
     std::vector<std::string> float_controls;
     uint32_t denorm_independence = 2;  // VkShaderFloatControlsIndependence
     uint32_t rounding_independence = 2;
@@ -71,7 +72,7 @@ inline constexpr std::array<const char*, 3> float_independence_names{"32 bits on
 
 enum class FindingKind : uint8_t { device, version, validation, capability, feature, extension, mode, limit };
 
-// Numbers for limits, words for the rest; nothing where there is nothing to say.
+// Numbers for limits, text otherwise; empty if there is no value.
 using FindingValue = std::variant<std::monostate, uint64_t, std::string>;
 
 struct Finding {

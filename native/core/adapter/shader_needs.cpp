@@ -16,8 +16,8 @@ using spirv::Module;
 
 // -- capabilities ------------------------------------------------------------------------------------------
 
-// A capability that needs any one of these features. Which one, where they are about atomics, is for what the code does to
-// say: see spirv_atomics.
+// A capability that needs any one of these features. For atomics, the code decides which one: see
+// spirv/atomics.hpp.
 struct CapabilityNeed {
     uint32_t capability;
     const char* feature;
@@ -104,7 +104,7 @@ constexpr SubgroupNeed subgroup_needs[] = {
     {spv::CapabilityGroupNonUniformQuad, VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"},
 };
 
-// What Vulkan 1.2 gives every compute shader.
+// Capabilities that every Vulkan 1.2 device supports in compute shaders.
 constexpr uint32_t always_there[] = {
     spv::CapabilityMatrix,      spv::CapabilityShader,     spv::CapabilityInputAttachment,
     spv::CapabilitySampled1D,   spv::CapabilityImage1D,    spv::CapabilitySampledBuffer,
@@ -112,7 +112,7 @@ constexpr uint32_t always_there[] = {
     spv::CapabilityDeviceGroup,
 };
 
-// Where what is missing comes with an extension: the word to look for in a driver's list.
+// If a missing capability comes with an extension: the name to look for in a driver's list.
 struct CapabilityExtension {
     uint32_t capability;
     const char* extension;
@@ -134,7 +134,7 @@ constexpr CapabilityExtension extensions_of[] = {
     {spv::CapabilityShaderClockKHR, VK_KHR_SHADER_CLOCK_EXTENSION_NAME},
 };
 
-// " of the extension ...", where the feature comes with one.
+// " of the extension ...", if the feature comes with one.
 std::string extension_of_atomics(const std::string& feature) {
     if (feature.find("Float") == std::string::npos) return "";
     const bool second = feature.find("Float16") != std::string::npos || feature.ends_with("MinMax");
@@ -142,7 +142,7 @@ std::string extension_of_atomics(const std::string& feature) {
            (second ? VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME : VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
 }
 
-// With an extension that has no feature.
+// Capabilities of an extension without a feature.
 constexpr CapabilityExtension extension_alone[] = {
     {spv::CapabilitySubgroupBallotKHR, "VK_EXT_shader_subgroup_ballot"},
     {spv::CapabilitySubgroupVoteKHR, "VK_EXT_shader_subgroup_vote"},
@@ -150,7 +150,8 @@ constexpr CapabilityExtension extension_alone[] = {
     {spv::CapabilityGroupNonUniformPartitionedNV, "VK_NV_shader_subgroup_partitioned"},
 };
 
-// What compute shaders may have in Vulkan, and kompute_py does not turn on. By number: the headers may be older.
+// Capabilities that Vulkan allows in compute shaders but kompute_py does not turn on. By number: the headers
+// may be older.
 struct Unused {
     uint32_t capability;
     const char* need;
@@ -243,9 +244,9 @@ bool has_property(const ShaderHost& host, const std::string& name) {
            host.float_controls.end();
 }
 
-// -- float controls ------------------------------------------------------------------------------------------
+// -- float controls ----------------------------------------------------------------------------------------
 
-// Execution modes of floating point, each with a capability and a property for each width of the same name.
+// Floating-point execution modes. Each has a capability and, for each width, a property of the same name.
 struct FloatMode {
     uint32_t capability;
     uint32_t mode;
@@ -265,7 +266,7 @@ std::string property_of(const FloatMode& mode, uint32_t width) {
     return std::string("shader") + mode.name + "Float" + std::to_string(width);
 }
 
-// "" when the host runs shaders that declare the capability, else what is missing.
+// "" if the host runs shaders that declare the capability, else the missing requirement.
 std::string missing_for(uint32_t capability, const ShaderHost& host) {
     if (among(always_there, capability)) return "";
     std::string missing;
@@ -319,7 +320,7 @@ struct ModeFinding {
     std::string need;  // "": met
 };
 
-// What the mode is called, and what the host lacks for it.
+// The name of the mode, and the requirement that the host does not meet.
 ModeFinding judge(const spirv::ExecutionMode& mode, const ShaderHost& host) {
     const auto with_feature = [&](const char* name, const char* feature, const char* extension) {
         ModeFinding found{name, ""};
@@ -366,13 +367,13 @@ ModeFinding judge(const spirv::ExecutionMode& mode, const ShaderHost& host) {
             "another kind of shader: compute shaders do not have it"};
 }
 
-// Whether two widths may be treated differently.
+// True if the two widths may be treated differently.
 bool independent(uint32_t rule, uint32_t a, uint32_t b) {
     if (rule == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL) return true;
     return rule == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_32_BIT_ONLY && (a == 32 || b == 32);
 }
 
-// One width of floats that is treated in one way and another in the other, where the device cannot.
+// Finds two widths of floats that are treated differently although the device cannot.
 std::string disagreement(const std::vector<const spirv::ExecutionMode*>& modes, uint32_t one, uint32_t other,
                          uint32_t rule, const char* property) {
     for (const auto* a : modes)
@@ -386,12 +387,12 @@ std::string disagreement(const std::vector<const spirv::ExecutionMode*>& modes, 
     return "";
 }
 
-// -- extensions ----------------------------------------------------------------------------------------------
+// -- extensions --------------------------------------------------------------------------------------------
 
 struct SpirvExtension {
     const char* name;
-    uint32_t core;      // the minor version of Vulkan that has it; `never`: none
-    const char* needs;  // the device extension otherwise; "": what it brings is judged by itself
+    uint32_t core;      // the minor version of Vulkan that includes it; `never_core`: none
+    const char* needs;  // the device extension otherwise; "": checked through its declarations
 };
 
 constexpr uint32_t never_core = UINT32_MAX;
@@ -426,7 +427,7 @@ constexpr SpirvExtension known_extensions[] = {
     {"SPV_GOOGLE_user_type", never_core, ""},
 };
 
-// Each permits capabilities, execution modes or built-ins, which are judged above.
+// Each permits capabilities, execution modes or built-ins, which are checked above.
 constexpr const char* judged_by_what_they_bring[] = {
     "SPV_AMD_gpu_shader_half_float",
     "SPV_AMD_gpu_shader_half_float_fetch",
@@ -526,14 +527,14 @@ std::string missing_for_extension(const std::string& name, const ShaderHost& hos
     return "a newer kompute_py: it is not among the extensions of SPIR-V that this one knows";
 }
 
-// Where a variable in workgroup memory begins with a value, which no capability says.
+// True if a variable in workgroup memory has an initial value; no capability declares this.
 bool initializes_workgroup(const Module& module) {
     return std::any_of(module.globals.begin(), module.globals.end(), [](Instruction global) {
         return global.op() == spv::OpVariable && global[3] == spv::StorageClassWorkgroup && global.size() > 4;
     });
 }
 
-// What to do about a need, as the end of a sentence.
+// The fix for a missing requirement, as the end of a sentence.
 std::string advice(const std::string& what) {
     if (what == "StorageImageReadWithoutFormat" || what == "StorageImageWriteWithoutFormat")
         return "; or write the image's format, [[vk::image_format(\"r32f\")]] in HLSL and Slang, "

@@ -1,8 +1,9 @@
-// What the capabilities, extensions and execution modes of a module need of a device, each judged by name. Pure.
+// The requirements of a module's capabilities, extensions and execution modes on a device, each checked by
+// name. Pure.
 //
-// Vulkan's tables "SPIR-V capabilities" and "SPIR-V extensions" are the rule. What no table here has is refused: a driver that does not
-// know it may do anything. An extension that only permits to declare something else (a capability, an execution mode, a decoration)
-// is judged by that.
+// The rules are Vulkan's tables "SPIR-V capabilities" and "SPIR-V extensions". Names that are in no table
+// here are refused, because a driver that does not know them may do anything. An extension that only permits
+// another declaration (a capability, an execution mode, a decoration) is checked through that declaration.
 #pragma once
 
 #include "adapter/shader_host.hpp"
@@ -14,12 +15,12 @@
 
 namespace kp {
 
-// What `host` lacks of what the module declares: findings of the kinds capability, extension, mode and feature.
-// Throws Error(invalid_argument) for a malformed module.
+// The requirements of the module that `host` does not meet: findings of the kinds capability, extension, mode
+// and feature. Throws Error(invalid_argument) for a malformed module.
 [[nodiscard]] std::vector<Finding> unmet_needs(std::span<const uint32_t> words, const ShaderInfo& info,
                                                const ShaderHost& host);
 
-// Extensions without features of their own that bring something to compute shaders: enabled on every device that has them.
+// Extensions without features that add something to compute shaders: enabled on every device that has them.
 inline constexpr const char* shader_extensions[] = {
     "VK_KHR_shader_non_semantic_info",
     "VK_EXT_shader_subgroup_ballot",
