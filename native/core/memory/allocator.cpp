@@ -24,8 +24,8 @@ constexpr uint64_t host_copy_alignment = 64;  // a cache line; also a multiple o
 
 uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
-// CPU drivers hand out anonymous memory: with huge pages the first touch of 64 MiB takes 32 page faults, not 16,384. On
-// other mappings the kernel refuses the advice, which costs nothing.
+// CPU drivers hand out anonymous memory: with huge pages the first touch of 64 MiB takes 32 page faults, not
+// 16,384. On other mappings the kernel refuses the advice, which costs nothing.
 void advise_huge_pages(void* address, uint64_t size) {
 #ifdef __linux__
     if (size < huge_page_threshold) return;
@@ -137,7 +137,7 @@ uint64_t MemoryAllocator::below_limit() const noexcept {
 
 void MemoryAllocator::refresh_budget(bool now) noexcept {
     if (!has_budget_) return;
-    // Other processes move it slowly; what we take ourselves is counted without asking.
+    // Other processes change it slowly; our own use is counted without a query.
     const auto time = std::chrono::steady_clock::now();
     if (!now && time - budget_time_ < std::chrono::milliseconds(50)) return;
     budget_time_ = time;
@@ -176,8 +176,9 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     auto& vk = context_.vk();
     auto& heap = heaps_[properties_.memoryTypes[type].heapIndex];
     auto block = std::make_unique<MemoryBlock>(size);
-    // A CPU driver's memory begins where malloc put it. What begins on a huge page is in huge pages from end to end, and
-    // copies at memcpy's rate; the bytes that this skips are never touched, so they cost address space alone.
+    // A CPU driver's memory begins at malloc's address. If a block begins on a huge page, it is in huge pages
+    // throughout, and copies run at memcpy's rate. The skipped bytes are never touched, so they only cost
+    // address space.
     const bool aligns = dedicated && size >= huge_page_threshold && size + huge_page <= heap.size &&
                         size + huge_page <= below_limit() && size + huge_page <= max_allocation_ &&
                         context_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -282,7 +283,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
     if (by_atoms) {
         request.alignment = std::max(request.alignment, atom_);
         request.size = round_up(request.size, atom_);
-        // A guard has atoms of its own: bringing it in must not undo what the host wrote beside it.
+        // A guard has its own atoms: invalidating it must not undo the host's writes beside it.
         request.own = request.size;
     }
     if (options_.debug && visible) {
@@ -290,7 +291,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
         request.tail = by_atoms ? round_up(guard_bytes, atom_) : guard_bytes;
     }
     const uint64_t size = request.footprint();
-    // What we may take in all is as good as a heap of that size.
+    // Our limit counts like a heap of that size.
     const uint64_t block_limit =
         std::min(largest_block_on(options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size,
                                   options_.largest_block),
@@ -305,7 +306,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
                 if (auto allocation = take(**it, request)) return allocation;
     }
     last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    if (size > heap.size) return {};  // asking for it is invalid use, not a way to be refused
+    if (size > heap.size) return {};  // such a request is invalid use, which a driver need not refuse cleanly
     uint64_t room = below_limit();
     if (size > room) {
         limited_ = true;
@@ -338,7 +339,8 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
 Allocation MemoryAllocator::try_types(uint32_t type_bits, const Request& request) {
     last_result_ = VK_ERROR_OUT_OF_DEVICE_MEMORY;
     limited_ = false;
-    // The driver's budget is an estimate: it says which heap is full, but what it leaves no room for is still tried.
+    // The driver's budget is an estimate. It tells which heap is full, but requests beyond it are still
+    // tried.
     for (const bool within_budget : {true, false}) {
         uint32_t best_heap = UINT32_MAX;
         for (const uint32_t type : ranked_[static_cast<size_t>(request.use)]) {
@@ -369,12 +371,12 @@ Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUs
     VkResult result = VK_SUCCESS;
     bool limited = false;
     std::string heaps;
-    // The staging ring is given back last: the next transfer takes it again.
+    // The staging ring is released last, because the next transfer takes it again.
     for (bool again = false;; again = true) {
         if (again && !callbacks_.on_pressure()) break;
         const std::lock_guard lock(mutex_);
         if (auto allocation = try_types(needs.memoryTypeBits, request)) return allocation;
-        // What lies empty in blocks of other types and sizes may be what is missing.
+        // Empty blocks of other types and sizes may hold the missing memory.
         if (trim_locked() != 0)
             if (auto allocation = try_types(needs.memoryTypeBits, request)) return allocation;
         result = last_result_;
@@ -430,7 +432,7 @@ void MemoryAllocator::refuse(const Request& request, VkResult result, bool limit
 
 Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) {
     if (host_copy_types_ == 0) {
-        // Which types a transfer buffer may live in does not depend on its size; ask once.
+        // The types that a transfer buffer may use do not depend on its size, so query them once.
         VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
         create.size = 4096;
         create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
@@ -455,7 +457,7 @@ Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t
     auto block = std::make_unique<MemoryBlock>(size);
     const std::lock_guard lock(mutex_);
     auto& place = adopted_.emplace_back();
-    // From here on nothing throws: until then the memory is the caller's.
+    // From here on nothing throws: until now the caller owned the memory.
     block->owner = this;
     block->memory = memory;
     block->mapped = mapped;
@@ -479,7 +481,7 @@ void MemoryAllocator::clean_lines(const MemoryBlock& block, uint64_t offset, uin
     try {
         context_.flush({&range, 1}, "memory that is given back");
     } catch (const Error&) {
-        return;  // out of host memory, and nobody is there to be told
+        return;  // out of host memory, and there is no caller to tell
     }
 }
 
@@ -499,7 +501,8 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size
     heap.used -= size;
     --heap.allocations;
     if (!block->ranges.empty()) return;
-    // One empty block a pool is kept, so that a loop that makes and drops one tensor does not call the driver each time.
+    // Keeps one empty block per pool, so that a loop that makes and drops one tensor does not call the driver
+    // each time.
     auto& pool = pools_[block->type][static_cast<size_t>(block->pool)];
     if (!block->dedicated) {
         const bool other_empty = std::any_of(pool.blocks.begin(), pool.blocks.end(), [&](const auto& other) {
@@ -536,7 +539,7 @@ void MemoryAllocator::flush_in_place() {
 }
 
 void MemoryAllocator::invalidate_in_place() {
-    // What the host wrote goes out first: invalidating would drop it.
+    // Flush the host's writes first: invalidating would drop them.
     flush_in_place();
     const std::lock_guard lock(mutex_);
     context_.invalidate(in_place(), in_place_memory);
@@ -606,7 +609,8 @@ void MemoryAllocator::sync_guards(MemoryBlock& block, const GuardedRange& guarde
     ranges[0].size = guarded.front;
     ranges[1].offset = guarded.offset + guarded.size;
     ranges[1].size = guarded.tail;
-    // A debugging aid must not fail the call that it watches: an unsynchronised guard at worst misses what the device wrote.
+    // A debugging aid must not make the watched call fail. At worst, an unsynchronised guard misses device
+    // writes.
     if (from_host)
         (void)context_.vk().vkFlushMappedMemoryRanges(context_.handle(), 2, ranges);
     else
@@ -623,7 +627,7 @@ void MemoryAllocator::guard(MemoryBlock& block, uint32_t node, uint64_t offset, 
 
 std::string MemoryAllocator::inspect(MemoryBlock& block, const GuardedRange& guarded) {
     sync_guards(block, guarded, false);
-    // In one piece: the memory may not be cached, and each look at a byte of it crosses the bus.
+    // Copied in one piece: the memory may be uncached, and each access to a byte crosses the bus.
     std::array<std::byte, guard_bytes> front, tail;
     std::memcpy(front.data(), block.mapped + guarded.offset - guard_bytes, guard_bytes);
     std::memcpy(tail.data(), block.mapped + guarded.offset + guarded.size, guard_bytes);
@@ -646,7 +650,7 @@ void MemoryAllocator::unguard(MemoryBlock& block, uint32_t node) noexcept {
     } catch (const std::bad_alloc&) {
         // The report is lost; the release must not be.
     }
-    // A block of one allocation goes back to the driver at once.
+    // A block with a single allocation goes back to the driver at once.
     if (!block.dedicated)
         std::memset(block.mapped + found->second.offset, std::to_integer<int>(poison_value),
                     found->second.size);
@@ -670,7 +674,7 @@ std::vector<std::string> MemoryAllocator::check_guards() {
                     auto report = inspect(*block, guarded);
                     if (report.empty()) continue;
                     reports.push_back(std::move(report));
-                    // Reported once: it must not come up again when the memory is released.
+                    // Reported once: it must not be reported again when the memory is released.
                     write_guard(block->mapped + guarded.offset - guard_bytes);
                     write_guard(block->mapped + guarded.offset + guarded.size);
                     sync_guards(*block, guarded, true);

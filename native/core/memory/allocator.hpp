@@ -1,17 +1,18 @@
-// Device memory in blocks: a few large vkAllocateMemory calls, offsets inside them handed out by FreeList.
+// Device memory in blocks: a few large vkAllocateMemory calls; FreeList hands out offsets inside them.
 //
-// The model. Each pair (memory type, pool) owns a list of blocks, of 1 to 64 MiB: memory/block_growth.hpp
-// says how large. A request above half the largest block gets an allocation of its own. Host-visible blocks
-// stay mapped for their whole life. Pools keep apart what must not share a page: buffers (linear), images in
-// optimal tiling (bufferImageGranularity) and host copies, whose blocks carry one VkBuffer over the whole
-// block so that a host copy costs no Vulkan object of its own.
+// Model. Each pair (memory type, pool) owns a list of blocks of 1 to 64 MiB; memory/block_growth.hpp gives
+// their sizes. A request above half the largest block gets its own allocation. Host-visible blocks stay
+// mapped for their whole life. Pools separate objects that must not share a page: buffers (linear), images in
+// optimal tiling (bufferImageGranularity) and host copies. The blocks of host copies carry one VkBuffer over
+// the whole block, so that a host copy needs no Vulkan object of its own.
 //
 // Non-coherent memory: offsets and sizes are multiples of nonCoherentAtomSize, so that flushing one object
 // never touches a neighbour.
 //
-// Which type serves a use is memory/placement.hpp's to say. Where that type's heap is full, by the driver's
-// budget or because it refused, the next type serves and a note says so. What is refused everywhere is tried
-// again once empty blocks went back to the driver; then it is an error that says who holds the memory.
+// memory/placement.hpp chooses the memory types for a use. If a type's heap is full, by the driver's budget
+// or because it refused, the next type is used and a note says so. If all types refuse, empty blocks go back
+// to the driver and the request is tried again; then it fails with an error that names the largest users of
+// the memory.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -33,7 +34,7 @@ namespace kp {
 class DeviceContext;
 class MemoryAllocator;
 
-// A live range of device memory; gives it back when it dies.
+// A live range of device memory; its destructor releases it.
 class Allocation {
 public:
     Allocation() = default;
@@ -49,14 +50,15 @@ public:
     [[nodiscard]] VkBuffer block_buffer() const noexcept;  // host copies only
     [[nodiscard]] uint64_t offset() const noexcept { return offset_; }
     [[nodiscard]] uint64_t size() const noexcept { return size_; }
-    [[nodiscard]] std::byte* mapped() const noexcept { return mapped_; }  // null when the host cannot see it
+    [[nodiscard]] std::byte* mapped() const noexcept { return mapped_; }  // null if the host cannot access it
     [[nodiscard]] bool coherent() const noexcept;
     [[nodiscard]] bool cached() const noexcept;
     [[nodiscard]] bool device_local() const noexcept;
-    // The range to flush or invalidate; only meaningful where !coherent(). Of a part: the atoms that hold it.
+    // The range to flush or invalidate; only meaningful if !coherent(). For a part: the atoms that contain
+    // it.
     [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
     [[nodiscard]] VkMappedMemoryRange mapped_range(uint64_t offset, uint64_t size) const noexcept;
-    // What reports of broken guards call it; nothing where memory is not guarded.
+    // The name in reports of broken guards; no effect if memory is not guarded.
     void set_label(const std::string& label);
 
 private:
@@ -76,20 +78,19 @@ struct HeapStatistics {
     uint64_t reserved = 0;  // bytes taken from the driver
     uint64_t used = 0;      // bytes in live allocations
     uint64_t peak = 0;      // most bytes in live allocations, ever or since reset_peak()
-    uint64_t imported = 0;  // bytes of the process that the device addresses in place; not among the others
-    uint64_t budget =
-        0;  // bytes that this process may take in all, by the driver's estimate; 0: it does not say
+    uint64_t imported = 0;  // bytes of the process that the device addresses in place; not counted above
+    uint64_t budget = 0;    // bytes that this process may take in all, by the driver's estimate; 0: unknown
     uint64_t largest_free = 0;  // bytes of the longest hole in its blocks
     uint32_t blocks = 0;
     uint32_t allocations = 0;
 };
 
-// What the allocator asks of those who use it when memory is short. Called without its lock; those of the
-// caller may be held.
+// Callbacks that the allocator uses if memory is short. Called without its lock; the caller's locks may be
+// held.
 struct MemoryCallbacks {
-    std::function<bool()>
-        on_pressure;  // nothing is left: gives back what can be missed; whether there was any
-    std::function<std::string()> holders;  // "tensor 'weights' 512.0 MiB, ...": who holds most, for the error
+    std::function<bool()> on_pressure;  // no memory is left: frees spare memory; returns true if it freed any
+    std::function<std::string()>
+        holders;  // the largest users, for the error: "tensor 'weights' 512.0 MiB, ..."
 };
 
 class MemoryAllocator {
@@ -97,42 +98,41 @@ public:
     MemoryAllocator(DeviceContext& context, const MemoryOptions& options, MemoryCallbacks callbacks);
     ~MemoryAllocator();
 
-    // The caller has collected what the device has finished with, which may be what is missing, with no lock
-    // held. Throws Error(out_of_memory) that names `what`, its size and the heaps' state. Thread-safe, as all
-    // of this class. `own`: bytes that the object itself has, where a driver asks for more to go with them;
-    // 0: all.
+    // First collect the objects that the device has finished with, without holding a lock: they may hold the
+    // missing memory. Throws Error(out_of_memory) that names `what`, its size and the heaps' state.
+    // Thread-safe, like the whole class. `own`: bytes of the object itself, if the driver requires more; 0:
+    // all.
     [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
                                       const char* what, uint64_t own = 0);
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
-    // Takes over memory that was made elsewhere, and frees it when the allocation dies. `mapped` is where the
-    // host sees it. It counts as imported: it is the process's memory, not the driver's.
+    // Takes ownership of memory that was allocated elsewhere; the allocation's destructor frees it. `mapped`:
+    // its address for the host. It counts as imported: it is the process's memory, not the driver's.
     [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
 
-    // For work that may use any memory: before it, all that the host wrote in place (not to host copies) goes
-    // out; after it, all that the device wrote there comes in. No-ops where memory is coherent.
+    // For work that may use any memory: flush all host writes in place (not to host copies) before it, and
+    // invalidate for all device writes there after it. Does nothing if memory is coherent.
     [[nodiscard]] bool in_place_needs_sync() const noexcept { return in_place_needs_sync_; }
     void flush_in_place();
     void invalidate_in_place();
 
     [[nodiscard]] uint64_t atom() const noexcept { return atom_; }
 
-    // Gives the blocks that hold nothing back to the driver; the bytes.
+    // Gives empty blocks back to the driver; returns their bytes.
     uint64_t trim() noexcept;
 
     [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics();
     void reset_peak() noexcept;
     [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
-    // Whether memory of host copies is cached by the CPU, so that reading it is fast.
+    // True if memory of host copies is cached by the CPU, so that reading it is fast.
     [[nodiscard]] bool host_copies_cached() const noexcept { return host_copies_cached_; }
-    // Before memory is taken from the driver that no block of ours holds. Throws Error(out_of_memory) that
-    // names `what` where it is more than the device allocates at once, or one allocation more than it allows.
+    // Call it before taking memory from the driver outside our blocks. Throws Error(out_of_memory) that names
+    // `what` if that is more than the device allocates at once, or one allocation more than it allows.
     void require_allocation(uint64_t size, const char* what);
-    // Sentences about guard bytes that were overwritten, of allocations that live. Empty without
-    // MemoryOptions::debug.
+    // Sentences about overwritten guard bytes of live allocations. Empty without MemoryOptions::debug.
     [[nodiscard]] std::vector<std::string> check_guards();
-    // Whether `device_and_host` finds memory that is both, among these type bits.
+    // True if a memory type among these bits is both device-local and host-visible.
     [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
 
 private:
@@ -140,7 +140,7 @@ private:
     friend struct MemoryBlock;
     struct Request {
         uint64_t size = 0;
-        uint64_t own = 0;  // of it, those bytes that something of ours may write: the rest is guarded too
+        uint64_t own = 0;  // bytes of it that our code may write; the rest is guarded too
         uint64_t alignment = 1;
         MemoryUse use = MemoryUse::device;
         MemoryPool pool = MemoryPool::buffers;
@@ -150,11 +150,11 @@ private:
         [[nodiscard]] uint64_t footprint() const noexcept { return front + size + tail; }
     };
     void release(MemoryBlock* block, uint64_t offset, uint64_t size, uint32_t node) noexcept;
-    // What the host wrote and nobody needs any more would go out at a later moment, over what the next
-    // owner's device writes.
+    // Flushes host writes that are no longer needed. Otherwise they would go out later, over the writes of
+    // the next owner's device work.
     void clean_lines(const MemoryBlock& block, uint64_t offset, uint64_t size) noexcept;
     Allocation try_types(uint32_t type_bits, const Request& request);
-    // `within_budget`: makes no block that the driver's budget has no room for.
+    // `within_budget`: makes no block that exceeds the driver's budget.
     Allocation allocate_in(uint32_t type, Request request, bool within_budget);
     [[nodiscard]] Allocation take(MemoryBlock& block, const Request& request);
     MemoryBlock* make_block(uint32_t type, const Request& request, uint64_t size, bool dedicated,
@@ -167,7 +167,7 @@ private:
     [[noreturn]] void refuse_count(const char* what) const;
     [[noreturn]] void refuse(const Request& request, VkResult result, bool limited, const std::string& heaps);
     [[nodiscard]] VkMemoryPropertyFlags flags_of(uint32_t type) const noexcept;
-    // Bytes that the limit leaves, and the driver's budget of a heap.
+    // Bytes that remain below the limit, and below the driver's budget of a heap.
     [[nodiscard]] uint64_t below_limit() const noexcept;
     [[nodiscard]] uint64_t below_budget(uint32_t heap) noexcept;
     void refresh_budget(bool now) noexcept;
@@ -175,7 +175,7 @@ private:
 
     // -- guards; see memory/guard.hpp
     void guard(MemoryBlock& block, uint32_t node, uint64_t offset, const Request& request);
-    // What is wrong with the guards, or "".
+    // The fault of the guards, or "".
     [[nodiscard]] std::string inspect(MemoryBlock& block, const GuardedRange& guarded);
     void unguard(MemoryBlock& block, uint32_t node) noexcept;
     void relabel(MemoryBlock& block, uint32_t node, const std::string& label);
@@ -200,14 +200,14 @@ private:
     std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> heaps_{};
     VkResult last_result_ = VK_SUCCESS;
     bool limited_ = false;  // our limit, not the driver, refused last
-    // The driver's answer, and what we had reserved then: in between we count ourselves.
+    // The driver's answer, and our reserved bytes at that time: between queries we count ourselves.
     bool has_budget_ = false;
-    bool in_place_needs_sync_ = false;  // some memory that the host sees is not coherent
+    bool in_place_needs_sync_ = false;  // some memory that the host accesses is not coherent
     std::chrono::steady_clock::time_point budget_time_{};
     uint64_t room_then_[VK_MAX_MEMORY_HEAPS]{};
     uint64_t reserved_then_[VK_MAX_MEMORY_HEAPS]{};
     std::atomic<uint32_t> host_copy_types_{
-        0};  // type bits that a host copy's block buffer may live in; 0: not asked yet
+        0};  // type bits for a host copy's block buffer; 0: not queried yet
     std::array<std::vector<uint32_t>, 3>
         ranked_;  // by use, over all types; filtered by type bits at the call
 };

@@ -1,4 +1,4 @@
-// One allocation of the driver's that the allocator divides. For the allocator's own files.
+// One driver allocation that the allocator divides. For the allocator's own files.
 #pragma once
 
 #include "base/vulkan.hpp"
@@ -21,9 +21,9 @@ struct MemoryBlock {
     VkDeviceMemory memory = VK_NULL_HANDLE;
     VkBuffer buffer = VK_NULL_HANDLE;
     std::byte* mapped = nullptr;
-    uint64_t size = 0;      // what the ranges divide
-    uint64_t bias = 0;      // where they begin in the memory
-    uint64_t reserved = 0;  // what the driver gave
+    uint64_t size = 0;      // bytes that the ranges divide
+    uint64_t bias = 0;      // start of the ranges in the memory
+    uint64_t reserved = 0;  // bytes taken from the driver
     uint32_t type = 0;
     MemoryPool pool = MemoryPool::buffers;
     VkMemoryPropertyFlags flags = 0;

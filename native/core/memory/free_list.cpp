@@ -1,18 +1,16 @@
-// How it works
+// Model. Pieces, free or live, tile the space [0, size). Each knows its neighbours by offset. Two free pieces
+// never touch: release() merges with both neighbours at once.
 //
-// The space [0, size) is tiled by pieces, free or live, each knowing its neighbours by offset. Two free
-// pieces never touch: release() merges with both neighbours at once.
-//
-// Free pieces stand in lists by size class. Classes form rows (powers of two) of 64 columns (equal steps);
-// sizes below 64 have a class each. One bit per class says whether its list has a piece and one bit per row
-// whether any of its classes has, so that the smallest class that can serve a request is two bit scans away,
-// however many pieces there are.
+// Free pieces are in lists by size class. Classes form rows (powers of two) of 64 columns (equal steps);
+// sizes below 64 have a class each. One bit per class says if its list has a piece, and one bit per row if
+// any of its classes has one. So the smallest class that can serve a request is two bit scans away, for any
+// number of pieces.
 //
 // A class holds sizes that differ by up to 1/64, so a piece in the request's own class may be too short, and
-// a piece that is long enough may lie badly for the alignment. Plain TLSF therefore starts one class higher
-// and asks for size + alignment, and walks past the very hole that the last tensor of the same size has left.
-// find() first tries a few pieces of the own class, then of the next ones, and takes the size that cannot
-// fail only after that.
+// a long enough piece may have a bad offset for the alignment. Plain TLSF therefore starts one class higher
+// and asks for size + alignment. That skips the very hole that the last tensor of the same size has left.
+// find() first tries a few pieces of the own class, then of the next ones. Only after that does it take the
+// size that cannot fail.
 #include "memory/free_list.hpp"
 
 #include <algorithm>
@@ -25,22 +23,22 @@ namespace kp {
 
 namespace {
 
-// How many pieces allocate() may look at: in the request's own class, in those above, and before it gives up.
-// The first two are few because a miss there costs a little space; the last is more because a miss costs a
-// whole block.
+// The number of pieces that allocate() may try: in the request's own class, in those above, and before it
+// gives up. The first two are small because a miss there costs little space; the last is larger because a
+// miss costs a whole block.
 constexpr uint32_t kOwnClassTries = 4;
 constexpr uint32_t kUpperClassTries = 4;
 constexpr uint32_t kLastTries = 64;
 
-// Bytes from `offset` to the next multiple of `alignment`; cannot overflow, unlike rounding the offset itself
-// up.
+// Bytes from `offset` to the next multiple of `alignment`. Rounding the offset itself up could overflow; this
+// cannot.
 constexpr uint64_t gap_before(uint64_t offset, uint64_t alignment) noexcept {
     return (~offset + 1) & (alignment - 1);
 }
 
 }  // namespace
 
-// The class whose sizes include `size`, numbered row by row, so that class + 1 holds the next longer sizes.
+// The class that includes `size`, numbered row by row, so that class + 1 holds the next longer sizes.
 uint32_t FreeList::class_of(uint64_t size) noexcept {
     if (size < kColumns) return static_cast<uint32_t>(size);
     const auto power = static_cast<uint32_t>(std::bit_width(size)) - 1;
@@ -102,7 +100,7 @@ uint32_t FreeList::find(uint64_t size, uint64_t alignment) const noexcept {
     if (found == kNone) found = probe(upper, kNone, kUpperClassTries, size, alignment);
     if (found != kNone) return found;
 
-    uint32_t last = kNone;  // the class from which on nothing is left to look at
+    uint32_t last = kNone;  // classes from here on need no search
     if (size <= UINT64_MAX - (alignment - 1)) {
         const uint32_t certain = class_all_fit(size + (alignment - 1));
         found = probe(certain, kNone, 1, size, alignment);
@@ -127,7 +125,7 @@ uint32_t FreeList::probe(uint32_t first, uint32_t last, uint32_t tries, uint64_t
     return kNone;
 }
 
-// Makes a live range out of the free piece `node`; what is left in front of it and behind it stays free.
+// Makes a live range out of the free piece `node`; the parts before and after it stay free.
 uint32_t FreeList::carve(uint32_t node, uint64_t size, uint64_t alignment) {
     reserve_slots(2);  // may throw, so before anything changes
     remove_free(node);
@@ -176,7 +174,7 @@ void FreeList::release(uint32_t node) noexcept {
     insert_free(node);
 }
 
-// Extends `node` over the piece after it, whose slot becomes vacant.
+// Extends `node` over the piece after it; that piece's slot becomes vacant.
 void FreeList::absorb_after(uint32_t node) noexcept {
     ++steps_;
     Node& keep = nodes_[node];
@@ -201,7 +199,7 @@ void FreeList::insert_free(uint32_t node) noexcept {
     columns_used_[c / kColumns] |= uint64_t{1} << (c % kColumns);
     rows_used_ |= uint64_t{1} << (c / kColumns);
     if (piece.size >=
-        largest_) {  // also while it is not known: largest_ is then an upper bound of what was left
+        largest_) {  // also if it is unknown: largest_ is then an upper bound of the remaining pieces
         largest_ = piece.size;
         largest_known_ = true;
     }
@@ -224,7 +222,7 @@ void FreeList::remove_free(uint32_t node) noexcept {
     if (piece.size == largest_) largest_known_ = false;
 }
 
-// Slots are made before they are needed: take_slot() then cannot fail halfway through a change of the list.
+// Reserves slots in advance, so that take_slot() cannot fail in the middle of a change.
 void FreeList::reserve_slots(uint32_t wanted) {
     while (vacant_count_ < wanted) {
         nodes_.push_back({.next_free = vacant_});

@@ -1,4 +1,4 @@
-// Pure offset suballocator over [0, size): no device handle, no memory of its own but its bookkeeping.
+// Pure offset suballocator over [0, size): no device handle, and no memory except its bookkeeping.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@ namespace kp {
 // ECRTS 2004): allocate and release are O(1) in the number of live ranges. 64-bit offsets. Not thread-safe,
 // const members included.
 //
-// Sizes and offsets are exact to the byte: nothing is rounded, and the gap in front of an aligned range is a
-// free piece like any other. allocate() looks at a bounded number of pieces, so in a space that is nearly
-// full, with more than that many pieces of almost the size asked, it may miss one that would just have
-// fitted. It never misses a piece that is longer by the alignment and 1/64.
+// Sizes and offsets are exact to the byte: there is no rounding, and the gap before an aligned range is a
+// normal free piece. allocate() tries a bounded number of pieces. So in a space that is nearly full, with
+// more than that many pieces of almost the requested size, it may miss one that would just have fitted. It
+// never misses a piece that is longer by the alignment and 1/64.
 class FreeList {
 public:
     struct Range {
         uint64_t offset = 0;
         uint64_t size = 0;
-        uint32_t node = UINT32_MAX;  // handle to give back to release()
+        uint32_t node = UINT32_MAX;  // handle for release()
     };
 
     explicit FreeList(uint64_t size);
 
-    // `size` is at least 1, `alignment` a power of two; else it throws. nullopt when no free range fits.
+    // `size` must be at least 1 and `alignment` a power of two, or it throws. nullopt if no free range fits.
     [[nodiscard]] std::optional<Range> allocate(uint64_t size, uint64_t alignment);
-    // A handle that is not live is ignored, so that a second release cannot damage the list.
+    // Ignores a handle that is not live, so that a second release cannot damage the list.
     void release(uint32_t node) noexcept;
 
     [[nodiscard]] uint64_t size() const noexcept;
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] uint64_t largest_free() const noexcept;  // exact
     [[nodiscard]] uint32_t count() const noexcept;         // live ranges
     [[nodiscard]] bool empty() const noexcept { return count() == 0; }
-    // For tests: every range, in order of offset, with whether it is free. Checks nothing.
+    // For tests: all ranges in order of offset, free or live. Checks nothing.
     struct Piece {
         uint64_t offset, size;
         bool free;
@@ -81,7 +81,7 @@ private:
     uint64_t size_ = 0;
     uint64_t used_ = 0;
     uint32_t count_ = 0;
-    std::vector<Node> nodes_;  // nodes_[0] is the piece at offset 0, always
+    std::vector<Node> nodes_;  // nodes_[0] is always the piece at offset 0
     uint32_t vacant_ = kNone;  // head of the stack of vacant slots
     uint32_t vacant_count_ = 0;
 
@@ -89,10 +89,10 @@ private:
     std::vector<uint64_t> columns_used_;  // per row, bit c: class (r, c) has a free piece
     std::vector<uint32_t> heads_;         // per class, the first free piece
 
-    // The longest free piece, while known. Finding it anew walks one class only, and only when asked.
+    // The longest free piece, if known. Searching for it walks only one class, and only on request.
     mutable uint64_t largest_ = 0;
     mutable bool largest_known_ = true;
-    mutable uint64_t steps_ = 0;  // pieces looked at or relinked so far: what the tests count instead of time
+    mutable uint64_t steps_ = 0;  // pieces visited or relinked so far; tests count them instead of time
 };
 
 }  // namespace kp

@@ -1,9 +1,10 @@
-// Guard bytes: what a debug run puts around each range of host-visible memory, to tell who wrote beyond it.
+// Guard bytes: in a debug run they surround each range of host-visible memory, to detect writes beyond it.
 //
-// A pattern stands in front of the range and behind it: right behind what the object has, in the steps that a driver or we add
-// to it, but for memory that is not coherent, where it begins with the next atom. Nothing of ours writes there, so a byte that differs was written by a
-// shader past its buffer's end, or by foreign code through an address. Memory that is released is poisoned: what still
-// reads it reads a value that is easy to recognise instead of what looks right.
+// A pattern is written before and after the range. It begins right after the object's own bytes, inside any
+// padding that the driver or we add. In non-coherent memory it begins with the next atom instead. Our code
+// never writes there, so a changed byte was written by a shader past its buffer's end, or by foreign code
+// through an address. Released memory is poisoned: later reads of it give a value that is easy to recognise,
+// instead of plausible data.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ inline void write_guard(std::byte* at) noexcept {
     std::memset(at, std::to_integer<int>(guard_value), guard_bytes);
 }
 
-// How many bytes of the guard differ from the pattern.
+// The number of guard bytes that differ from the pattern.
 [[nodiscard]] inline uint64_t broken_bytes(const std::byte* at) noexcept {
     uint64_t broken = 0;
     for (uint64_t i = 0; i < guard_bytes; ++i) broken += at[i] != guard_value ? 1 : 0;

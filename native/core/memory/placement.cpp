@@ -57,7 +57,7 @@ std::vector<uint32_t> rank_memory_types(const VkPhysicalDeviceMemoryProperties& 
         }
         order.push_back({score, i});
     }
-    // The enumeration order breaks ties, as Vulkan sorts types by performance.
+    // The enumeration order breaks ties, because Vulkan sorts types by performance.
     std::stable_sort(order.begin(), order.end(),
                      [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
     std::vector<uint32_t> types;
