@@ -1,10 +1,12 @@
-// The order in which a thread takes locks, from the outermost to the innermost, and why. See base/ranked.hpp.
+// The order in which a thread takes locks, from the outermost to the innermost, and its reasons. See
+// base/ranked.hpp.
 //
-// Two rules shape it. What takes long, or calls much else, is outside: the lock of a whole transfer comes
-// before that of the graph. And nothing is destroyed under a lock that its destructor may take: whoever drops
-// what may be the last reference to an object, a fence or a submission moves it out first and lets it go once
-// the lock is free. One exception: a resource whose last owner lets go takes its own locks whatever is held,
-// since nobody else has them (Resource::release).
+// Two rules determine it. Locks that are held long, or while much other code is called, are outside: the lock
+// of a whole transfer comes before the graph's lock. And no object is destroyed under a lock that its
+// destructor may take: code that drops what may be the last reference to an object, a fence or a submission
+// moves it out first and releases it after the lock is free. One exception: a resource that loses its last
+// owner takes its own locks even if other locks are held, because no other thread can hold them
+// (Resource::release).
 #pragma once
 
 #include <cstdint>
@@ -13,52 +15,52 @@ namespace kp {
 
 // clang-format off
 #define KP_LOCK_RANKS(X) \
-    /* The process: instances, then what opens them, then the list of devices that fork() walks. */ \
+    /* The process: instances, then the loader for them, then the devices' list for fork(). */ \
     X(instances) \
     X(loader) \
     X(loader_state) \
     X(fork_registry) \
     \
-    /* Held for as long as somebody uses the pipelines of a device, whatever that takes. */ \
+    /* Held while the pipelines of a device are in use, however long that takes. */ \
     X(pipeline_users) \
     \
-    /* A whole host transfer of one resource; then the one thread that brings its contents; then the making of its */ \
-    /* host copy. */ \
+    /* A whole host transfer of one resource; then the one thread that brings its contents; then the making */ \
+    /* of its host copy. */ \
     X(transfers) \
     X(bringing) \
     X(host_copy) \
     /* The ring that a transfer goes through. */ \
     X(staging) \
-    /* First contents of objects: the submission of what is collected, then the list of it. */ \
+    /* First contents of objects: the submission of the collected ones, then their list. */ \
     X(initial_submission) \
     X(initial_items) \
     \
-    /* From the look at other queues' ends to the submission after them: sees the graph and passes the gate. */ \
+    /* From reading other queues' ends to the submission after them: uses the graph and the gate. */ \
     X(order) \
-    /* Who uses which object. Held briefly, never while waiting. */ \
+    /* The users of each object. Held briefly, never while waiting. */ \
     X(graph) \
-    /* What a bound dispatch is made of changes under this and the graph's. */ \
+    /* The parts of a bound dispatch change under this lock and the graph's. */ \
     X(bound_dispatch) \
-    /* Which submissions are held. Others spin on a stream that is inside the gate while they hold the graph's lock, */ \
-    /* so nothing takes that one inside. */ \
+    /* The held submissions. Threads that hold the graph's lock spin on a stream that is inside the gate, */ \
+    /* so code inside never takes the graph's lock. */ \
     X(gate) \
     X(queue) \
     \
-    /* Threads that wait are woken one by one, each under its own lock. */ \
+    /* Waiting threads are woken one by one, each under its own lock. */ \
     X(waiters) \
     X(waiter) \
-    /* Who asks whether work has ended, holding one of these, looks at timelines. */ \
+    /* Code that holds one of these reads timelines to see if work has ended. */ \
     X(free_timelines) \
     X(retired) \
-    /* Inside the driver with a timeline that may be released; then the one who raises its counter. */ \
+    /* A driver call with a timeline that may be released; then the thread that raises its counter. */ \
     X(timeline_life) \
     X(timeline_raising) \
-    /* What ended work brings to the host: received by whoever looks at a timeline. */ \
+    /* The results that ended work brings to the host: any thread that reads a timeline receives them. */ \
     X(deliveries) \
     X(timeline_state) \
     X(wait_choice) \
     \
-    /* What is kept for later. None of these needs more than the lists of handles and of memory. */ \
+    /* Objects kept for later. These only need the lists of handles and of memory. */ \
     X(shaders) \
     X(pipeline_contents) \
     X(pipeline_cache) \
@@ -69,13 +71,13 @@ namespace kp {
     X(handles) \
     X(memory) \
     \
-    /* Lists of the device, which every thread reads in passing. */ \
+    /* Lists of the device, which every thread reads briefly. */ \
     X(members) \
     X(names) \
     X(notes) \
     X(lost_work) \
     X(deep_work) \
-    /* Messages may come up inside any call into the driver. */ \
+    /* Messages may arrive inside any driver call. */ \
     X(message_router) \
     X(message_ring)
 // clang-format on

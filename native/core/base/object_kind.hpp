@@ -1,4 +1,4 @@
-// The kinds of native objects, and how many of each live in the process.
+// The kinds of native objects, and the number of live objects of each kind in the process.
 #pragma once
 
 #include <atomic>

@@ -231,7 +231,7 @@ PipelineCacheFile::Lock::Lock(const std::string& path) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 #else
-    (void)path;  // renames are atomic there too; two writers may lose each other's newest entries
+    (void)path;  // renames are atomic there too; two writers may at most lose each other's newest entries
 #endif
 }
 

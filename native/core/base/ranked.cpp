@@ -27,7 +27,7 @@ struct Held {
     bool shared = false;
 };
 
-// No more are ever held at a time; beyond that they go unseen.
+// A thread never holds more locks at a time; further ones would not be checked.
 thread_local std::array<Held, 64> held;
 thread_local size_t count = 0;
 

@@ -1,14 +1,13 @@
-// Locks that know their order.
+// Locks that check their order.
 //
-// Two threads that take the same two locks in different orders wait for each other for ever, once in a
-// thousand runs. So each mutex of the core has a rank (lock_ranks.hpp), and a thread takes locks only in the
-// order of their ranks. Where locks are checked (KP_CHECK_LOCKS: debug builds, `./dev tsan`, `./dev asan`),
-// each thread keeps a list of the locks that it holds, and a lock out of order is reported the first time
-// that it is taken so, on one thread, whether or not another thread is there to wait. Elsewhere a
-// Ranked<Mutex> is the mutex and nothing more.
+// If two threads take the same two locks in different orders, they wait for each other for ever, perhaps once
+// in a thousand runs. So each mutex of the core has a rank (lock_ranks.hpp), and a thread takes locks only in
+// the order of their ranks. If locks are checked (KP_CHECK_LOCKS: debug builds, `./dev tsan`, `./dev asan`),
+// each thread keeps a list of the locks that it holds. A lock out of order is then reported the first time
+// that one thread takes it so, even if no other thread waits. Otherwise a Ranked<Mutex> is just the mutex.
 //
-// Two cases are no danger and are allowed: try_lock(), which does not wait, and a shared lock beside another
-// one of its own rank (the callers order those among themselves).
+// Two cases are safe and allowed: try_lock(), which does not wait, and a shared lock together with another
+// shared lock of the same rank (the callers order these among themselves).
 #pragma once
 
 #include "base/lock_ranks.hpp"
@@ -26,12 +25,12 @@ inline constexpr bool locks_are_checked = false;
 
 namespace lock_order {
 
-// Judges the order and locks nothing. `shared`: the lock is to be taken shared.
+// Checks the order and locks nothing. `shared`: the lock will be taken shared.
 void before_lock(const void* mutex, LockRank rank, bool shared);
 void taken(const void* mutex, LockRank rank, bool shared) noexcept;
 void released(const void* mutex) noexcept;
 
-// What is done about a wrong order: says so and ends the program unless a test has set another one.
+// The reaction to a wrong order: prints the sentence and ends the program, unless a test has set another one.
 using Report = void (*)(const char* sentence);
 Report set_report(Report report) noexcept;
 
@@ -68,7 +67,7 @@ public:
         lock_order::released(this);
         mutex_.unlock_shared();
     }
-    // The mutex itself, not judged: for fork(), which takes the locks of all devices, and for condition
+    // The mutex itself, unchecked: for fork(), which takes the locks of all devices, and for condition
     // variables.
     Mutex& unranked() noexcept { return mutex_; }
 
@@ -93,7 +92,8 @@ public:
 using RankedMutex = Ranked<std::mutex>;
 using RankedSharedMutex = Ranked<std::shared_mutex>;
 
-// Calls `wait` with the lock as a std::condition_variable wants it. It counts as held meanwhile.
+// Calls `wait` with the lock in the form that std::condition_variable needs. The lock counts as held
+// meanwhile.
 template <class Lock, class Wait>
 auto wait_ranked(Lock& lock, const Wait& wait) {
     struct Native {

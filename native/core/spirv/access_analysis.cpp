@@ -20,9 +20,9 @@ namespace kp::spirv {
 namespace {
 
 // Traits of a type.
-constexpr uint8_t holds_handle = 1;      // an image, a sampler...: loading it touches no memory yet
-constexpr uint8_t holds_pointer = 2;     // an image, a sampler...: loading it does not access memory yet
-constexpr uint8_t physical_pointer = 4;  // a pointer, except to physical memory
+constexpr uint8_t holds_handle = 1;      // an image, a sampler...: loading it does not access memory yet
+constexpr uint8_t holds_pointer = 2;     // a pointer, except to physical memory
+constexpr uint8_t physical_pointer = 4;  // itself a pointer to physical memory
 
 // Instructions that only compute values: no operand can be a reference. Their literals must not be taken for
 // ids.

@@ -20,11 +20,11 @@ enum class ReachTerm : uint8_t {
     group,          // gl_WorkGroupID
     local,          // gl_LocalInvocationID
     groups,         // gl_NumWorkGroups
-    push_constant,  // 32-bit integer at byte `value`; `b` is 1 if it is a float that is converted
+    push_constant,  // 32-bit integer at push-constant byte `value`; `b` is 1 if converted from a float
     length,         // of the run-time array of binding `b` in set `a`
     image_size,     // of the image of binding `b` in set `a`, axis `value`
     memory,         // at byte `value` of binding `b` in set `a`, which no invocation writes
-    derived,        // computed from the invocation's number by steps that are not followed, such as floats
+    derived,        // made of the invocation's number in an unknown way, such as by float arithmetic
     add,            // terms a and b
     subtract,
     multiply,

@@ -184,7 +184,7 @@ bool Reflector::describe_image(uint32_t type, BindingInfo& info) const {
     info.image_arrayed = image[5] != 0;
     info.image_multisampled = image[6] != 0;
     info.image_format = image[8];
-    if (image[3] == spv::DimBuffer)  // GLSL's samplerBuffer is a sampled image only in the type
+    if (image[3] == spv::DimBuffer)  // GLSL's samplerBuffer is a sampled image by type, not by descriptor
         info.kind = storage && !combined ? DescriptorKind::storage_texel_buffer
                                          : DescriptorKind::uniform_texel_buffer;
     else if (combined)
