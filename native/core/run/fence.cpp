@@ -55,7 +55,7 @@ bool Fence::done() {
 }
 
 void Fence::rethrow(const Error& error) const {
-    // Whoever is told that work was cancelled ends it, as eval_await does.
+    // A stream that reports cancelled work is no longer running afterwards, as after eval_await().
     for (const auto& [each, end] : streams_) {
         const auto stream = each.lock();
         if (!stream || !end.timeline->failed(end.value)) continue;
@@ -101,7 +101,7 @@ void Fence::settle() {
         const Point last = stream->last_point();
         if (last.timeline == end.timeline && last.value == end.value) (void)stream->poll();
     }
-    // What the work used is held until somebody looks.
+    // Work keeps its resources until a call collects them.
     for (const auto& device : devices_) device->retired().collect();
 }
 

@@ -1,4 +1,5 @@
-// A fence: points on timelines that tell when submitted work is done. Immutable; holds nothing that the work uses.
+// A fence: points on timelines that tell when submitted work is done. Immutable. It holds no resources of
+// the work.
 #pragma once
 
 #include "base/error.hpp"
@@ -16,17 +17,18 @@ class Stream;
 
 class Fence {
 public:
-    // `kept`: the owners of timelines that the points are on, where not the device's own.
+    // `kept`: the owners of those timelines of the points that do not belong to the device.
     Fence(std::shared_ptr<Device> device, std::vector<Point> points,
           std::vector<std::shared_ptr<TimelineOwner>> kept = {});
-    // Done when all of them are.
+    // Done when all the fences are done.
     [[nodiscard]] static std::shared_ptr<Fence> join(const std::vector<std::shared_ptr<Fence>>& fences);
     // The end of a stream's last submission.
     [[nodiscard]] static std::shared_ptr<Fence> of(const std::vector<std::shared_ptr<Stream>>& streams);
 
-    // One driver call for each timeline at most. Throws on a lost device, and what made the work fail.
+    // Makes at most one driver call for each timeline. Throws if the device is lost, and rethrows the error
+    // that made the work fail.
     [[nodiscard]] bool done();
-    // Waits up to `nanoseconds`; false on time-out. Throws as done() does.
+    // Waits up to `nanoseconds`; returns false on time-out. Throws as done() does.
     [[nodiscard]] bool wait(uint64_t nanoseconds);
 
     [[nodiscard]] const std::vector<std::shared_ptr<Device>>& devices() const noexcept { return devices_; }
@@ -38,16 +40,16 @@ private:
     void settle();
     [[noreturn]] void rethrow(const Error& error) const;
 
-    // Of each device, since points of several Managers can be joined.
+    // Several devices, because points of several Managers can be joined.
     std::vector<std::shared_ptr<Device>> devices_;
     std::vector<Point> points_;
-    // The streams that were submitted, with their ends: collected when the work is done.
+    // The submitted streams with their ends. They are collected when the work is done.
     std::vector<std::pair<std::weak_ptr<Stream>, Point>> streams_;
     std::vector<std::shared_ptr<TimelineOwner>> kept_;
 };
 
-// Records one operation, submits it on the first queue and lets go of the recording: it is ordered after earlier work on what
-// it uses and before later work, as any stream is.
+// Records one operation, submits it on the first queue and drops the recording. As with any stream, it runs
+// after earlier work on the resources that it uses and before later work.
 [[nodiscard]] std::shared_ptr<Fence> submit_once(const OperationPtr& operation);
 
 }  // namespace kp

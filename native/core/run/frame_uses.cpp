@@ -12,7 +12,7 @@
 namespace kp {
 namespace {
 
-// Bytes that are written, as intervals of which none touches another.
+// The written bytes, as disjoint intervals that do not touch each other.
 class Covered {
 public:
     void add(uint64_t begin, uint64_t end) {
@@ -101,7 +101,7 @@ std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange
             use.downloaded = use.downloaded || sync == SyncDirection::to_host;
         }
         for (const auto& range : operation->fixed()) frame.of(*range.resource).fixed = true;
-        // A command reads before it writes. The host's side of a use is no object's.
+        // A command reads before it writes. Uses on the host's side belong to no object.
         for (const bool writing : {false, true})
             for (const auto& use : plan.uses()) {
                 Object* object = plan.object_of(use.resource);

@@ -63,7 +63,7 @@ void PeerCopy::decide() {
     } else if (!source_.resource->reads_staged() || target_.resource->host_visible()) {
         route_ = Route::direct;
     } else {
-        // Texels are copied as a whole: their rows need not end where a step does.
+        // Texels are copied as a whole, because their rows need not end at a step's end.
         step_ = is_image(source_) || is_image(target_) ? source_.size : std::min(source_.size, largest_step);
         const bool shared = share(lanes_.front(), step_);
         if (!shared) prepare(lanes_.front(), step_);
@@ -109,7 +109,7 @@ void PeerCopy::prepare(Lane& lane, uint64_t bytes) {
 }
 
 void PeerCopy::start(Lane& lane, uint64_t begin, const Await& await) {
-    // What the last turn left running, or one that was broken off, still uses the pair.
+    // The last turn, or a copy that was interrupted, may still use the pair.
     await_stream(lane.out, await);
     await_stream(lane.in, await);
     if (lane.begin != begin || !lane.out || !lane.in) {
@@ -142,7 +142,7 @@ void PeerCopy::finish(Lane& lane, const Await& await) const {
 void PeerCopy::move_directly(const Await& await) const {
     source_.resource->require_unmapped(false, source_.offset, source_.size);
     target_.resource->require_unmapped(true, target_.offset, target_.size);
-    // Before the transfer, whose own waits cannot be broken off.
+    // Wait before the transfer, because the transfer's own waits cannot be interrupted.
     await(source_.resource->pending(true));
     await(target_.resource->pending());
     target_.resource->receive(*source_.resource, source_.offset, target_.offset, source_.size);
@@ -175,7 +175,7 @@ void PeerCopy::submit(const Await& await) {
 
 void PeerCopy::keep(std::shared_ptr<Stream>& place, std::shared_ptr<Stream> stream) {
     const std::lock_guard lock(streams_mutex_);
-    place.swap(stream);  // the one before goes with the argument, after the lock
+    place.swap(stream);  // the old stream is freed with the argument, after the lock
 }
 
 std::vector<std::shared_ptr<Stream>> PeerCopy::streams() const {

@@ -1,18 +1,21 @@
-// A copy of device contents from one VkDevice to another: of another GPU, another driver, or another Manager on the same one.
+// A copy of device contents from one VkDevice to another: of another GPU, another driver, or another
+// Manager on the same driver.
 //
-// No queue of one device waits for a queue of the other, so the host stands between the halves. submit() runs them: the source's
-// half is submitted and waited for, then the destination's half is submitted. Each half is a stream of one copy on its own
-// device, registered with what it uses like any other, so that each device's own machinery orders it: the source's half after
-// pending writers of the source, the destination's half after pending users of the destination, and later work after both.
+// No queue of one device waits for a queue of the other, so the host runs the two halves. submit() submits
+// the source's half, waits for it, then submits the destination's half. Each half is a stream of one copy
+// on its own device and registers its uses as any stream does. So each device orders its half itself: the
+// source's half after pending writers of the source, the destination's half after pending users of the
+// destination, and later work after both.
 //
-// Between the halves lies a pair of buffers in host memory, one for each device. Where both devices import memory of the process
-// they lie over the same pages, and the host copies nothing; else it copies from one to the other. Large contents go through
-// two such pairs in turns, so that one device writes while the other reads.
+// A pair of buffers in host memory lies between the halves, one for each device. If both devices import
+// memory of the process, the two buffers lie over the same pages and the host copies nothing; otherwise it
+// copies from one to the other. Large contents use two such pairs in turns, so that one device writes while
+// the other reads.
 //
-// Where the host addresses the memory of the source or of the destination itself (CPU drivers, unified memory, a resizable BAR)
-// none of that is needed: the host waits for pending work and moves the bytes once.
+// If the host addresses the memory of the source or of the destination itself (CPU drivers, unified memory,
+// a resizable BAR), it waits for pending work and moves the bytes once, without such buffers.
 //
-// One thread at a time drives a PeerCopy; any may wait for it and ask.
+// Only one thread at a time drives a PeerCopy; any thread may wait for it and query it.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -33,21 +36,22 @@ class Fence;
 
 class PeerCopy {
 public:
-    // Throws where the contents do not fit, the destination cannot be written, or one of them was destroyed.
+    // Throws if the contents do not fit, the destination cannot be written, or one of them was destroyed.
     PeerCopy(ResourceRange source, ResourceRange target);
 
-    // Throws when one of the two was destroyed.
+    // Throws if one of the two was destroyed.
     void check() const;
-    // The ends of the work that a copy comes after, on both devices.
+    // The ends of the work that the copy runs after, on both devices.
     [[nodiscard]] std::vector<Point> comes_after() const;
-    // Copies, after what is pending on both; `await` waits for points, and may throw to break off. When it returns the source's
-    // contents were read, and the copy to the destination may still run there: see fence().
+    // Copies after pending work on both devices. `await` waits for points and may throw to interrupt the
+    // copy. When submit() returns, the source's contents have been read, and the copy to the destination
+    // may still be running: see fence().
     using Await = std::function<void(const std::vector<Point>&)>;
     void submit(const Await& await);
-    // The end of what was submitted, on both devices.
+    // The end of the submitted work, on both devices.
     [[nodiscard]] std::shared_ptr<Fence> fence() const;
     [[nodiscard]] bool is_running() const;
-    // Collects what has finished; whether all has. Throws what made it fail.
+    // Collects finished work; true if all of it has finished. Throws the error that made it fail.
     [[nodiscard]] bool poll();
 
     enum class Route : uint8_t {
@@ -67,7 +71,7 @@ private:
         std::shared_ptr<Buffer> far;   // on the destination's
         std::shared_ptr<Stream> out;
         std::shared_ptr<Stream> in;
-        uint64_t begin = UINT64_MAX;  // which part the streams copy
+        uint64_t begin = UINT64_MAX;  // the part that the streams copy
     };
 
     void decide();
@@ -86,7 +90,7 @@ private:
     uint64_t step_ = 0;
     std::array<Lane, 2> lanes_;
     mutable RankedMutex streams_mutex_{
-        LockRank::peer_streams};  // guards the lanes' streams against those who ask
+        LockRank::peer_streams};  // guards the lanes' streams against other threads' queries
 };
 
 }  // namespace kp

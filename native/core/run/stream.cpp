@@ -1,5 +1,5 @@
-// 1220 lines because a stream is one thing: what it builds, submits and lets go of shares one set of flags,
-// which other threads look at between any two lines, and each part is read with the others in view.
+// 1220 lines, because building, submitting and releasing a stream share one set of flags. Other threads
+// read these flags between any two lines, so each part is best read with the others in view.
 #include "run/stream.hpp"
 
 #include "base/error.hpp"
@@ -17,17 +17,17 @@
 namespace kp {
 namespace {
 
-// Planning needs room that every stream on a thread can share.
+// The planner's working memory; all streams of a thread share it.
 HazardPlanner& planner() {
     thread_local HazardPlanner instance;
     return instance;
 }
 
-thread_local uint32_t calls_out = 0;  // how deep this thread is in code that is not ours
+thread_local uint32_t calls_out = 0;  // how deep this thread is in foreign code
 
 void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
 
-// How often a recording is built anew for what others change meanwhile.
+// How often a recording is rebuilt because other threads change its objects meanwhile.
 constexpr int most_attempts = 16;
 
 bool promised(const std::vector<Point>& points) {
@@ -69,7 +69,7 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
         throw Error(ErrorKind::unimplemented,
                     "Queue family " + std::to_string(queue_->family()) +
                         " of this device has no timestamps. Make the sequence without them");
-    // Queues that only move memory may write timestamps and not record the reset of their queries.
+    // Queues that only move memory may write timestamps but cannot record the reset of their queries.
     resets_queries_on_host_ = timestamps != 0 && !computes_;
     if (resets_queries_on_host_ && !device().enabled().v12.hostQueryReset)
         throw Error(ErrorKind::unimplemented,
@@ -105,7 +105,7 @@ void Stream::wait_for_turn() const {
     }
 }
 
-// The turn of a thread that only looks. Code that the stream is calling out to may look at any moment:
+// The turn of a thread that only reads. Foreign code that the stream calls may read at any moment, because
 // nothing changes meanwhile.
 class Stream::Looking {
 public:
@@ -199,7 +199,7 @@ void Stream::drop_operations() {
         const std::lock_guard lock(device().graph_mutex());
         unregister_users();
     }
-    // Only now: the operations kept alive the objects whose lists we stood in.
+    // Clear these last: the operations kept alive the objects that listed this stream as a user.
     operations_.clear();
     (void)plan_.take_kept();
     may_cover_ = true;
@@ -221,7 +221,7 @@ void Stream::rerecord() {
             unregister_users();
         }
         operations_.swap(now);
-        // Only now, as in drop_operations.
+        // Clear these last, as in drop_operations().
         now.clear();
         (void)plan_.take_kept();
     }
@@ -237,7 +237,7 @@ std::vector<std::string> Stream::names_of_operations() const {
 
 Point Stream::make_stale() noexcept {
     stale_.store(true, std::memory_order_seq_cst);
-    // submit() raises this flag before it looks at stale_, and only for the length of one driver call.
+    // submit() raises this flag before it reads stale_, and only for the length of one driver call.
     while (submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
     return last_point();
 }
@@ -267,7 +267,7 @@ void Stream::make_command_buffer() {
                  label().c_str());
         submission_.prepare(*queue_, {made});
         {
-            const std::lock_guard lock(device().graph_mutex());  // set_name() may look for it
+            const std::lock_guard lock(device().graph_mutex());  // set_name() may read it
             commands_ = made;
         }
         tell_name();
@@ -304,7 +304,7 @@ std::vector<uint64_t> Stream::timestamps() {
     return ticks;
 }
 
-// -- building: how operations become a command buffer, what must be on the device before, who knows of it --------
+// -- building: operations become a command buffer, contents reach the device, objects register their users --
 
 Stream::Building::Building(std::span<Stream* const> streams) {
     if (!streams.front()->together_.empty()) return;  // one of several that are marked already
@@ -315,18 +315,18 @@ Stream::Building::Building(std::span<Stream* const> streams) {
 Stream::Building::~Building() {
     for (Stream* stream : streams_) {
         stream->together_ = {};
-        // Set by others only while we called out.
+        // Set by other threads only while foreign code ran.
         if (!std::exchange(stream->release_later_, false)) continue;
         try {
             stream->release_driven({});
         } catch (...) {
-            continue;  // out of host memory: it goes with the device
+            continue;  // out of host memory: it is released with the device
         }
     }
 }
 
-// While code runs that is not ours. The graph mutex is let go of meanwhile: that code may take locks of its
-// own.
+// Exists while foreign code runs. Releases the graph mutex meanwhile, because that code may take locks of
+// its own.
 class Stream::CallingOut {
 public:
     CallingOut(const Stream& stream, std::unique_lock<RankedMutex>& graph)
@@ -358,13 +358,13 @@ void Stream::build() {
     built_ = false;
     make_command_buffer();
     prepare_timestamps();
-    StreamPlan::Kept outdated;  // let go of after the lock: destructors may be slow
+    StreamPlan::Kept outdated;  // freed after the lock, because destructors may be slow
     for (auto missing = plan(outdated); !missing.empty(); missing = plan(outdated)) {
         {
             std::unique_lock graph(device().graph_mutex());
             const CallingOut calling(*this, graph);
             long_call([&missing] {
-                // All of them first, so that what they collect is handed over at once.
+                // Begin all of them first, so that the collected copies are submitted at once.
                 for (const auto& resource : missing) resource->bring_contents();
                 for (const auto& resource : missing) (void)resource->initial_end();
             });
@@ -378,7 +378,7 @@ void Stream::build() {
 
 std::vector<std::shared_ptr<Resource>> Stream::plan(StreamPlan::Kept& outdated) {
     const std::lock_guard lock(device().graph_mutex());
-    // Whoever destroys waits for the lock: what is there now stays while the plan is made.
+    // destroy() waits for this lock, so objects that exist now stay while the plan is made.
     for (size_t i = 0; i < operations_.size(); ++i) {
         try {
             operations_[i]->check();
@@ -527,8 +527,8 @@ void Stream::register_users() {
     undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
                               [](const CommandUses& command) { return command.full_barrier; });
     if (several_queues) {
-        // What an operation does not declare may touch anything: such a stream is ordered with all of other
-        // queues.
+        // An operation may touch anything that it does not declare, so such a stream is ordered with all
+        // streams of other queues.
         for (Recording* each : device().built_recordings())
             if (Stream& other = of(*each); undeclared_ || other.undeclared_) order_with(other);
         device().built_recordings().push_back(this);
@@ -591,7 +591,7 @@ void Stream::unregister_users() noexcept {
     }
     rivals_.clear();
     note_rivals();
-    // Those mappings no longer know this stream.
+    // These mappings no longer know this stream.
     held_back_.store(0, std::memory_order_release);
 }
 
@@ -628,7 +628,7 @@ void Stream::record_commands() {
     auto& vk = device().vk();
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     check_vk(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", label().c_str());
-    struct Reset {  // a recording that was broken off must not stay open
+    struct Reset {  // an interrupted recording must not stay open
         Stream& stream;
         bool armed = true;
         ~Reset() {
@@ -639,7 +639,8 @@ void Stream::record_commands() {
         submission_.deliveries.empty() ? nullptr : submission_.deliveries.front()->slots.get();
     Recorder recorder(vk, commands_, plan_, slots ? slots->block_buffer() : VK_NULL_HANDLE,
                       slots ? slots->offset() : 0);
-    // Held while our own operations read their objects' handles, so that nobody destroys those meanwhile.
+    // Held while built-in operations read their objects' handles, so that no thread destroys these
+    // meanwhile.
     std::unique_lock lock(device().graph_mutex());
     const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
         if (queries_ != VK_NULL_HANDLE) vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
@@ -647,7 +648,8 @@ void Stream::record_commands() {
     if (queries_ != VK_NULL_HANDLE && !resets_queries_on_host_)
         vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
     if (barriers_.head.src_stages != 0) write_barrier(barriers_.head);
-    // Once all that was submitted before is done, or the first operation's time would include it.
+    // Written after all earlier submissions are done; otherwise the first operation's time would include
+    // them.
     timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
     auto barrier = barriers_.barriers.cbegin();
     for (uint32_t i = 0; i < operations_.size(); ++i) {
@@ -659,7 +661,7 @@ void Stream::record_commands() {
                 const CallingOut calling(*this, lock);
                 operation.record(recorder);
             }
-            // It may have destroyed what the commands so far use: then they are not fit to go on from.
+            // It may have destroyed objects that the commands use; then the recording cannot continue.
             if (stale_.load(std::memory_order_relaxed) || !is_init()) return;
         } else if (!stale_.load(std::memory_order_relaxed)) {
             operation.record(recorder);
@@ -673,10 +675,10 @@ void Stream::record_commands() {
     reset.armed = false;
 }
 
-// -- submitting: how what is built gets to its queue, and back ----------------------------------------------
+// -- submitting: the built commands go to the queue, and their end is collected -----------------------------
 
-// Between the look at what others change and the new last point. make_stale() waits while it lasts, which is
-// one driver call.
+// Lasts from the check of what other threads change to the new last point, which is one driver call.
+// make_stale() waits for its end.
 class Stream::Submitting {
 public:
     explicit Submitting(Stream& stream) : flag_(stream.submitting_) {
@@ -815,8 +817,8 @@ bool Stream::submit_driven() {
                 has_waits_ = !points.empty();
             }
             const Submitting submitting(*this);
-            // A stream of another queue that was built a moment ago either sees this one submitting, or is
-            // seen here.
+            // A stream of another queue that was built a moment ago either sees this stream submitting, or
+            // is seen here.
             if (!ordered && has_rivals_.load(std::memory_order_seq_cst)) continue;
             if (fit_to_submit()) [[likely]] {
                 flush();
@@ -859,7 +861,7 @@ void Stream::require_once(const std::vector<Stream*>& streams) {
 
 std::vector<Stream*> Stream::make_ready(const std::vector<Stream*>& streams) {
     std::vector<Stream*> ready;
-    // While one of them is built, another one may be destroyed: by code that is called, or beside it.
+    // While one stream is built, foreign code or another thread may destroy another one.
     std::optional<Building> building;
     if (streams.size() > 1) building.emplace(streams);
     for (Stream* stream : streams)
@@ -876,7 +878,7 @@ void Stream::require_together(Device& device, const std::vector<Stream*>& stream
     Gate& gate = device.gate();
     const std::lock_guard order_lock(device.order_mutex());
     const bool held = gate.holds() || !promised(order.waits);
-    // The last queue's submission signals, which may release what is held.
+    // The last queue's submission signals, which may release held work.
     const auto last = std::find_if(streams.rbegin(), streams.rend(), [&](const Stream* stream) {
                           return stream->queue_ != streams.back()->queue_;
                       }).base();
@@ -887,7 +889,7 @@ void Stream::require_together(Device& device, const std::vector<Stream*>& stream
         if (!stream.needs_flush_) continue;
         const bool signals = std::find(last, streams.end(), &stream) != streams.end();
         stream.require_clear_of(gate.edges(signals ? later : std::vector<Point>{}));
-        // Of another queue it waits on the host, unless that is held.
+        // Unless the submission is held, the host waits for deliveries of other queues.
         for (size_t j = 0; j < i; ++j)
             if (held || ready[j]->queue_ == stream.queue_)
                 for (const auto& earlier : ready[j]->submission_.deliveries)
@@ -936,7 +938,8 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             if (uncover(device, ready)) continue;
             for (Stream* stream : ready)
                 if (!stream->own_.timeline) stream->own_ = device.take_timeline();
-            // A run that is cancelled is forgotten, and must not take the memory of the one before along.
+            // A cancelled run is forgotten, and must not make the effects of the run before it forgotten
+            // too.
             const std::lock_guard graph(device.graph_mutex());
             for (Stream* stream : ready) stream->note_effects();
         }
@@ -1001,9 +1004,9 @@ std::vector<Point> Stream::ends_on_other_queues() {
         note_rivals();
     std::vector<Point> points = inherited_;
     for (const Stream* rival : rivals_) {
-        // It may be on its way without having seen us.
+        // The rival may be submitting without having seen this stream.
         while (rival->submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
-        // What was cancelled did not run: there is nothing to come after.
+        // Cancelled work did not run, so there is nothing to wait for.
         if (const Point point = rival->last_point(); point.timeline && !point.timeline->failed(point.value))
             merge_point(points, point);
     }
@@ -1012,7 +1015,7 @@ std::vector<Point> Stream::ends_on_other_queues() {
 
 void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& later) {
     const auto merge = [&](const Point& point) {
-        if (!point.timeline || point.timeline->promised() >= point.value) return;  // cancelled, or on its way
+        if (!point.timeline || point.timeline->promised() >= point.value) return;  // cancelled, or submitted
         if (std::none_of(later.begin(), later.end(),
                          [&](const Point& p) { return p.timeline == point.timeline; }))
             merge_point(waits, point);
@@ -1037,7 +1040,8 @@ bool Stream::poll() {
     try {
         if (!last.timeline->reached(last.value)) return false;
     } catch (const Error& error) {
-        // Somebody is told: it runs no longer. eval_await() is told, too.
+        // Now that a thread is told of the failure, the stream is not running any more. eval_await() is
+        // told too.
         if (last.timeline->failed(last.value)) finish(number);
         rethrow(error);
     }
@@ -1061,7 +1065,8 @@ bool Stream::wait(uint64_t nanoseconds) {
     return true;
 }
 
-// The last operation that the timestamps say has not ended, or all of them where there are none to tell.
+// The first operation that has not ended according to its timestamp, or all operations if there are no
+// timestamps.
 std::string Stream::what_ran() const {
     const std::vector<std::string>& names =
         timed_ && !timed_names_.empty() ? timed_names_ : names_of_operations();
@@ -1085,11 +1090,10 @@ std::string Stream::what_runs(const std::vector<std::string>& names) const {
 
 void Stream::explain_loss() const {
     if (!device().lost() || !is_running()) return;
-    // What is held did not run.
+    // Held work did not run.
     const Point last = last_point();
     if (!last.timeline || last.timeline->promised() < last.value) return;
-    // Where another thread is recording or submitting just now, what ran is known by the sequence's name
-    // only.
+    // If another thread is recording or submitting now, only the sequence's name is known.
     std::string work = "the " + label();
     if (take_turn(Turn::looking)) {
         work = what_ran();
@@ -1109,7 +1113,7 @@ void Stream::rethrow(const Error& error) const {
 void Stream::rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error) {
     if (error.kind() != ErrorKind::device_lost || streams.empty()) throw;
     Device& device = streams.front()->device();
-    // What is in flight was running; whoever waits for it will say so.
+    // Work in flight was running; the wait for that work will name it.
     if (!device.lost_work().empty() || !device.known_idle()) throw;
     std::string work = "the submission of ";
     for (size_t i = 0; i < streams.size(); ++i)
@@ -1118,10 +1122,11 @@ void Stream::rethrow_unsubmitted(const std::vector<Stream*>& streams, const Erro
     throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
 }
 
-// Nothing of it ran, and somebody was told: from here on it is as if it had not been submitted.
+// Nothing of the submission ran, and a thread was told: from here on, the stream behaves as if it had not
+// been submitted.
 void Stream::forget_cancelled() noexcept {
     while (collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    // Another thread may have been told meanwhile, and have submitted again.
+    // Another thread may have been told meanwhile and submitted again.
     uint64_t last = last_.load(std::memory_order_acquire);
     const bool ran = is_running();
     if (const Point point = point_of(last); point.timeline && point.timeline->failed(point.value))
@@ -1151,8 +1156,8 @@ void Stream::check_mappings() {
 }
 
 void Stream::finish(uint64_t last) noexcept {
-    // Fences and waits of other threads may be here for the same submission, or for one that was followed by
-    // another since. What it wrote is visible already: whoever learned of the end has received it (see
+    // Fences and waits of other threads may get here for the same submission, or for one that was followed
+    // by another. Its writes are visible already: the thread that learned of the end has received them (see
     // sync/delivery.hpp).
     while (collecting_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
     if (is_running() && last_.load(std::memory_order_acquire) == last)
@@ -1163,9 +1168,11 @@ void Stream::finish(uint64_t last) noexcept {
 // -- the end ------------------------------------------------------------------------------------------------
 
 void Stream::release(std::vector<Point> points) {
-    // From here on what is submitted is refused, and a call that has begun is short unless it calls out.
+    // From here on, submissions are refused, and a call that has begun is short unless it runs foreign
+    // code.
     (void)make_stale();
-    // As one who looks: another thread that would drive waits this out, and is told of the end.
+    // Take the turn as a reader: another thread that wants to drive waits for the end of this, and then
+    // fails require_init().
     while (!take_turn(Turn::looking)) {
         {
             const std::lock_guard lock(device().graph_mutex());
@@ -1201,12 +1208,12 @@ void Stream::release_driven(std::vector<Point> points) {
     auto payload = std::make_shared<Payload>(device());
     {
         const std::lock_guard lock(device().graph_mutex());
-        // A submission that is just being made is either through when this returns, or refused.
+        // When this returns, a submission in progress has either been made or been refused.
         const Point point = make_stale();
         if (point.timeline && is_running()) {
             merge_point(points, point);
             for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);
-            // What is built already looks at its rivals only, not at its objects.
+            // A built recording looks only at its rivals, not at its objects.
             for (Stream* rival : rivals_) merge_point(rival->inherited_, point);
         }
         unregister_users();

@@ -1,14 +1,18 @@
 // A recorded list of operations and its prebuilt submission: the native side of a Sequence.
 //
-// The list is turned into a command buffer at the first submission after a change. From then on eval() is: is the recording
-// still ready, patch the timeline value, vkQueueSubmit, wait. No allocation, no loop over resources.
+// The first submission after a change turns the list into a command buffer. From then on, eval() checks
+// that the recording is still ready, patches the timeline value, calls vkQueueSubmit and waits. It
+// allocates nothing and does not loop over resources.
 //
-// One thread at a time drives a stream: a second one in record, clear, rerecord or a submission is refused. Whoever only looks at
-// what drivers change (`Looking`) waits for the end of such a call, which is short unless operations with code of their own are
-// being recorded; then it is refused, too, but for that code itself. Any thread may wait for a submission. Other threads may
-// destroy objects that it uses at any moment: they take the graph mutex, mark the stream stale, and wait out a submission that is
-// just being made, so that they know its last value. Whoever destroys the stream itself waits for its turn, or leaves the release to
-// the thread that drives it where that one may be in code that is not ours.
+// Only one thread at a time drives a stream: record, clear, rerecord and submissions are refused in a
+// second thread. A thread that only reads what drivers change (`Looking`) waits for the end of such a call.
+// That wait is short unless operations with code of their own are being recorded; then the read is refused
+// too, unless that code itself makes it. Any thread may wait for a submission.
+//
+// Other threads may destroy objects that the stream uses at any moment. They take the graph mutex, mark the
+// stream stale, and wait until a submission in progress is made, so that they know its last value. A thread
+// that destroys the stream itself waits for its turn. If the driving thread may be in foreign code, that
+// thread releases the stream instead.
 #pragma once
 
 #include "base/error.hpp"
@@ -30,7 +34,7 @@ namespace kp {
 
 class Stream final : public Object, public Recording {
 public:
-    // Held by the thread that changes or submits a stream. Throws where another one does.
+    // Held by the thread that changes or submits a stream. Throws if another thread does so.
     class Driving {
     public:
         explicit Driving(Stream& stream) : stream_(stream) {
@@ -45,55 +49,59 @@ public:
         Stream& stream_;
     };
 
-    // `timestamps`: most operations that can be timed; 0: none; -1: as many as are recorded. `disjoint`: objects of which it touches
-    // other parts than the work of other queues does, so that the two need not be ordered.
+    // `timestamps`: the maximum number of operations that can be timed; 0: none; -1: as many as are
+    // recorded. `disjoint`: objects that this stream shares with work of other queues but uses different
+    // parts of. No ordering is needed for them.
     Stream(std::shared_ptr<Device> device, uint32_t queue_index, int64_t timestamps,
            std::vector<std::shared_ptr<Object>> disjoint = {});
     ~Stream() override;
 
-    // Appends; the first one after a submission starts a fresh list.
+    // Appends. The first record() after a submission starts a new list.
     void record(OperationPtr operation);
     void clear();
-    // Builds anew at the next submission.
+    // Rebuilds the recording at the next submission.
     void rerecord();
 
-    // Returns false when there is nothing to submit.
+    // Returns false if the recording is empty.
     bool submit();
-    // Submits the recordings of several streams of one queue as one, in order, after `order.waits`; its end raises
-    // `order.signals`. Of no stream: only that. Streams with nothing recorded are left out. Held (see sync/gate.hpp) where a wait is
-    // not promised. Throws; then nothing was submitted.
+    // Submits the recordings of several streams of one queue as one, in order, after `order.waits`; the end
+    // raises `order.signals`. Without streams, it only waits and signals. Streams with an empty recording
+    // are left out. The submission is held (see sync/gate.hpp) if a wait is not promised. If it throws,
+    // nothing was submitted.
     static void submit_together(Device& device, Queue& queue, const std::vector<Stream*>& streams,
                                 const SubmitOrder& order);
-    // Before streams of several queues are submitted, a queue's after another's: throws what the submission of any of them would be
-    // refused with, so that then none is submitted. Builds them.
+    // Call it before submitting streams of several queues, one queue after another. Throws the error with
+    // which any of these submissions would be refused, so that none is submitted then. Builds the streams.
     static void require_together(Device& device, const std::vector<Stream*>& streams,
                                  const SubmitOrder& order);
-    // Whether the submission has finished; collects it if so. One driver call at most.
+    // True if the submission has finished; then collects it. Makes at most one driver call.
     [[nodiscard]] bool poll();
-    // Waits up to `nanoseconds`; true when the submission has finished (and was collected) or there was none.
+    // Waits up to `nanoseconds`. True if the submission has finished (and was collected) or there was none.
     [[nodiscard]] bool wait(uint64_t nanoseconds);
 
-    // If the last submission is held, cancels it and what waits for it. Returns sentences about what did not run.
+    // If the last submission is held, cancels it and the work that waits for it. Returns sentences about
+    // the cancelled work.
     [[nodiscard]] std::vector<std::string> cancel_held();
 
     [[nodiscard]] bool is_recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_running() const noexcept override {
         return running_.load(std::memory_order_acquire);
     }
-    // So, but not if somebody has learned, in whatever way, that the submission is done. Asks the driver only about work that was
-    // held, whose end is on a timeline of its own that nobody else looks at. What failed works until a wait says so.
+    // Like is_running(), but false once any thread has learned, in any way, that the submission is done.
+    // Asks the driver only about work that was held: its end is on the stream's own timeline, which no
+    // other object queries. Failed work counts as working until a wait reports the failure.
     [[nodiscard]] bool is_working() noexcept;
     [[nodiscard]] bool is_complete();
-    // Tells the device, if it was lost, what of this stream it was lost in.
+    // If the device was lost, tells it which work of this stream was running.
     void explain_loss() const;
     [[nodiscard]] uint32_t queue_index() const noexcept { return queue_index_; }
     [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
-    // The end of the last submission: a point on the queue's timeline, or on the stream's own where it was held. Null before
-    // the first one.
+    // The end of the last submission: a point on the queue's timeline, or on the stream's own timeline if
+    // it was held. Null before the first one.
     [[nodiscard]] Point last_point() const noexcept override;
     [[nodiscard]] VkCommandBuffer command_buffer() const;
     [[nodiscard]] std::vector<std::string> operation_names() const;
-    // Throws where it cannot be worked with: `action` says what for.
+    // Throws if the operations cannot be used now. `action` is the verb for the message.
     [[nodiscard]] const std::vector<OperationPtr>& operations(const char* action) {
         require_idle(action);
         return operations_;
@@ -101,13 +109,14 @@ public:
     void set_name(const std::string& name) override;
     // Raw ticks: one before the first operation, one after each.
     [[nodiscard]] std::vector<uint64_t> timestamps();
-    // The operations that the timestamps are of: a new recording may have begun since.
+    // The operations that the timestamps belong to. A new recording may have begun since.
     [[nodiscard]] std::vector<std::string> timed_names() const;
-    // What orders the operations, as built; empty before the first submission.
+    // The barriers that order the operations, as built; empty before the first submission.
     [[nodiscard]] BarrierPlan barriers() const;
-    // Whether this thread is in an operation's code that records for a stream which overwrites all of the resource before that.
+    // True if this thread is in the recording code of an operation, in a stream that overwrites the whole
+    // resource before that operation.
     [[nodiscard]] static bool covered_by_caller(Resource& resource);
-    // Whether this thread is in an operation's code that records.
+    // True if this thread is in an operation's recording code.
     [[nodiscard]] static bool is_recording_here() noexcept;
 
 private:
@@ -120,21 +129,24 @@ private:
         return plan_.touches(slot, held.begin, held.end, held.writers_only);
     }
     [[nodiscard]] bool covers(uint32_t slot) const noexcept override { return plan_.objects()[slot].covered; }
-    // Tells the objects that it uses what its last run did to them, before it forgets them or the run. Under the graph mutex.
+    // Notes on the used objects what the last run did to them. Call it before the stream forgets the
+    // objects or the run. Under the graph mutex.
     void note_effects() noexcept;
     void add_last_run(uint32_t slot, uint64_t begin, uint64_t end,
                       FreshnessRecord& record) const noexcept override;
     void settle_covers() noexcept override;
     void come_after(Point point) override;
 
-    // Whether some of these streams, which are about to be held, cover something: those are built anew, and no longer do.
+    // Call it before the streams are held. Marks those that cover a resource to be rebuilt without
+    // covering; true if there are any.
     [[nodiscard]] static bool uncover(Device& device, const std::vector<Stream*>& streams);
     void check_mappings();
 
-    // Streams are all the recordings that there are.
+    // Every Recording is a Stream.
     [[nodiscard]] static Stream& of(Recording& recording) noexcept { return static_cast<Stream&>(recording); }
 
-    // What a thread is doing with it: changing or submitting it, or looking (or destroying it), which takes a moment.
+    // A thread's current activity on the stream: changing or submitting it (`driving`), or reading or
+    // destroying it (`looking`), which is brief.
     enum class Turn : uint8_t { none, driving, looking };
     [[nodiscard]] bool take_turn(Turn turn) const noexcept {
         Turn none = Turn::none;
@@ -142,16 +154,17 @@ private:
                                              std::memory_order_relaxed);
     }
     void end_turn() const noexcept { turn_.store(Turn::none, std::memory_order_release); }
-    // Waits out those who look; refuses where another thread drives.
+    // Waits until readers have finished; throws if another thread drives.
     void wait_for_turn() const;
     class Looking;
     [[nodiscard]] std::vector<std::string> names_of_operations() const;
     void release(std::vector<Point> points) override;
-    // By the thread that drives the stream, or where nobody can any more.
+    // Call it on the thread that drives the stream, or when no thread can drive it any more.
     void release_driven(std::vector<Point> points);
     void require_idle(const char* action);
     void build();
-    // Streams that are built for one submission, all driven by this thread. Releases what was destroyed while it called out.
+    // The streams that are built for one submission, all driven by this thread. Its destructor releases
+    // streams that were destroyed while foreign code ran.
     class Building {
     public:
         explicit Building(std::span<Stream* const> streams);
@@ -166,16 +179,16 @@ private:
     [[nodiscard]] bool is_calling_out() const noexcept {
         return caller_.load(std::memory_order_relaxed) != std::thread::id();
     }
-    // Plans and registers, or returns what must be brought to the device before.
+    // Plans and registers, or returns the resources to bring to the device first.
     [[nodiscard]] std::vector<std::shared_ptr<Resource>> plan(StreamPlan::Kept& outdated);
     [[nodiscard]] std::vector<std::shared_ptr<Resource>> absent();
     void register_users();
-    // After a change of either list; under the graph mutex.
+    // Call it after a change of either list, under the graph mutex.
     void note_rivals() noexcept {
         has_rivals_.store(!rivals_.empty() || !inherited_.empty(), std::memory_order_seq_cst);
     }
     void order_with(Stream& other);
-    // Whether one of the two says that their uses of `object` never meet.
+    // True if one of the two streams lists `object` as disjoint.
     [[nodiscard]] bool apart_from(const Stream& other, const Object& object) const noexcept;
     void drop_operations();
     void unregister_users() noexcept;
@@ -187,37 +200,39 @@ private:
     bool submit_driven();
     static void submit_driven(Device& device, Queue& queue, const std::vector<Stream*>& streams,
                               const SubmitOrder& order);
-    // Makes the recording ready for submission; false where there is none.
+    // Makes the recording ready for submission; false if it is empty.
     [[nodiscard]] bool make_ready();
     void require_not_running();
-    // Another thread destroyed or changed something between that and the submission: throws what cannot be mended by building
-    // again.
+    // Call it if another thread destroyed or changed an object between make_ready() and the submission.
+    // Throws if rebuilding cannot mend that.
     void check_interference();
     [[nodiscard]] bool fit_to_submit() const noexcept;
-    // What it brings to the host and needs from it, as built.
+    // Prepares what the submission brings to the host and needs from the host, as built.
     void prepare_host_side();
     void flush() const;
-    // Waits for downloads in flight that are still to land in atoms which this recording uploads or fills.
+    // Waits for downloads in flight that will still write atoms which this recording uploads or fills.
     void await_edges() const;
-    // Throws where the recording uploads or fills one of these atoms, in which others will land that cannot be waited for.
+    // Throws if the recording uploads or fills one of these atoms: other work will write them, and cannot
+    // be waited for.
     void require_clear_of(std::span<const VkMappedMemoryRange> edges);
-    // Those of `streams` that have something to submit, built.
+    // Builds `streams` and returns those that have commands to submit.
     [[nodiscard]] static std::vector<Stream*> make_ready(const std::vector<Stream*>& streams);
     static void require_possible(const SubmitOrder& order);
     static void require_once(const std::vector<Stream*>& streams);
     [[nodiscard]] std::vector<Point> ends_on_other_queues();
-    // What is held and must come before this, but for what `later` would release.
+    // Merges held work that must come before this stream, except work that `later` would release.
     void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);
     void note_submitted(uint64_t last) noexcept;
     [[nodiscard]] Point next_own();
     [[nodiscard]] static std::string label_of(const std::vector<Stream*>& streams);
-    // Collects the submission that `last_` was this for.
+    // Collects the submission for which `last_` was `last`.
     void finish(uint64_t last) noexcept;
     [[nodiscard]] Point point_of(uint64_t last) const noexcept;
     void forget_cancelled() noexcept;
     [[nodiscard]] std::string what_ran() const;
     [[nodiscard]] std::string what_runs(const std::vector<std::string>& names) const;
-    // Throws why the driver did not take `streams`, naming them where the device was lost with nothing else in flight.
+    // Rethrows the driver's refusal of `streams`. Names them if the device was lost with no other work in
+    // flight.
     [[noreturn]] static void rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error);
     [[noreturn]] void rethrow(const Error& error) const;
     void make_command_buffer();
@@ -233,26 +248,27 @@ private:
     bool built_ = false;
     bool registered_ = false;  // the plan's objects list this stream among their users
     bool may_cover_ = true;
-    bool covers_ = false;       // some of the plan's objects; under the graph mutex
-    uint64_t built_after_ = 0;  // last_ when it was built
-    uint32_t rank_ = 0;         // its place in its last submission that was of several
+    bool covers_ = false;       // some of the plan's objects are covered; under the graph mutex
+    uint64_t built_after_ = 0;  // last_ at the time of the build
+    uint32_t rank_ = 0;         // its index in its last submission of several streams
     std::atomic<bool> stale_{
         false};  // an object of the built recording was destroyed, or an operation changed
-    std::atomic<uint32_t> held_back_{0};  // mappings of what the built recording uses
+    std::atomic<uint32_t> held_back_{0};  // number of mappings of resources that the built recording uses
     mutable std::atomic<Turn> turn_{Turn::none};
-    std::atomic<bool> submitting_{false};  // between the look at stale_ and the new last_value_
+    std::atomic<bool> submitting_{false};  // from the check of stale_ to the new last_
     std::atomic<bool> running_{false};
-    std::atomic<bool> was_long_{false};    // the last wait
+    std::atomic<bool> was_long_{false};    // the last wait was long
     std::atomic<bool> collecting_{false};  // a thread is in finish()
-    // The thread that drives this stream and is in code that is not ours: an operation's of this one, or of one that is submitted
-    // together with it. What would pull the recording from under it is refused; destroy(), which may come at any moment, leaves
-    // the release to it. Both are set under the graph mutex.
+    // The thread that drives this stream and runs foreign code: of an operation of this stream, or of a
+    // stream that is submitted together with it. Calls that would change the recording under that code are
+    // refused; destroy(), which may come at any moment, leaves the release to that thread. Both members are
+    // set under the graph mutex.
     std::atomic<std::thread::id> caller_{};
     bool release_later_ = false;
-    std::span<Stream* const> together_;  // those that are built for one submission, while they are
-    std::atomic<uint64_t> last_{0};      // the value, and own_bit where it is on the own timeline
+    std::span<Stream* const> together_;  // the streams of one submission, while they are built
+    std::atomic<uint64_t> last_{0};      // the value, with own_bit if it is on the own timeline
     static constexpr uint64_t own_bit = uint64_t{1} << 63;
-    Point own_;  // the own timeline, made when a submission is held for the first time, and its last value
+    Point own_;  // the own timeline and its last value; created when a submission is first held
 
     VkCommandPool pool_ = VK_NULL_HANDLE;
     VkCommandBuffer commands_ = VK_NULL_HANDLE;
@@ -265,15 +281,15 @@ private:
     StreamPlan plan_;
     BarrierPlan barriers_;
 
-    // Streams on other queues that share an object which one of us writes, and the ends of what those that are gone by now may
-    // still run. Guarded by the graph mutex.
+    // Streams on other queues that share an object with this one, if one of the two writes it; and the ends
+    // of destroyed streams' work that may still run. Guarded by the graph mutex.
     std::vector<Stream*> rivals_;
     std::vector<Point> inherited_;
     std::vector<std::shared_ptr<Object>> disjoint_;
-    bool resets_queries_on_host_ = false;  // before each submission: the queue cannot record it
-    bool prepares_ = false;                // whether anything is done before a submission: see flush()
-    bool undeclared_ = false;              // an operation does not say what it uses
-    std::atomic<bool> has_rivals_{false};  // there are some of either
+    bool resets_queries_on_host_ = false;  // before each submission, because the queue cannot record it
+    bool prepares_ = false;                // a submission needs preparation: see flush()
+    bool undeclared_ = false;              // an operation does not declare its uses
+    std::atomic<bool> has_rivals_{false};  // rivals_ or inherited_ is not empty
     bool has_waits_ = false;
     bool needs_flush_ = false;  // of memory that is not coherent
 };

@@ -71,7 +71,7 @@ void Waiter::forget(uint64_t number) noexcept {
 std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
     std::vector<VkSemaphore> semaphores;
     std::vector<uint64_t> values;
-    std::vector<std::shared_ptr<Fence>> kept;  // what we sleep on must not go meanwhile
+    std::vector<std::shared_ptr<Fence>> kept;  // keeps alive what the thread sleeps on
     std::vector<std::shared_lock<RankedSharedMutex>> used;
     {
         const std::lock_guard lock(mutex_);
@@ -81,7 +81,8 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
         values.push_back(woken_ + 1);
         for (const auto& [timeline, due] : due_) {
             const auto& [value, number] = *due.begin();
-            // Not where it is being released, which waits for us: then it has passed, see below.
+            // Do not use a semaphore that is being released: its release waits for this thread. The value
+            // has then passed, see below.
             if (timeline->failed(value)) {
                 nanoseconds = 0;
                 continue;
@@ -93,7 +94,7 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
             sleeping_[timeline] = value;
         }
     }
-    // Alone it is given twice: see timeline.hpp on validation layers.
+    // A single semaphore is passed twice: see timeline.hpp on validation layers.
     if (semaphores.size() == 1) {
         semaphores.push_back(semaphores.front());
         values.push_back(values.front());
@@ -119,7 +120,7 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
             moved.push_back(numbers.begin()->second);
             numbers.erase(numbers.begin());
         }
-        // Failures need not come in the order of values.
+        // Values need not fail in order.
         for (auto at = numbers.begin(); at != numbers.end() && timeline->has_failures();) {
             if (timeline->failed(at->first)) {
                 moved.push_back(at->second);
@@ -145,7 +146,7 @@ void Waiter::wake_locked() noexcept {
     try {
         waking_.raise(++woken_);
     } catch (const Error&) {
-        return;  // a lost device: every wait ends by itself
+        return;  // the device is lost: every wait ends by itself
     }
 }
 

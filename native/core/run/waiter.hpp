@@ -1,7 +1,7 @@
 // Waits for many fences on one thread.
 //
-// The thread sleeps in one wait-any over the lowest value of interest on each timeline, and over a timeline of our own, which is
-// raised to wake it when there is something new to look at.
+// The thread sleeps in one wait-any over the lowest watched value of each timeline and over a timeline of
+// its own. Raising that timeline wakes the thread to look again.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -26,17 +26,18 @@ public:
     Waiter& operator=(const Waiter&) = delete;
     ~Waiter();
 
-    // Has wait() tell when those of the fence's points that are on this device have passed: by which number.
+    // Makes wait() report when those points of the fence that are on this device have passed. Returns the
+    // number that it reports.
     uint64_t watch(std::shared_ptr<Fence> fence);
-    // wait() will not tell of it any more.
+    // wait() no longer reports this number.
     void forget(uint64_t number) noexcept;
-    // For the one thread that waits: the numbers of what has passed since, reached or failed; none after `nanoseconds`, or when
-    // woken for nothing.
+    // For the one thread that waits: the numbers that have passed since, reached or failed. Empty after
+    // `nanoseconds`, or after a wake-up without news.
     [[nodiscard]] std::vector<uint64_t> wait(uint64_t nanoseconds);
-    // From now on wait() returns at once.
+    // From now on, wait() returns at once.
     void close() noexcept;
     [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
-    // Something failed: have the thread look.
+    // Call it after a failure, so that the thread looks.
     void wake() noexcept override;
 
 private:
@@ -45,10 +46,10 @@ private:
         size_t next = 0;  // the first of its points that has not passed
     };
 
-    // Under the lock: moves on to the first point that has not passed; false where there is none.
+    // Under the lock: moves on to the first point that has not passed; false if all have passed.
     bool settle_down(uint64_t number, Watched& watched);
-    // Under the lock: no longer watched. The caller drops it without the lock: with a fence may go the last reference to a semaphore,
-    // whose end wakes the waiters.
+    // Under the lock: stops watching. The caller drops the result after releasing the lock, because a fence
+    // may hold the last reference to a semaphore, and the semaphore's end wakes the waiters.
     [[nodiscard]] Watched take(uint64_t number) noexcept;
     void wake_locked() noexcept;
 
@@ -57,8 +58,8 @@ private:
     RankedMutex mutex_{LockRank::waiter};
     std::unordered_map<uint64_t, Watched> watched_;
     std::map<Timeline*, std::multimap<uint64_t, uint64_t>> due_;  // by timeline: value -> number
-    std::vector<uint64_t> finished_;                              // passed when they were to be watched
-    std::map<Timeline*, uint64_t> sleeping_;                      // what the thread waits for just now
+    std::vector<uint64_t> finished_;                              // passed before they were watched
+    std::map<Timeline*, uint64_t> sleeping_;                      // the values that the thread is waiting for
     uint64_t next_ = 1;
     uint64_t woken_ = 0;
     std::atomic<bool> closed_{false};
