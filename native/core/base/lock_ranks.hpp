@@ -24,8 +24,8 @@ namespace kp {
     /* Held while the pipelines of a device are in use, however long that takes. */ \
     X(pipeline_users) \
     \
-    /* A whole host transfer of one resource; then the one thread that brings its contents; then the making */ \
-    /* of its host copy. */ \
+    /* A whole host transfer of one resource; then the one thread that brings its contents; then making */ \
+    /* its host copy. */ \
     X(transfers) \
     X(bringing) \
     X(host_copy) \

@@ -89,8 +89,7 @@ struct HeapStatistics {
 // held.
 struct MemoryCallbacks {
     std::function<bool()> on_pressure;  // no memory is left: frees spare memory; returns true if it freed any
-    std::function<std::string()>
-        holders;  // the largest users, for the error: "tensor 'weights' 512.0 MiB, ..."
+    std::function<std::string()> holders;  // largest users, for the error: "tensor 'w' 512.0 MiB, ..."
 };
 
 class MemoryAllocator {
