@@ -2,9 +2,9 @@
 //
 // A pattern is written before and after the range. The one after it begins right after the object's own
 // bytes, inside any padding that the driver or we add; in non-coherent memory it begins with the next atom
-// instead. Our code never writes there, so a changed byte was written by a shader past its buffer's end, or by
-// foreign code through an address. Released memory is poisoned: later reads of it give a value that is easy
-// to recognise, instead of plausible data.
+// instead. Our code never writes there, so a changed byte was written by a shader past its buffer's end, or
+// by foreign code through an address. Released memory is poisoned: later reads of it give a value that is
+// easy to recognise, instead of plausible data.
 #pragma once
 
 #include <cstddef>
