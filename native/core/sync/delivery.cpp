@@ -30,7 +30,7 @@ void Deliveries::expect(Point end, const std::vector<std::shared_ptr<const Deliv
 }
 
 void Deliveries::cancel(Point end) noexcept {
-    std::vector<std::shared_ptr<const Delivery>> dropped;  // let go of after the lock
+    std::vector<std::shared_ptr<const Delivery>> dropped;  // freed after the lock
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find_if(expected_, [&](const Expected& each) {
         return each.end.timeline == end.timeline && each.end.value == end.value;
@@ -76,8 +76,9 @@ VkResult Deliveries::has_arrived(const Expected& each, bool& arrived) {
 }
 
 VkResult Deliveries::look(Counter known) {
-    // What a submission came after had ended before it, and so shows its end to whoever asks from then on. A turn may have asked
-    // before. So there is another one while a turn finds something new and an earlier submission is still missing.
+    // Work that a submission came after ended before it, and a query from then on shows that end. This turn
+    // may have queried it earlier. So look again if a turn found a new end while an earlier submission is
+    // still missing.
     for (bool again = true; again;) {
         again = false;
         counters_.assign(1, known);

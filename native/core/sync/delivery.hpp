@@ -1,28 +1,29 @@
-// What submitted work brings to the host, and when: the host's side of memory that is cached but not
-// coherent.
+// The results that submitted work brings to the host, and the time of their delivery: the host's side of
+// memory that is cached but not coherent.
 //
-// The rule: every way to learn that work is done makes its results visible. On such memory the host sees what
-// the device wrote only after an invalidation, and there are many ways to learn: a wait for the sequence or
-// for a fence, a semaphore, an await, a poll, the end of later work on the same queue, or that memory is free
-// again. All of them end in a look at a timeline. So each submission that brings something to the host is
-// noted here before its queue gets it, and a timeline that turns out to be further than was known receives
-// all that is due before it says so (Timeline::note_completed). "Reached" therefore implies "visible", and
-// nobody invalidates a second time: that could drop what the host has written since.
+// The rule: every way to learn that work is done makes its results visible. On such memory, the host sees
+// the device's writes only after an invalidation, and there are many ways to learn of an end: a wait for
+// the sequence or for a fence, a semaphore, an await, a poll, the end of later work on the same queue, or
+// the release of memory. All of them query a timeline in the end. So each submission with results for the
+// host is noted here before its queue gets it. If a timeline turns out to be further than was known, it
+// receives all results that are due before it reports its value (Timeline::note_completed). "Reached"
+// therefore implies "visible". A second invalidation must not happen: it could drop the host's later
+// writes.
 //
-// Learning of one end is learning of all that it came after, on any queue. What came before it has raised a
-// timeline that it waited for, or its own queue's, whose signals come in order. So receive() asks for the
-// counters of all submissions that are noted, including the users' semaphores that they signal: a queue's own
-// counter is raised last and may lag behind. It delivers in the order of submission: of two submissions that
-// write the same bytes, the later one is not received before the earlier.
+// Learning of one end implies learning of all work before it, on any queue. That work has raised a timeline
+// that the submission waited for, or the timeline of its own queue, which signals in order. So receive()
+// queries the counters of all noted submissions, including the users' semaphores that they signal: a
+// queue's own counter is raised last and may lag behind. It delivers in the order of submission: if two
+// submissions write the same bytes, the later one is not received before the earlier.
 //
-// What a recording downloads into atoms that it shares with the host goes through slots (see
-// record/host_edges.hpp) and lands here.
+// Downloads into atoms that a recording shares with the host go through slots (see record/host_edges.hpp)
+// and are copied to their place here.
 //
-// Memory is freed, and a semaphore destroyed, only by someone who has learned that the submissions that use
-// it are done, and so after what they bring was received. Therefore nothing is owned here.
+// Memory is freed, and a semaphore destroyed, only by a thread that has learned of the end of the
+// submissions that use it, so after their results were received. Therefore this class owns none of them.
 //
-// Locks: the lock here is taken inside any other one but the allocator's. Nothing waits for the device while
-// holding it.
+// Locks: this lock is taken inside any other lock except the allocator's. No thread waits for the device
+// while holding it.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -43,21 +44,21 @@ class Allocation;
 class DeviceContext;
 class MemoryAllocator;
 
-// The first of `some` that overlaps one of `others`; null: none does.
+// The first of `some` that overlaps one of `others`; null if none does.
 [[nodiscard]] const VkMappedMemoryRange* find_overlap(std::span<const VkMappedMemoryRange> some,
                                                       std::span<const VkMappedMemoryRange> others) noexcept;
 
-// What one recording brings to the host each time it has run.
+// The results that one recording brings to the host after each run.
 struct Delivery {
     std::vector<VkMappedMemoryRange> invalidates;  // exactly the atoms that the device writes
-    // It does not say what it uses: all memory that host and device share in place.
+    // The recording does not declare its uses: invalidate all memory that host and device share in place.
     bool all_in_place = false;
     struct Landing {
         std::byte* to = nullptr;
         const std::byte* from = nullptr;
         uint64_t size = 0;
     };
-    std::vector<Landing> landings;           // once `invalidates` has brought the slots in
+    std::vector<Landing> landings;           // after `invalidates` has brought the slots in
     std::vector<VkMappedMemoryRange> edges;  // the atoms that they land in
     std::shared_ptr<const Allocation> slots;
 
@@ -68,21 +69,21 @@ class Deliveries {
 public:
     Deliveries(DeviceContext& context, MemoryAllocator& memory) : context_(context), memory_(memory) {}
 
-    // Whether something is due.
+    // True if deliveries are due.
     [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-    // A submission that brings `deliveries` is about to go to a queue, whose timeline it raises at its `end`;
-    // it signals `semaphores` to `values`, that timeline's among them.
+    // Call it before a submission with `deliveries` goes to a queue. The submission raises the queue's
+    // timeline at its `end` and signals `semaphores` to `values`, that timeline's semaphore among them.
     void expect(Point end, const std::vector<std::shared_ptr<const Delivery>>& deliveries,
                 const std::vector<VkSemaphore>& semaphores, const std::vector<uint64_t>& values);
-    // The queue did not take it.
+    // Call it if the queue refused the submission.
     void cancel(Point end) noexcept;
-    // The host has learned that `semaphore` is at `value`: brings what is due. Throws Error; then it stays
-    // due.
+    // Call it when the host has learned that `semaphore` is at `value`. Delivers all results that are due.
+    // Throws Error; they are still due then.
     void receive(VkSemaphore semaphore, uint64_t value);
-    // The ends of work in flight that is still to land in one of these ranges.
+    // The ends of work in flight that will still write one of these ranges.
     [[nodiscard]] std::vector<Point> in_the_way(std::span<const VkMappedMemoryRange> ranges);
-    // The device is lost or closes: nothing will come any more.
+    // The device is lost or closes: drops all deliveries.
     void abandon() noexcept;
 
 private:
@@ -92,12 +93,12 @@ private:
     };
     struct Expected {
         Point end;                  // on its queue
-        std::vector<Counter> ends;  // any of them tells
+        std::vector<Counter> ends;  // any of them shows the end
         std::vector<std::shared_ptr<const Delivery>> deliveries;
         bool arrived = false;
     };
 
-    // Under the lock, both. Return what the driver refuses with.
+    // Both are called under the lock and return the driver's error.
     [[nodiscard]] VkResult look(Counter known);
     [[nodiscard]] VkResult has_arrived(const Expected& each, bool& arrived);
     void deliver(const Delivery& delivery);
@@ -107,7 +108,7 @@ private:
     MemoryAllocator& memory_;
     RankedMutex mutex_{LockRank::deliveries};
     std::vector<Expected> expected_;  // in the order of submission
-    std::vector<Counter> counters_;   // what look() has seen in one turn
+    std::vector<Counter> counters_;   // the counters that look() has read in one turn
     std::atomic<size_t> count_{0};
 };
 

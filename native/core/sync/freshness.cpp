@@ -7,7 +7,7 @@
 namespace kp {
 namespace {
 
-// A resource with more different parts than this is known as a whole only.
+// A resource with more segments than this is tracked as a whole only.
 constexpr size_t most_segments = 64;
 
 uint64_t value_at(std::span<const Point> points, const Timeline* timeline) {
@@ -73,7 +73,7 @@ void FreshnessRecord::note_run_anywhere(const Effect& effect, const Run& run) no
         const Event event{run.end, run.rank, static_cast<Last>(effect.kind)};
         for (Segment& segment : cover(effect.begin, effect.end)) {
             if (event.at.value <= value_at(segment.base, event.at.timeline)) continue;
-            // A timeline knows the place of the last that it was raised for.
+            // A timeline knows the place of the last value that it was raised for.
             if (event.at.timeline->has_places()) [[unlikely]] {
                 const std::vector<Event> known = std::exchange(segment.events, {});
                 for (Event each : known) {
@@ -123,7 +123,7 @@ Freshness FreshnessRecord::state(const Segment& segment, const std::vector<Point
         case Last::upload: same = true; break;
         case Last::unknown: vague = true; break;
         case Last::download:
-            // What is still on its way has not reached the host copy.
+            // A download in flight has not reached the host copy.
             if (event.at.timeline->passed(event.at.value))
                 same = true;
             else

@@ -1,17 +1,20 @@
-// Whether the host copy of a resource is as new as its device memory.
+// Tracks whether the host copy of a resource is as new as its device memory.
 //
-// Nothing is noted while work runs. Somebody who asks gets the answer from two sources: the recordings that use the resource (what
-// each does to which bytes, and where its last run ended), and a record of what is over: the last runs of recordings that have
-// forgotten the resource, and what the host itself did to device memory.
+// Running work notes nothing. A query combines two sources. The first is the recordings that use the
+// resource: their effects on bytes, and the ends of their last runs. The second is a record of the past:
+// the last runs of recordings that have forgotten the resource, and the host's own changes of device
+// memory.
 //
-// A run *writes* bytes of device memory, or moves them by a sync operation: an *upload* or a *download* makes both sides the same.
-// For each range of bytes the record keeps the last of these on each timeline. Submissions of one queue follow each other in the
-// order of their values, so an earlier one no longer matters. Those of several queues are not told apart in time: if the last events
-// of two queues disagree, the answer is "unknown". What the host does comes after all work on the resource, since the host waits for
-// it: the record drops what came before and keeps how far each queue was (the *base*).
+// A run *writes* bytes of device memory, or moves them by a sync operation: an *upload* or a *download*
+// makes both sides the same. For each range of bytes, the record keeps the last of these events on each
+// timeline. Submissions of one queue follow each other in the order of their values, so an earlier one no
+// longer matters. The record does not order submissions of several queues in time: if the last events of
+// two queues disagree, the answer is "unknown". The host waits for all work on the resource before it acts,
+// so its action comes after that work: the record drops earlier events and keeps how far each queue was
+// (the *base*).
 //
-// Work that is held ends on a timeline of its own. When it goes to its queue, that timeline knows the queue's value, and the event
-// takes its place among the queue's. Work that was cancelled counts for nothing.
+// Held work ends on a timeline of its own. Once the work is submitted, that timeline knows the queue's
+// value, and the event takes its place among the queue's events. Cancelled work is ignored.
 #pragma once
 
 #include "sync/timeline.hpp"
@@ -24,12 +27,12 @@ namespace kp {
 
 enum class Freshness : uint8_t {
     unsent,   // the contents have not been brought to the device
-    matches,  // both sides are the same, but for what the host changed in its copy since
+    matches,  // both sides are the same, except for the host's later changes of its copy
     behind,   // device memory is newer
     unknown,  // ... or may be
 };
 
-// What a run leaves in a range of bytes of a resource.
+// The effect of a run on a range of bytes of a resource.
 struct Effect {
     enum class Kind : uint8_t { write, upload, download };
     uint64_t begin = 0;
@@ -40,10 +43,10 @@ struct Effect {
 class FreshnessRecord {
 public:
     struct Run {
-        Point end;          // of the submission: Timeline::place() of it
-        uint32_t rank = 0;  // the recording's place among those of one submission
+        Point end;          // of the submission, as given by Timeline::place()
+        uint32_t rank = 0;  // the recording's index among those of one submission
     };
-    // Recordings are made and dropped in loops, so the usual case, the same bytes as before, is to cost little.
+    // Loops make and drop recordings, so the usual case, the same bytes as before, must be cheap.
     void note_run(const Effect& effect, const Run& run) noexcept {
         if (segments_.size() == 1) [[likely]] {
             Segment& segment = segments_.front();
@@ -58,15 +61,16 @@ public:
         }
         note_run_anywhere(effect, run);
     }
-    // The host did this to device memory: afterwards the bytes match the host copy, are newer (behind), or are not known to be.
-    // `now`: what each queue has been given. All work on the resource is done.
+    // Notes the host's change of device memory. Afterwards the bytes match the host copy, are newer
+    // (behind), or are unknown. `now`: the values that each queue has been given. All work on the resource
+    // is done.
     void note_host(uint64_t begin, uint64_t end, Freshness left, std::span<const Point> now) noexcept;
-    // Somebody else may write device memory at any time.
+    // Other code may write device memory at any time.
     void note_shared() noexcept { shared_ = true; }
-    // There was no memory to note something in.
+    // There was not enough memory to note an event.
     void note_lost() noexcept { shared_ = true; }
 
-    // Of these bytes. `undeclared`: the ends of work that may have written anything.
+    // The freshness of these bytes. `undeclared`: the ends of work that may have written any bytes.
     [[nodiscard]] Freshness freshness(uint64_t begin, uint64_t end,
                                       const std::vector<Point>& undeclared) const;
 
@@ -78,13 +82,13 @@ private:
         Last last = Last::write;
         bool wrote = false;  // the submission wrote the bytes before it downloaded them
     };
-    // Bytes with the same history. What is in no segment was never touched: both sides are the same.
+    // Bytes with the same history. Bytes outside all segments were never touched: both sides are the same.
     struct Segment {
         uint64_t begin = 0;
         uint64_t end = 0;
         Freshness left = Freshness::matches;  // by the host, at the base
         std::vector<Point> base;
-        std::vector<Event> events;  // after the base: the last on each timeline
+        std::vector<Event> events;  // after the base: the last event on each timeline
     };
 
     void note_run_anywhere(const Effect& effect, const Run& run) noexcept;
@@ -93,7 +97,7 @@ private:
     void split(uint64_t at);
     void merge_all();
     static void add(std::vector<Event>& events, const Event& event);
-    // The later of two events on one timeline stays.
+    // Keeps the later of two events on one timeline.
     static void replace(Event& known, const Event& event) noexcept {
         bool wrote = false;
         if (known.at.value >= event.at.value) {
@@ -105,7 +109,7 @@ private:
     }
     [[nodiscard]] static Freshness state(const Segment& segment, const std::vector<Point>& undeclared);
 
-    std::vector<Segment> segments_;  // in order, apart from each other
+    std::vector<Segment> segments_;  // in order, disjoint
     bool shared_ = false;
 };
 

@@ -84,7 +84,7 @@ void Gate::release() noexcept {
         }
         for (const auto& [submission, value] : submitted) note_uses(submission, value);
     } catch (...) {
-        return;  // out of host memory: what is still held goes with the next signal
+        return;  // out of host memory: the next signal releases the held work
     }
 }
 
@@ -103,12 +103,12 @@ std::vector<std::pair<Submission, uint64_t>> Gate::release_ready(std::vector<Sub
             const uint64_t value = submit(ready);
             submitted.emplace_back(std::move(ready), value);
         } catch (const Error& error) {
-            // Nobody is there to be told but those who wait for it.
+            // The error can reach only the threads that wait for this submission.
             cancel_one(ready, error);
             dropped.push_back(std::move(ready));
             cancel_failed(dropped);
         }
-        i = 0;  // it may have promised what an earlier one waits for
+        i = 0;  // it may have promised a value that an earlier one waits for
     }
     count_.store(held_.size(), std::memory_order_release);
     return submitted;
@@ -119,7 +119,7 @@ void Gate::cancel_one(const Submission& submission, const Error& error) noexcept
         try {
             timeline.fail(first, last, error);
         } catch (...) {
-            return;  // out of host memory: whoever waits does so until told to stop
+            return;  // out of host memory: waiting threads wait until they are interrupted
         }
     };
     for (const Point& signal : submission.order.signals)
@@ -128,7 +128,7 @@ void Gate::cancel_one(const Submission& submission, const Error& error) noexcept
     for (const Point& end : submission.ends) {
         fail_from(*end.timeline, end.value, end.value);
         try {
-            // Nothing runs, so nothing is in use: the point counts as passed.
+            // Nothing runs, so no memory is in use: the point counts as passed.
             end.timeline->raise(end.value);
         } catch (const Error&) {
             continue;  // a lost device
@@ -166,7 +166,7 @@ void Gate::signal(Timeline& timeline, uint64_t value) {
 }
 
 void Gate::fail(Timeline& timeline, const Error& error) {
-    std::vector<Submission> dropped;  // goes after the lock
+    std::vector<Submission> dropped;  // freed after the lock
     const std::lock_guard lock(mutex_);
     timeline.fail(timeline.promised() + 1, UINT64_MAX, error);
     cancel_failed(dropped);
@@ -202,7 +202,7 @@ std::string Gate::why_held(std::vector<Point> points) {
         const Point point = points.back();
         points.pop_back();
         if (point.timeline->promised() >= point.value || point.timeline->failed(point.value)) continue;
-        // Held work may raise it; then that work's own waits are what is missing.
+        // Held work may raise it; then the waits of that work are missing.
         bool raised = false;
         for (const Submission& held : held_) {
             if (!covered(held.ends, point) && !covered(held.order.signals, point)) continue;
@@ -225,12 +225,12 @@ std::string Gate::why_held(std::vector<Point> points) {
 std::vector<std::string> Gate::cancel(const char* why) noexcept {
     std::vector<std::string> told;
     if (!holds()) return told;
-    std::vector<Submission> held;  // goes after the lock
+    std::vector<Submission> held;  // freed after the lock
     const std::lock_guard lock(mutex_);
     try {
         for (const Submission& submission : held_) told.push_back(what_did_not_run(submission, why));
     } catch (...) {
-        told.resize(held_.size());  // out of host memory: what follows matters more
+        told.resize(held_.size());  // out of host memory: continue, because the steps below matter more
     }
     held.swap(held_);
     count_.store(0, std::memory_order_release);
@@ -241,7 +241,7 @@ std::vector<std::string> Gate::cancel(const char* why) noexcept {
 std::vector<std::string> Gate::cancel(const Point& end, const char* why) {
     std::vector<std::string> told;
     if (!holds()) return told;
-    std::vector<Submission> dropped;  // goes after the lock
+    std::vector<Submission> dropped;  // freed after the lock
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(held_.begin(), held_.end(), [&](const Submission& submission) {
         return std::any_of(submission.ends.begin(), submission.ends.end(), [&](const Point& each) {

@@ -61,11 +61,11 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     const std::lock_guard lock(mutex_);
     const uint64_t value = submitted() + 1;
     submission.signal_values.back() = value;
-    // Before the queue has it: from then on anybody may learn of its end.
+    // Call it before the queue has the submission: from then on, any thread may learn of its end.
     if (!submission.deliveries.empty()) [[unlikely]]
         deliveries_.expect({this, value}, submission.deliveries, submission.signal_semaphores,
                            submission.signal_values);
-    // A lost device takes nothing any more, and the validation layer counts what was refused as submitted.
+    // A lost device takes no submissions, and the validation layer counts refused ones as submitted.
     const VkResult result = context_.lost()
                                 ? VK_ERROR_DEVICE_LOST
                                 : context_.vk().vkQueueSubmit(handle_, 1, &submission.info, VK_NULL_HANDLE);

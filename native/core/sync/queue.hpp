@@ -1,4 +1,4 @@
-// A VkQueue with the lock that Vulkan asks of us and one timeline semaphore that counts its submissions.
+// A VkQueue with the lock that Vulkan requires, and one timeline semaphore that counts its submissions.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -14,11 +14,12 @@ namespace kp {
 
 class Queue;
 
-// A submission whose structs were filled in once: command buffers, waits, and signals, of which the last is on the queue's own
-// timeline. submit() only patches that one's value.
+// A submission with its structs filled in once: command buffers, waits, and signals. The last signal is on
+// the queue's own timeline, and submit() patches only its value.
 //
-// The last: who has seen the queue's timeline pass takes the whole submission for done, and may destroy the other semaphores.
-// Mesa's software queues signal one after the other, and would still be signalling those.
+// It must be the last: a thread that has seen the queue's timeline pass considers the whole submission
+// done, and may destroy the other semaphores. Mesa's software queues signal one semaphore after the other,
+// and would still be signalling those.
 struct PreparedSubmit {
     VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
     VkTimelineSemaphoreSubmitInfo timeline{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
@@ -28,7 +29,7 @@ struct PreparedSubmit {
     std::vector<VkSemaphore> wait_semaphores;
     std::vector<uint64_t> wait_values;
     std::vector<VkPipelineStageFlags> wait_stages;
-    std::vector<std::shared_ptr<const Delivery>> deliveries;  // what it brings to the host, if anything
+    std::vector<std::shared_ptr<const Delivery>> deliveries;  // results for the host, if any
 
     PreparedSubmit() = default;
     PreparedSubmit(const PreparedSubmit&) = delete;  // the structs point into it
@@ -48,11 +49,13 @@ class Queue final : public Timeline {
 public:
     Queue(const TimelineParts& parts, uint32_t family, uint32_t index, uint32_t timestamp_bits);
 
-    // Submits and returns the timeline value that tells its end. Thread-safe. Throws Error; then nothing was submitted.
+    // Submits; returns the timeline value that marks the end. Thread-safe. If it throws Error, nothing was
+    // submitted.
     uint64_t submit(PreparedSubmit& submission);
 
     [[nodiscard]] uint64_t submitted() const noexcept { return promised(); }
-    // The last submission so far with an operation that does not say what it uses, and so may use anything; 0: none.
+    // The last submission so far with an operation that does not declare its uses, and so may use any
+    // object; 0 if there is none.
     [[nodiscard]] uint64_t undeclared() const noexcept { return undeclared_.load(std::memory_order_acquire); }
     void note_undeclared(uint64_t value) noexcept;
     [[nodiscard]] VkQueue handle() const noexcept { return handle_; }

@@ -20,7 +20,7 @@ void Retire::push(std::vector<Point> points, std::shared_ptr<void> payload) {
 
 void Retire::collect() noexcept {
     if (empty()) return;
-    // Payloads die after the lock is released: their destructors may retire further objects.
+    // Free payloads after the lock is released, because their destructors may retire further objects.
     std::vector<Entry> finished;
     {
         const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// One list of things to free once the GPU is done with them.
+// A list of objects to free once the GPU is done with them.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -11,14 +11,15 @@
 
 namespace kp {
 
-// Whatever frees Vulkan objects in its destructor. Ownership is all that the list needs to know of it.
+// Payloads are any objects that free Vulkan objects in their destructors. The list needs only their
+// ownership.
 class Retire {
 public:
-    // Frees `payload` (by dropping it) once every point is reached; at once if they already are.
+    // Frees `payload` (by dropping it) once every point is reached; at once if all are reached already.
     void push(std::vector<Point> points, std::shared_ptr<void> payload);
-    // Frees what is due. Never waits. Cheap when the list is empty.
+    // Frees the payloads that are due. Never waits. Cheap if the list is empty.
     void collect() noexcept;
-    // Frees all of it; the caller knows that the device is idle (or lost).
+    // Frees all payloads. The caller knows that the device is idle (or lost).
     void drain() noexcept;
     [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
 

@@ -131,7 +131,7 @@ bool Timeline::look(uint64_t value, uint64_t nanoseconds) {
     return false;
 }
 
-// Of a shared one: "any of them" over the counter twice, see timeline.hpp.
+// On a shared timeline, it waits for "any of them" with the counter given twice, see timeline.hpp.
 VkResult Timeline::wait_in_driver(uint64_t value, uint64_t nanoseconds) const {
     const VkSemaphore semaphores[] = {semaphore_, semaphore_};
     const uint64_t values[] = {value, value};
@@ -175,12 +175,12 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was
         if (!known_long) choice.note(spins, took);
         if (was_long) was_long->store(took > WaitChoice::short_nanoseconds, std::memory_order_relaxed);
         if constexpr (shared) {
-            // Asked for, so that a validation layer learns of the end of the work that raised it.
+            // Query the counter, so that a validation layer learns of the end of the work that raised it.
             if (done) done = query() >= value;
         } else {
             if (done) note_completed(value);
         }
-        // A value that failed is raised all the same, so that nobody waits for it.
+        // A failed value is raised as well, so that no thread waits for it.
         require_sound(value);
         return done;
     };
@@ -195,7 +195,8 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was
 }
 
 void Timeline::wait_until(uint64_t value) {
-    // In slices: drivers differ in how they read a time-out that never ends, and a failure ends the wait, too.
+    // Wait in slices: drivers differ in their reading of an infinite time-out, and a failure must end the
+    // wait too.
     while (!wait(value, UINT64_C(50'000'000))) {}
 }
 
@@ -204,10 +205,11 @@ bool Timeline::passed(uint64_t value) noexcept {
     try {
         return query() >= value;
     } catch (const Error& error) {
-        // A lost device finishes nothing and uses nothing any more. Any other failure is the question's: ask again later.
+        // A lost device finishes no work and uses no memory any more. Any other error is an error of the
+        // query: query again later.
         return error.kind() == ErrorKind::device_lost;
     } catch (...) {
-        return false;  // out of host memory while bringing in what is due: likewise
+        return false;  // out of host memory during the delivery of results: query again later
     }
 }
 
@@ -225,7 +227,7 @@ void Timeline::raise(uint64_t value) {
     }
     if (result != VK_SUCCESS) fail_call(result, "vkSignalSemaphore");
     promise(value);
-    raise_to(completed_, value);  // from the host: nothing of the device's is learned
+    raise_to(completed_, value);  // raised by the host: this gives no news of the device's work
 }
 
 void Timeline::fail(uint64_t first, uint64_t last, const Error& error) {

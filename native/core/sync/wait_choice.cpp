@@ -40,7 +40,7 @@ void WaitChoice::note(bool spun, uint64_t nanoseconds) noexcept {
     if (count < samples) times_[spun][count++] = nanoseconds;
     if (counts_[0] < samples || counts_[1] < samples) return;
     for (auto& times : times_) std::nth_element(times.begin(), times.begin() + samples / 2, times.end());
-    // Looking keeps a core busy: it must be worth it.
+    // Spinning keeps a core busy, so it must be more than 10 % faster.
     spins_.store(times_[1][samples / 2] * 10 < times_[0][samples / 2] * 9, std::memory_order_relaxed);
     measuring_.store(false, std::memory_order_relaxed);
 }
