@@ -24,7 +24,7 @@ Device::Device(const DeviceOptions& options)
       memory_(std::make_unique<MemoryAllocator>(
           *this, options.memory,
           MemoryCallbacks{
-              // The staging ring is given back last: the next transfer takes it again.
+              // The staging ring's memory is released; the next transfer allocates it again.
               .on_pressure = [this] { return staging_->release_idle_memory(); },
               .holders = [this] { return describe_largest(memory_holders(), 5); },
           })),
@@ -56,7 +56,7 @@ Device::Device(const DeviceOptions& options)
 
 Device::~Device() {
     delist_for_fork(*this);
-    // Every object is gone, so what still runs is what the retire list holds.
+    // Every object is gone, so only work that the retire list tracks may still be running.
     if (!lost()) vk().vkDeviceWaitIdle(handle());
     staging_.reset();
     retire_.drain();
@@ -64,16 +64,17 @@ Device::~Device() {
     pipelines_.reset();
     samplers_.reset();
     handles()->close();
-    deliveries_.abandon();  // what is left of it holds memory
+    deliveries_.abandon();  // before the allocator, because deliveries hold memory
     memory_.reset();
     timelines_.clear();
     queues_.clear();
 }
 
-// -- fork ------------------------------------------------------------------------------------------------------------------
+// -- fork ---------------------------------------------------------------------------------------------------
 
 void Device::before_fork() noexcept {
-    // Of all devices at once: whoever else holds two of these holds those of one device.
+    // The locks of all devices are held together. Any other thread that holds two of these holds those of
+    // one device.
     members_mutex_.unranked().lock();
     names_mutex_.unranked().lock();
 }
@@ -93,7 +94,7 @@ void Device::become_foreign(std::vector<std::shared_ptr<void>>& kept) {
     after_fork();
 }
 
-// -- work that runs, or is held --------------------------------------------------------------------------------------------
+// -- work that runs, or is held -----------------------------------------------------------------------------
 
 bool Device::known_idle() const noexcept {
     return std::all_of(queues_.begin(), queues_.end(),
@@ -108,7 +109,8 @@ bool Device::busy() {
         try {
             return !queue->reached(queue->submitted());
         } catch (const Error& error) {
-            // Lost while we looked: nothing runs any more. Where only the question failed, something may.
+            // If the device was lost meanwhile, no work runs any more. If only the query failed, work may
+            // run.
             return error.kind() != ErrorKind::device_lost;
         }
     });
@@ -138,7 +140,7 @@ Point Device::take_timeline() {
         return last;
     }
     timelines_.push_back(std::make_unique<Timeline>(timeline_parts_, 0, "a sequence's timeline"));
-    free_timelines_.reserve(timelines_.size());  // so that giving it back needs no memory
+    free_timelines_.reserve(timelines_.size());  // so that returning it needs no memory
     return {timelines_.back().get(), 0};
 }
 
@@ -177,7 +179,7 @@ void Device::see_through() noexcept {
             queue->wait_until(last);
             continue;
         } catch (const Error&) {
-            // The wait failed, not the work: its objects must not go before it ends.
+            // The wait failed, not the work: its objects must stay until it ends.
         }
         try {
             while (!lost() && !queue->reached(last)) std::this_thread::yield();
@@ -197,11 +199,12 @@ uint64_t Device::trim() noexcept {
     return bytes;
 }
 
-// -- members ---------------------------------------------------------------------------------------------------------------
+// -- members ------------------------------------------------------------------------------------------------
 
 void Device::adopt(Member& member) {
     const std::lock_guard lock(members_mutex_);
-    // Under the lock that close() walks the list with: an object made while the device closes is either seen or refused.
+    // Check under the lock that close() holds while it walks the list: an object made while the device
+    // closes is either seen or refused.
     require_open("make an object");
     member.next_ = members_;
     if (members_) members_->previous_ = &member;
@@ -227,7 +230,7 @@ std::vector<MemoryHolder> Device::memory_holders() {
         const std::lock_guard lock(members_mutex_);
         for (Member* next = members_; next; next = next->next_) {
             if (next->kind() != ObjectKind::buffer && next->kind() != ObjectKind::image) continue;
-            // One whose last owner is just going away counts as gone; one under construction is not there yet.
+            // Skips an object if its last owner is dropping it, and an object under construction.
             if (auto member = next->hold()) alive.push_back(std::move(member));
         }
     }
@@ -243,7 +246,7 @@ void Device::close() {
         {
             const std::lock_guard lock(members_mutex_);
             for (Member* next = members_; next; next = next->next_) {
-                // An object whose last owner is just going away destroys itself.
+                // An object destroys itself if its last owner is dropping it.
                 if (next->is_init() && (member = next->hold())) break;
             }
         }
@@ -253,16 +256,16 @@ void Device::close() {
     // Another thread may have submitted once more before its sequence was destroyed.
     see_through();
     staging_->clear();
-    deliveries_.abandon();  // where even the waiting failed
+    deliveries_.abandon();  // in case even the waiting failed
     retire_.drain();
     initial_work_->clear();
     pipelines_->close();  // waits for threads that are binding samplers
     handles()->close();
-    // The Manager's Python object may live on for long; the memory that no view shows must not.
+    // The Manager's Python object may stay alive for long; memory without views must not.
     memory_->trim();
 }
 
-// -- waiting threads -------------------------------------------------------------------------------------------------------
+// -- waiting threads ----------------------------------------------------------------------------------------
 
 void Device::add_waiter(Wakeable& waiter) {
     const std::lock_guard lock(waiters_mutex_);
@@ -281,7 +284,7 @@ void Device::wake_waiters() noexcept {
 
 void Device::order_after_initial_work(Point end) {
     if (logical_queues_.size() <= 1) return;
-    // What does not say what it uses may have got an object's address, and was built before it.
+    // A recording with undeclared uses may have got an object's address, and was built before that object.
     const std::lock_guard lock(graph_mutex_);
     for (Recording* recording : built_recordings_) recording->come_after(end);
 }

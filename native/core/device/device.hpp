@@ -1,5 +1,5 @@
-// A device with what is built on it: queues, allocator, caches, retire list, and the list of the objects made
-// from it.
+// A device with the parts that are built on it: queues, allocator, caches, retire list, and the list of the
+// objects made from it.
 #pragma once
 
 #include "adapter/context.hpp"
@@ -38,10 +38,10 @@ struct DeviceOptions : ContextOptions {
 
 struct LogicalQueue {
     Queue* queue = nullptr;
-    bool shared = false;  // multiplexed: the family has fewer queues than were asked for
+    bool shared = false;  // multiplexed: the family has fewer queues than were requested
 };
 
-// A thread that waits for a device's work and may have to look at something else.
+// A thread that waits for a device's work and may need to be woken for other events.
 class Wakeable {
 public:
     virtual void wake() noexcept = 0;
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] std::shared_ptr<Device> shared() {
         return std::static_pointer_cast<Device>(shared_from_this());
     }
-    // The device that a context is of: there are no others.
+    // The device of a context. Every DeviceContext is a Device.
     [[nodiscard]] static Device& of(DeviceContext& context) noexcept { return static_cast<Device&>(context); }
 
     [[nodiscard]] const std::vector<LogicalQueue>& queues() const noexcept { return logical_queues_; }
@@ -69,52 +69,53 @@ public:
     [[nodiscard]] InitialWork& initial_work() noexcept { return *initial_work_; }
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
     [[nodiscard]] WaitChoice& waits() noexcept { return waits_; }
-    // For timelines of its own that somebody makes.
+    // For callers that make timelines of their own.
     [[nodiscard]] const TimelineParts& timeline_parts() const noexcept { return timeline_parts_; }
     [[nodiscard]] Gate& gate() noexcept { return gate_; }
     [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
-    // Threads that wait for fences of this device: woken where something failed that the driver does not tell
-    // of.
+    // Threads that wait for fences of this device. They are woken after a failure that the driver does not
+    // report.
     void add_waiter(Wakeable& waiter);
     void remove_waiter(Wakeable& waiter) noexcept;
     void wake_waiters() noexcept;
-    // A timeline that nothing uses any more, for a stream's own, and the last value that was used on it.
+    // An unused timeline for a stream, with the last value that was used on it.
     [[nodiscard]] Point take_timeline();
     void give_timeline(Point last) noexcept;
     // Guards every object's list of users, and planning, which numbers objects. Held briefly; never while
     // waiting.
     [[nodiscard]] RankedMutex& graph_mutex() noexcept { return graph_mutex_; }
-    // Held from the look at other queues' ends to the submission that waits for them, so that of two streams
-    // that share memory one sees the other. Comes before the graph mutex and the gate's.
+    // Held from the reading of other queues' ends to the submission that waits for them, so that of two
+    // streams that share memory one sees the other. Taken before the graph mutex and the gate's lock.
     [[nodiscard]] RankedMutex& order_mutex() noexcept { return order_mutex_; }
     [[nodiscard]] uint64_t next_epoch() noexcept { return ++epoch_; }  // under the graph mutex
-    // The recordings that are built, where there are several queues. Under the graph mutex.
+    // The built recordings, if there are several queues. Under the graph mutex.
     [[nodiscard]] std::vector<Recording*>& built_recordings() noexcept { return built_recordings_; }
 
-    // Waits for the device's work, destroys every object made from it. The VkDevice and host copies live
+    // Waits for the device's work and destroys every object made from it. The VkDevice and host copies live
     // until the last owner of an object is gone, so that NumPy views stay readable.
     void close();
-    // Cancels what is held; `why` is told to whoever waits for it. Returns sentences about what did not run.
+    // Cancels held submissions; `why` goes into the error of the threads that wait for them. Returns
+    // sentences about the cancelled work.
     [[nodiscard]] std::vector<std::string> cancel_held(const char* why) noexcept;
-    // Whether any submitted work may still run, or a thread compiles a pipeline.
+    // True if submitted work may still run, or if a thread is compiling a pipeline.
     [[nodiscard]] bool busy();
     void wait_idle();
-    // The end of all that was submitted until now.
+    // The ends of all work submitted until now.
     [[nodiscard]] std::vector<Point> submitted() const;
-    // That, and the end of all that is held.
+    // The same, and the ends of all held work.
     [[nodiscard]] std::vector<Point> unfinished();
-    // Adds the ends of submissions that may use any object, since they do not say what they use; `held`: also
-    // of those that wait at the gate, which the caller must not wait for.
+    // Adds the ends of submissions that may use any object, because they do not declare their uses. With
+    // `held`, also of those held at the gate; the caller must not wait for these.
     void add_undeclared(std::vector<Point>& points, bool held);
-    // Whether all that was submitted is known to have ended, without asking the driver, which a lost device
-    // would refuse.
+    // True if all submitted work is known to have ended. Does not ask the driver, because a lost device
+    // would refuse the query.
     [[nodiscard]] bool known_idle() const noexcept;
-    // Who holds its memory: the tensors and images that are alive, in no order. Takes no lock of the
-    // allocator. Not for callers that hold a lock which destroying one of them takes: the caller may be the
-    // last to hold it.
+    // The tensors and images that are alive and hold the device's memory, in no order. Takes no lock of the
+    // allocator. Do not call it while holding a lock that their destruction takes: the caller may become
+    // the last owner of one of them.
     [[nodiscard]] std::vector<MemoryHolder> memory_holders();
-    // Gives back the memory that nothing uses at the moment; the bytes. Drops pipelines and shaders that
-    // nothing uses, too. Never waits for the device.
+    // Releases unused memory, pipelines and shaders; returns the number of bytes. Never waits for the
+    // device.
     uint64_t trim() noexcept;
     // Guards the names of objects, which reports read on any thread.
     [[nodiscard]] RankedMutex& names_mutex() noexcept { return names_mutex_; }
@@ -125,10 +126,11 @@ public:
 
 private:
     explicit Device(const DeviceOptions& options);
-    // Waits for all that was submitted, whatever the driver answers.
+    // Waits for all submitted work, even if the driver's wait fails.
     void see_through() noexcept;
     void was_lost() noexcept override { deliveries_.abandon(); }
-    // Runs before anybody can use what InitialWork handed over, which ends there.
+    // Runs before any other thread can use the objects of the work that InitialWork handed over and that
+    // ends at `end`.
     void order_after_initial_work(Point end);
     void before_fork() noexcept override;
     void after_fork() noexcept override;
@@ -142,7 +144,8 @@ private:
     std::vector<LogicalQueue> logical_queues_;
     Gate gate_;
     RankedMutex timelines_mutex_{LockRank::free_timelines};
-    std::vector<std::unique_ptr<Timeline>> timelines_;  // until the end: points on them may be anywhere
+    // Kept until the end, because points on them may be anywhere.
+    std::vector<std::unique_ptr<Timeline>> timelines_;
     std::vector<Point> free_timelines_;
     RankedMutex waiters_mutex_{LockRank::waiters};
     std::vector<Wakeable*> waiters_;

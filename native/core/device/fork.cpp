@@ -14,7 +14,7 @@
 namespace kp {
 namespace {
 
-// Never destroyed: objects may go after static destructors have run.
+// Never destroyed, because objects may outlive static destructors.
 struct Registry {
     RankedMutex mutex{LockRank::fork_registry};
     std::vector<ForkAware*> all;
@@ -28,7 +28,7 @@ Registry& registry() {
 std::atomic<bool> with_drivers{false};
 
 #ifndef _WIN32
-// What the handlers of pthread_atfork do.
+// The handlers for pthread_atfork.
 void prepare() {
     Instance::before_fork();
     registry().mutex.lock();
@@ -42,7 +42,7 @@ void in_parent() {
 }
 
 void in_child() {
-    // Owned here for ever, so that no destructor of theirs runs.
+    // Never freed, so that no destructor of these objects runs.
     static auto* kept = new std::vector<std::shared_ptr<void>>();
     for (ForkAware* each : registry().all) each->become_foreign(*kept);
     for (size_t kind = 0; kind < object_kinds; ++kind) alive_count(static_cast<ObjectKind>(kind)).store(0);

@@ -18,7 +18,7 @@ constexpr size_t most_idle = 2;
 
 }  // namespace
 
-// Host memory that the device copies out of.
+// Host memory that the device copies from.
 struct InitialWork::Chunk {
     InitialWork& owner;
     Allocation memory;
@@ -36,7 +36,7 @@ struct InitialWork::Chunk {
     ~Chunk() { owner.staged_.fetch_sub(size, std::memory_order_relaxed); }
 };
 
-// What a submission uses until it is done.
+// The resources of a submission, kept until it is done.
 struct InitialWork::Batch {
     InitialWork& owner;
     Commands commands;
@@ -76,7 +76,7 @@ void InitialWork::clear() noexcept {
 void InitialWork::trim() noexcept {
     const std::lock_guard lock(mutex_);
     drop_gone();
-    chunk_.reset();  // what lies in it keeps it
+    chunk_.reset();  // the contents in it keep it alive
 }
 
 Point InitialWork::handed_over() const noexcept {
@@ -84,7 +84,7 @@ Point InitialWork::handed_over() const noexcept {
     return value ? Point{&queue_, value} : Point{};
 }
 
-// -- collecting ------------------------------------------------------------------------------------------------------------
+// -- collecting ---------------------------------------------------------------------------------------------
 
 void InitialWork::transition(InitialTarget target, const VkImageMemoryBarrier& barrier) {
     collect({.target = std::move(target), .barrier = barrier, .commands = {}, .chunk = {}});
@@ -139,7 +139,8 @@ void InitialWork::collect(Item item) {
     if (full) submit();
 }
 
-// Objects that are made and dropped in a loop leave no work behind.
+// Drops the work of objects that are gone, so that making and dropping objects in a loop leaves no work
+// behind.
 void InitialWork::drop_gone() noexcept {
     const size_t gone = std::erase_if(items_, [](const Item& item) { return item.target.side.expired(); });
     collected_.fetch_sub(gone, std::memory_order_release);
@@ -150,7 +151,7 @@ uint64_t InitialWork::staged_limit() const noexcept {
     return limit ? std::min(most_staged, limit / 8) : most_staged;
 }
 
-// Waits only where more contents are on their way than may be held.
+// Waits only if more contents are in flight than may be held.
 void InitialWork::make_room(uint64_t size) {
     const uint64_t limit = staged_limit();
     const auto has_room = [&] {
@@ -165,7 +166,7 @@ void InitialWork::make_room(uint64_t size) {
 }
 
 InitialWork::Place InitialWork::place(uint64_t size) {
-    retired_.collect();  // before the lock: what it frees may take others
+    retired_.collect();  // before the lock, because freeing may take other locks
     const std::lock_guard lock(mutex_);
     const uint64_t room = (size + alignment - 1) / alignment * alignment;
     if (!chunk_ || chunk_->size - chunk_->used < room) {
@@ -180,7 +181,7 @@ InitialWork::Place InitialWork::place(uint64_t size) {
     return {chunk_, std::exchange(chunk_->used, chunk_->used + room)};
 }
 
-// -- handing over ----------------------------------------------------------------------------------------------------------
+// -- handing over -------------------------------------------------------------------------------------------
 
 InitialWork::Commands InitialWork::take_commands() {
     auto& vk = context_.vk();
@@ -229,7 +230,7 @@ void InitialWork::give_back(Commands commands) noexcept {
                 idle_.push_back(commands);
                 return;
             } catch (...) {
-                // No host memory to note it: it goes.
+                // Not enough host memory to keep it: destroy it.
             }
         }
     }
@@ -241,7 +242,7 @@ void InitialWork::record(VkCommandBuffer commands, const std::vector<Item>& item
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check_vk(vk.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer", "new objects");
-    // Nothing but earlier work of this kind has touched these objects, so that no other work need end first.
+    // Only earlier work of this kind has touched these objects, so no other work needs to end first.
     VkMemoryBarrier transfers{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
     transfers.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     transfers.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -262,7 +263,7 @@ void InitialWork::record(VkCommandBuffer commands, const std::vector<Item>& item
         item.commands(commands);
         filled = true;
     }
-    // An object may be filled when it is made, and be given the host's contents before it is used.
+    // An object may be filled when it is made, and get the host's contents before its first use.
     for (const Item& item : items) {
         if (!item.uploads) continue;
         if (std::exchange(filled, false))
@@ -298,7 +299,7 @@ void InitialWork::hand_over(std::vector<Item>& items) {
     try {
         on_handed_over_(point);
         retired_.push({point}, std::move(batch));
-    } catch (...) {  // no host memory for the lists: then it ends here
+    } catch (...) {  // no host memory for the lists: wait for the work here
         items.clear();
         while (!queue_.wait(point.value, UINT64_C(1'000'000'000))) {}
         throw;
@@ -311,7 +312,7 @@ void InitialWork::submit() {
     context_.require_own();
     const std::lock_guard turn(submitting_);
     std::vector<Item> items;
-    std::shared_ptr<Chunk> chunk;  // let go of after the lock
+    std::shared_ptr<Chunk> chunk;  // freed after the lock
     size_t count = 0;
     {
         const std::lock_guard lock(mutex_);

@@ -1,14 +1,15 @@
-// What new objects ask of the device before anybody uses them: fills (mgr.zeros, mgr.full), the layout of
-// images, and contents that the host cannot write in place.
+// The device work that new objects need before their first use: fills (mgr.zeros, mgr.full), the layout
+// transitions of images, and contents that the host cannot write in place.
 //
-// Nobody waits for it, and no object gets a submission of its own. The work is collected here and handed to
-// the device's first queue as one submission, ahead of whatever could see what it does: each use of an object
-// asks its InitialMarks, hands over what is collected, and then comes after the point that the marks tell.
-// Work on that queue comes after it anyway. Contents go through host memory of their own, which is kept until
-// the device has read it, so that the caller's may change at once.
+// No thread waits for this work, and no object gets a submission of its own. The work is collected here and
+// handed to the device's first queue as one submission, before any work that could see its effects: each
+// use of an object asks its InitialMarks, hands over the collected work, and then runs after the point in
+// the marks. Work on that queue runs after it anyway. Contents are copied to staging memory, which is kept
+// until the device has read it, so the caller may change its own memory at once.
 //
-// An object that goes before its work was handed over takes the work along; later, the submission keeps the
-// memory. Work that the driver refused stays collected: nobody sees an object without it.
+// If an object is dropped before its work was handed over, the work is dropped too; after that, the
+// submission keeps the memory alive. Work that the driver refused stays collected, so no use can see an
+// object without it.
 //
 // Bounded: `most_items` objects and `most_collected` bytes wait at a time, and `most_staged` bytes are held
 // in all.
@@ -33,12 +34,12 @@ class Retire;
 // An object's own view of its work.
 struct InitialMarks {
     std::atomic<uint32_t> collected{0};  // pieces that were not handed over yet
-    std::atomic<uint64_t> value{0};      // where the last that was ends on the first queue; 0: there was none
+    std::atomic<uint64_t> value{0};      // end of the last piece handed over, on the first queue; 0 if none
 };
 
-// Whose work it is.
+// The object that the work belongs to.
 struct InitialTarget {
-    std::weak_ptr<void> side;  // of the object: its memory and what Vulkan made over it
+    std::weak_ptr<void> side;  // of the object: its memory and its Vulkan handles
     std::shared_ptr<InitialMarks> marks;
 };
 
@@ -48,33 +49,33 @@ public:
     static constexpr uint64_t most_collected = uint64_t{16} << 20;
     static constexpr uint64_t most_staged = uint64_t{64} << 20;
 
-    // `queue`: the one that it goes to. `on_handed_over` is told the end of each submission, before anybody
-    // else is.
+    // `queue`: the queue that the work goes to. `on_handed_over` gets the end of each submission first,
+    // before any other code does.
     InitialWork(DeviceContext& context, MemoryAllocator& memory, Queue& queue, Retire& retired,
                 std::function<void(Point)> on_handed_over);
     InitialWork(const InitialWork&) = delete;
     InitialWork& operator=(const InitialWork&) = delete;
     ~InitialWork();
 
-    // An image's way out of the layout that it was made in. Before all else that is collected.
+    // An image's transition out of its initial layout. It comes before all other collected work.
     void transition(InitialTarget target, const VkImageMemoryBarrier& barrier);
-    // Commands that write the object, whose memory nothing else uses yet.
+    // Commands that write the object; no other work uses its memory yet.
     void fill(InitialTarget target, std::function<void(VkCommandBuffer)> commands);
-    // Commands that copy `size` bytes of `data`, which are at an offset of the VkBuffer that they are given.
-    // After fills. Returns false, with nothing collected, where the bytes are too many or there is no memory
-    // for them: then the caller hands over what is collected and uploads in another way.
+    // Commands that copy `size` bytes of `data`, which lie at an offset in the VkBuffer passed to
+    // `commands`. They come after fills. Returns false and collects nothing if there are too many bytes or
+    // not enough memory for them. The caller then hands over the collected work and uploads in another way.
     [[nodiscard]] bool
     upload(InitialTarget target, const void* data, uint64_t size,
            std::function<void(VkCommandBuffer commands, VkBuffer from, uint64_t offset)> commands);
 
-    // Hands over all that is collected: when this returns, by whatever thread, it is with the queue. Throws;
-    // then it is still collected. Not under the graph mutex.
+    // Hands over all collected work. When this returns, the work is with the queue, whichever thread
+    // submitted it. If it throws, the work is still collected. Do not call it under the graph mutex.
     void submit();
-    // The end of what was handed over; no timeline: there was nothing.
+    // The end of the work handed over; no timeline if there was none.
     [[nodiscard]] Point handed_over() const noexcept;
-    // Gives back what objects that are gone have left collected.
+    // Frees the collected work of objects that are gone.
     void trim() noexcept;
-    // Drops what is collected, and what is kept to be used again. The device closes.
+    // Drops collected work, and resources kept for reuse. For the closing of the device.
     void clear() noexcept;
 
 private:
@@ -112,13 +113,13 @@ private:
     Retire& retired_;
     const std::function<void(Point)> on_handed_over_;
     RankedMutex submitting_{
-        LockRank::initial_submission};            // held while a submission is made; comes before the others
-    RankedMutex mutex_{LockRank::initial_items};  // what is collected
+        LockRank::initial_submission};  // held while a submission is made; taken before the other locks
+    RankedMutex mutex_{LockRank::initial_items};  // guards the collected work
     std::vector<Item> items_;
-    std::shared_ptr<Chunk> chunk_;      // the one that is being filled
-    std::atomic<size_t> collected_{0};  // items, also those that are just being handed over
+    std::shared_ptr<Chunk> chunk_;      // the chunk being filled
+    std::atomic<size_t> collected_{0};  // items, including those that are being handed over
     std::atomic<uint64_t> staged_{0};   // bytes of all chunks
-    std::atomic<uint64_t> unsent_{0};   // bytes that are collected
+    std::atomic<uint64_t> unsent_{0};   // bytes of collected contents
     std::atomic<uint64_t> last_{0};
     RankedMutex idle_mutex_{LockRank::initial_idle};
     std::vector<Commands> idle_;

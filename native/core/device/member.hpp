@@ -1,4 +1,4 @@
-// What a device knows of an object that was made from it: enough to list it, to report it and to end it.
+// A device's view of an object made from it: enough to list it, to report it and to end it.
 #pragma once
 
 #include "base/object_kind.hpp"
@@ -25,9 +25,9 @@ protected:
     explicit Member(ObjectKind kind) : kind_(kind) {}
     virtual ~Member() = default;
 
-    // Its end begins; false where it has already begun.
+    // Begins its end; false if it has already begun.
     [[nodiscard]] bool end_once() noexcept { return !destroyed_.exchange(true, std::memory_order_acq_rel); }
-    // The device closes: frees what it has of the device.
+    // Frees the parts that belong to the device, which is closing.
     virtual void close() = 0;
 
 private:
@@ -35,10 +35,10 @@ private:
 
     std::atomic<bool> destroyed_{false};
     const ObjectKind kind_;
-    // A share of its ownership; null for one whose last owner is just letting go of it, or which has none
-    // yet. Not virtual: the one who walks the list may meet an object whose destructor has begun.
+    // A share of its ownership; null if its last owner is dropping it, or if it has no owner yet. Not
+    // virtual, because a thread that walks the list may meet an object with its destructor already running.
     [[nodiscard]] std::shared_ptr<Member> hold() noexcept { return weak_from_this().lock(); }
-    // The device's list of members that were not destroyed yet.
+    // Links of the device's list of members that were not destroyed yet.
     bool listed_ = false;
     Member* previous_ = nullptr;
     Member* next_ = nullptr;

@@ -28,7 +28,7 @@ void Staging::release_memory() noexcept {
 }
 
 bool Staging::release_idle_memory() noexcept {
-    // A transfer of this very thread may be what needs memory.
+    // A transfer of this very thread may be the one that needs memory.
     if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return false;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
@@ -79,7 +79,8 @@ void Staging::submit(Slot& slot, const std::function<void(VkCommandBuffer)>& com
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check_vk(vk.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer", "staging");
-    // Whatever ran before on this queue, of any kind, is over and visible; transfers here are rare and large.
+    // All earlier work on this queue, of any kind, is over and visible after this; transfers here are rare
+    // and large.
     VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
     barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -99,8 +100,9 @@ void Staging::wait(Slot& slot) {
     try {
         queue_.wait_until(slot.value);
     } catch (...) {
-        // The wait failed, not the work: the caller is about to free what the GPU may still use, so see it through by
-        // polling. On a lost device polling fails too, and nothing is in use any more.
+        // The wait failed, not the work. The caller is about to free memory that the GPU may still use, so
+        // poll until the work ends. On a lost device, polling fails too, and the memory is no longer in
+        // use.
         try {
             while (!queue_.reached(slot.value)) std::this_thread::yield();
         } catch (const Error&) {
@@ -117,7 +119,7 @@ Staging::SeeThrough::~SeeThrough() {
         try {
             staging.wait(slot);
         } catch (...) {
-            continue;  // it has seen to the end of the work all the same
+            continue;  // the work has ended all the same
         }
     }
 }
@@ -149,7 +151,7 @@ void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t siz
 }
 
 void Staging::upload(const void* data, uint64_t size, uint64_t step, const Record& record) {
-    retired_.collect();  // the ring may need memory; what this frees may take other locks
+    retired_.collect();  // the ring may need memory; collect() may take other locks
     const Owned owned(*this);
     const SeeThrough guard{*this};
     const auto* source = static_cast<const std::byte*>(data);

@@ -1,7 +1,9 @@
-// One-shot transfers to and from memory that the host cannot address. Each call blocks until its data has arrived.
+// One-shot transfers to and from memory that the host cannot address. Each call blocks until its data has
+// arrived.
 //
-// Two slots of host memory, each with a command buffer: while the GPU copies one, the host fills or empties the other. Data of
-// any size streams through them. A whole host copy for a recorded operation is not staged here: tensors own those.
+// Two slots of host memory, each with a command buffer: while the GPU copies one, the host fills or empties
+// the other. Data of any size streams through them. A recorded operation does not use them: tensors own
+// their whole host copies.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -21,28 +23,32 @@ class DeviceContext;
 
 class Staging {
 public:
-    // `queue`: the one that transfers go to.
+    // `queue`: the queue that transfers go to.
     Staging(DeviceContext& context, MemoryAllocator& memory, Queue& queue, Retire& retired)
         : context_(context), memory_(memory), queue_(queue), retired_(retired) {}
     ~Staging();
 
     void upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size);
     void download(VkBuffer source, uint64_t offset, void* out, uint64_t size);
-    // Any copy between the device and host memory, in pieces of `step` bytes (at most slot_bytes()): `record` gets a command
-    // buffer, the host's VkBuffer and the offset in it, and which bytes of the whole lie there.
+    // Any copy between the device and host memory, in pieces of `step` bytes (at most slot_bytes()).
+    // `record` gets a command buffer, the host's VkBuffer, the offset in it, and the range of the whole
+    // that lies there.
     using Record = std::function<void(VkCommandBuffer commands, VkBuffer host, uint64_t host_offset,
                                       uint64_t begin, uint64_t bytes)>;
     void upload(const void* data, uint64_t size, uint64_t step, const Record& record);
     void download(void* out, uint64_t size, uint64_t step, const Record& record);
-    // How much one slot takes: what fits one allocation of the device.
+    // The capacity of one slot: at most one allocation of the device.
     [[nodiscard]] uint64_t slot_bytes() const noexcept;
-    // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and waits for it.
+    // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and
+    // waits for it.
     void run(const std::function<void(VkCommandBuffer)>& commands);
-    // Gives the ring's memory back; the next transfer takes it again. Every transfer waits for its own work, so none is in flight.
+    // Releases the ring's memory; the next transfer allocates it again. Every transfer waits for its own
+    // work, so none is in flight.
     void release_memory() noexcept;
-    // The same unless a transfer is under way; whether there was any. For whoever has run out of memory.
+    // The same unless a transfer is in progress; true if there was memory to release. For callers that have
+    // run out of memory.
     bool release_idle_memory() noexcept;
-    // Gives everything back; the device is idle.
+    // Releases all resources; the device is idle.
     void clear() noexcept;
 
 private:
@@ -53,7 +59,7 @@ private:
         uint64_t value = 0;  // its last submission
     };
 
-    // The lock, and which thread has it.
+    // The lock, and the thread that holds it.
     class Owned {
     public:
         explicit Owned(Staging& staging);
@@ -69,7 +75,8 @@ private:
     Slot& slot(size_t index, bool with_memory);
     void submit(Slot& slot, const std::function<void(VkCommandBuffer)>& commands);
     void wait(Slot& slot);
-    // When an exception leaves a transfer: what it submitted must end before the caller frees what it works on.
+    // If an exception leaves a transfer, its submitted work must end before the caller frees the memory
+    // that it uses.
     struct SeeThrough {
         Staging& staging;
         ~SeeThrough();
