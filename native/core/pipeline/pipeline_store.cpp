@@ -15,9 +15,10 @@ namespace kp {
 namespace {
 
 constexpr uint32_t sets_per_pool = 64;
-// A driver's cache forgets nothing of what is compiled with it, so it gives way to a new one after so many pipelines.
+// A driver's cache keeps every pipeline that is compiled with it, so a new one replaces it after this many
+// pipelines.
 constexpr size_t pipelines_per_cache = 1024;
-// After so many compilations we look after what drivers leave behind.
+// The store cleans up after the drivers each time it has compiled this many pipelines.
 constexpr size_t compilations_per_tidying = 16;
 
 void append(std::string& key, const void* data, size_t size) {
@@ -53,7 +54,7 @@ std::string key_of(const Shader& shader, const Specialization& constants, const 
 template <typename Handle>
 using Destroyer = void(VKAPI_PTR*)(VkDevice, Handle, const VkAllocationCallbacks*);
 
-// How DeviceHandle frees one: `destroy` is a member of the device's table.
+// The function with which DeviceHandle frees a handle. `destroy` is a member of the device's table.
 template <typename Handle, Destroyer<Handle> VolkDeviceTable::*destroy>
 void free_handle(const DeviceContext& context, uint64_t handle) noexcept {
     (context.vk().*destroy)(context.handle(), handle_from<Handle>(handle), nullptr);
@@ -93,7 +94,7 @@ PipelineStore::PipelineStore(DeviceContext& context, std::vector<Queue*> queues,
       cache_dir_(std::move(cache_dir)),
       recent_shaders_(recent),
       pipelines_(recent),
-      layouts_(0),  // pipelines keep theirs
+      layouts_(0),  // pipelines keep their layouts
       set_layouts_(0) {}
 
 PipelineStore::~PipelineStore() { close(); }
@@ -110,7 +111,7 @@ std::shared_ptr<Shader> PipelineStore::known(uint64_t hash, std::string_view byt
             dropped.push_back(recent_shaders_.touch(shader));
             return shader;
         }
-        dropped.push_back(std::move(shader));  // its last user may be going just now
+        dropped.push_back(std::move(shader));  // its last user may be dropping it
     }
     return nullptr;
 }
@@ -128,12 +129,13 @@ std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std:
                                               std::string_view declared) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
     const auto in_use = use();
-    std::vector<std::shared_ptr<Shader>> dropped;  // goes after the lock
+    std::vector<std::shared_ptr<Shader>> dropped;  // freed after the lock
     {
         const std::lock_guard lock(shaders_mutex_);
         if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
     }
-    // Checking a module takes its time. Two threads may make the same one; the first of them counts.
+    // Validating a module takes time, so no lock is held. Two threads may make the same module; the first
+    // one is kept.
     auto made = std::make_shared<Shader>(context_, bytes, entry, declared);
     const std::lock_guard lock(shaders_mutex_);
     if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
@@ -159,7 +161,7 @@ PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindi
     create.pBindings = bindings.data();
     uint64_t descriptors = 0;
     for (const auto& binding : bindings) descriptors += binding.descriptorCount;
-    // Up to here the driver takes any; beyond, it has to be asked.
+    // The driver takes any layout up to this limit; above it, ask the driver.
     if (const uint32_t always = context_.physical().v11.maxPerSetDescriptors; descriptors > always) {
         VkDescriptorSetLayoutSupport support{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_SUPPORT};
         context_.vk().vkGetDescriptorSetLayoutSupport(context_.handle(), &create, &support);
@@ -184,7 +186,7 @@ PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindi
 std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
                                                       const DescriptorCounts& counts) {
     uint32_t sets = 0;
-    // A binding that the code does not use has no place in it: some drivers look at descriptors that no shader reads.
+    // Leave out bindings that the code does not use: some drivers read descriptors that no shader reads.
     for (const auto& binding : info.bindings)
         if (binding.used) sets = std::max(sets, binding.set + 1);
     std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(sets);
@@ -268,7 +270,8 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
                                                  const Specialization& constants,
                                                  const DescriptorCounts& counts,
                                                  const std::optional<Fold>& fold) {
-    // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this specialization.
+    // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this
+    // specialization.
     const std::vector<SpecValue> values = constants.values();
     const ShaderInfo specialized = values.empty() ? ShaderInfo{} : shader->specialized(values);
     const ShaderInfo& info = values.empty() ? shader->info() : specialized;
@@ -292,7 +295,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     create.stage.module = shader->handle();
-    struct Module {  // of the rewritten shader: it may go when the pipeline is there
+    struct Module {  // of the rewritten shader; not needed once the pipeline exists
         DeviceContext& context;
         VkShaderModule handle = VK_NULL_HANDLE;
         ~Module() {
@@ -326,7 +329,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
 
 Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,
                              const DescriptorCounts& counts, const std::array<uint32_t, 3>& groups) {
-    // No group on any axis runs nothing, whatever the others are.
+    // If any axis has no groups, nothing runs.
     if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
         return {pipeline(shader, constants, counts), groups, {}, {}};
     const std::vector<SpecValue> values = constants.values();
@@ -350,7 +353,7 @@ Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specia
 }
 
 PipelineStore::Pool* PipelineStore::make_pool(const std::vector<VkDescriptorPoolSize>& needs) {
-    // Room for many small sets of the usual kinds, and in any case for one of this shape.
+    // Room for many small sets of the usual kinds, and at least for one set of this shape.
     constexpr std::array<std::pair<VkDescriptorType, uint32_t>, 8> usual{{
         {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 8 * sets_per_pool},
         {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},
@@ -373,7 +376,7 @@ PipelineStore::Pool* PipelineStore::make_pool(const std::vector<VkDescriptorPool
     create.maxSets = sets_per_pool;
     create.poolSizeCount = static_cast<uint32_t>(sizes.size());
     create.pPoolSizes = sizes.data();
-    with_room_.reserve(pools_.size() + 1);  // so that giving a set back needs no memory
+    with_room_.reserve(pools_.size() + 1);  // so that returning a set needs no memory
     VkDescriptorPool handle = VK_NULL_HANDLE;
     check_vk(context_.vk().vkCreateDescriptorPool(context_.handle(), &create, nullptr, &handle),
              "vkCreateDescriptorPool", "an algorithm's bindings");
@@ -406,7 +409,8 @@ DescriptorSet PipelineStore::allocate_set(const PipelineLayout& layout, uint32_t
         if (pool.taken == sets_per_pool) std::erase(with_room_, &pool);
         return answer;
     };
-    // The last pool first: an earlier one has room only after frees, so look there only when it is full.
+    // Try the last pool first: an earlier one has room only after frees, so it is tried only if the last is
+    // full.
     for (size_t i = with_room_.size(); i-- > 0;) {
         const VkResult answer = attempt(*with_room_[i]);
         if (answer == VK_SUCCESS) return result;
@@ -426,7 +430,8 @@ void PipelineStore::free_set(DescriptorSet set) noexcept {
     context_.vk().vkFreeDescriptorSets(context_.handle(), pool.handle, 1, &set.handle);
     if (pool.taken == sets_per_pool) with_room_.push_back(&pool);
     if (--pool.taken != 0) return;
-    // One empty pool stays, so that a program that makes and drops one algorithm does not make pools.
+    // Keep one empty pool, so that a program that makes and drops one algorithm does not make pools again
+    // and again.
     if (++empty_pools_ > 1) drop_pool(pool);
 }
 
@@ -457,13 +462,14 @@ std::shared_ptr<PipelineStore::Cache> PipelineStore::cache() {
     const std::lock_guard lock(cache_mutex_);
     if (cache_) return cache_;
     std::vector<uint8_t> payload;
-    // What a full one had is on disk, and not for its successor to begin with.
+    // Only the first cache begins with the disk's contents. The contents of a full one are on disk, and its
+    // successor begins empty.
     if (!cache_dir_.empty() && !std::exchange(cache_was_read_, true))
         if (auto loaded = cache_file().load()) payload = std::move(*loaded);
     auto made = std::make_shared<Cache>();
     VkResult result = VK_SUCCESS;
     VkPipelineCache handle = make_cache(payload, result);
-    // The driver dislikes what it once wrote: start afresh.
+    // The driver rejects the data that it once wrote: begin with an empty cache.
     if (result != VK_SUCCESS && !payload.empty()) handle = make_cache({}, result);
     check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
     made->object.own(context_.handles(), handle,
@@ -490,7 +496,8 @@ void PipelineStore::tidy_up() noexcept {
         idle = submissions == std::exchange(submissions_, submissions);
     }
     give_back_heap();
-    // lavapipe frees destroyed pipelines with the next submission only: a program that makes algorithms and runs none must submit, too.
+    // lavapipe frees destroyed pipelines only with the next submission, so a program that makes algorithms
+    // but runs none must submit too.
     if (!idle) return;
     try {
         PreparedSubmit nothing;
@@ -525,8 +532,9 @@ void PipelineStore::save(const Cache& cache) noexcept {
             payload.resize(size);
             return payload;
         };
-        // Another process may have written since we read: its entries are merged, not lost. Into a cache of its own, since others may
-        // compile with ours meanwhile.
+        // Another process may have written the file since it was read here, so its entries are merged, not
+        // lost. They are merged into a temporary cache, because other threads may be compiling with this
+        // one.
         const auto present = file.load();
         std::vector<uint8_t> payload;
         if (present) {
@@ -538,19 +546,20 @@ void PipelineStore::save(const Cache& cache) noexcept {
                 vk.vkDestroyPipelineCache(context_.handle(), both, nullptr);
             }
         }
-        // Where both are too much for a file that would be read again, the latest are kept.
+        // If both together are too large for a file that would be read again, keep only this cache's
+        // contents.
         if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload)
             payload = contents(cache.object.get());
         if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload) return;
         if (!present || *present != payload) file.store(payload);
     } catch (...) {
-        return;  // no memory for a cache: the next run compiles again
+        return;  // not enough memory for a cache: the next run compiles again
     }
 }
 
 PipelineCounts PipelineStore::counts() {
     PipelineCounts counts;
-    // Modules by how many of their owners are no use: the pipelines that nothing uses, and ourselves.
+    // Counts, for each module, the owners that are not users: unused pipelines and the store itself.
     std::unordered_map<const Shader*, long> idle;
     pipelines_.look([&](const auto& all, const auto& recent) {
         counts.pipelines = all.size();
@@ -564,7 +573,7 @@ PipelineCounts PipelineStore::counts() {
     layouts_.look([&](const auto& all, const auto&) { counts.layouts = all.size(); });
     set_layouts_.look([&](const auto& all, const auto&) { counts.set_layouts = all.size(); });
     {
-        std::vector<std::shared_ptr<Shader>> all;  // goes after the lock
+        std::vector<std::shared_ptr<Shader>> all;  // freed after the lock
         const std::lock_guard lock(shaders_mutex_);
         for (const auto& shader : recent_shaders_.all()) ++idle[shader.get()];
         for (const auto& [hash, bucket] : shaders_)
@@ -585,7 +594,7 @@ PipelineCounts PipelineStore::counts() {
 }
 
 void PipelineStore::trim() noexcept {
-    // Dropped here, with no lock held.
+    // Freed here, with no lock held.
     (void)pipelines_.take_recent();
     std::list<std::shared_ptr<Shader>> shaders;
     {

@@ -1,10 +1,13 @@
-// Everything of pipelines that algorithms share: shader modules, layouts, pipelines, descriptor pools, the cache on disk.
+// The parts of pipelines that algorithms share: shader modules, layouts, pipelines, descriptor pools, the
+// cache on disk.
 //
-// Modules, layouts and pipelines are found by content. They live while an algorithm, a recording or Python uses them, and so many modules
-// and pipelines as were asked for last (`recent`) live on without: making an algorithm again costs a look-up and a descriptor set. A
-// pipeline keeps its module and its layout.
+// Modules, layouts and pipelines are found by content. They live while an algorithm, a recording or Python
+// uses them. The `recent` modules and pipelines that were requested last stay alive without users, so
+// making an algorithm again costs a look-up and a descriptor set. A pipeline keeps its module and its
+// layout alive.
 //
-// Pipelines are compiled with no lock held, several at a time; a thread waits only for a pipeline that it asks for itself.
+// Pipelines are compiled with no lock held, several at a time; a thread waits only for a pipeline that it
+// requests itself.
 #pragma once
 
 #include "adapter/check_shader.hpp"
@@ -30,12 +33,12 @@ namespace kp {
 class DeviceContext;
 class Queue;
 
-// Bytes for specialization constants and where each id finds its own.
+// The bytes of specialization constants, and each id's place in them.
 struct Specialization {
     std::string data;
     std::vector<VkSpecializationMapEntry> entries;
 
-    // As reflection takes them.
+    // In the form that reflection takes.
     [[nodiscard]] std::vector<SpecValue> values() const;
 };
 
@@ -44,23 +47,24 @@ using SetLayout = DeviceHandle<VkDescriptorSetLayout>;
 struct PipelineLayout {
     DeviceHandle<VkPipelineLayout> object;
     std::vector<std::shared_ptr<SetLayout>> sets;
-    std::vector<std::vector<VkDescriptorPoolSize>> descriptors;  // what a set of each layout holds
-    VkPushConstantRange push{};                                  // size 0: none
+    // The descriptors that a set of each layout holds.
+    std::vector<std::vector<VkDescriptorPoolSize>> descriptors;
+    VkPushConstantRange push{};  // size 0: none
 
     [[nodiscard]] VkPipelineLayout handle() const noexcept { return object.get(); }
 };
 
-// Whoever submits work with it keeps it until that has ended.
+// Keep it alive until the work submitted with it has ended.
 struct Pipeline {
     DeviceHandle<VkPipeline> object;
-    std::shared_ptr<Shader> shader;  // whose number is part of what finds the pipeline
+    std::shared_ptr<Shader> shader;  // its number is part of the pipeline's key
     std::shared_ptr<PipelineLayout> layout;
     std::array<uint32_t, 3> local_size{1, 1, 1};  // specialization applied
 
     [[nodiscard]] VkPipeline handle() const noexcept { return object.get(); }
 };
 
-// What lives, and what of that nothing uses.
+// Counts of existing objects, and of the unused ones among them.
 struct PipelineCounts {
     size_t modules = 0;
     size_t module_bytes = 0;  // of their SPIR-V
@@ -76,9 +80,9 @@ struct PipelineCounts {
 // The pipeline and the dispatches that run a number of groups.
 struct Launch {
     std::shared_ptr<Pipeline> pipeline;
-    std::array<uint32_t, 3> groups{};  // of the first dispatch; all 0: there is none
+    std::array<uint32_t, 3> groups{};  // of the first dispatch; all 0: no dispatch
     std::array<uint32_t, 3> base{};    // of the second one
-    std::array<uint32_t, 3> rest{};    // of the second one; all 0: there is none
+    std::array<uint32_t, 3> rest{};    // of the second one; all 0: no second dispatch
 };
 
 struct DescriptorSet {
@@ -88,12 +92,12 @@ struct DescriptorSet {
 
 class PipelineStore {
 public:
-    // `queues`: of the device, each once.
+    // `queues`: the device's queues, each once.
     PipelineStore(DeviceContext& context, std::vector<Queue*> queues, std::string cache_dir, size_t recent);
     ~PipelineStore();
 
-    // What to hold from the first look at a pipeline to the end of the work with its layout: close() waits for it. Throws for a closed
-    // device.
+    // Hold the returned lock from the first look at a pipeline to the end of the work with its layout:
+    // close() waits for it. Throws if the device is closed.
     [[nodiscard]] std::shared_lock<Ranked<std::shared_timed_mutex>> use();
 
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry,
@@ -101,12 +105,13 @@ public:
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts);
-    // Whether pipeline() finds it, with no array of run-time length, without compiling.
+    // True if pipeline() finds it without compiling, with no array of run-time length.
     [[nodiscard]] bool knows(const std::shared_ptr<Shader>& shader, const Specialization& constants);
-    // Waits up to `nanoseconds` for those who use it, who may be compiling; whether there is none left.
+    // Waits up to `nanoseconds` for threads that use the store, which may be compiling; true if none is
+    // left.
     [[nodiscard]] bool await_users(uint64_t nanoseconds);
-    // What runs `groups` of them, in layers where the device does not take so many on an axis. Throws
-    // Error(invalid_argument), naming the limit, where it cannot.
+    // The launch that runs `groups`, in layers if the device does not take so many on one axis. If that is
+    // impossible, throws Error(invalid_argument) that names the limit.
     [[nodiscard]] Launch launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,
                                 const DescriptorCounts& counts, const std::array<uint32_t, 3>& groups);
 
@@ -114,10 +119,10 @@ public:
     void free_set(DescriptorSet set) noexcept;
 
     [[nodiscard]] PipelineCounts counts();
-    // Drops modules, pipelines and descriptor pools that nothing uses.
+    // Drops unused modules, pipelines and descriptor pools.
     void trim() noexcept;
-    // Writes the cache to disk when it has grown, and drops what it keeps; the device is idle. What others keep goes with the device's
-    // list of handles.
+    // Writes the cache to disk if it has grown, and drops the store's own objects; the device is idle.
+    // Objects with other owners are freed with the device's list of handles.
     void close() noexcept;
 
     [[nodiscard]] static VkDescriptorType descriptor_type(DescriptorKind kind) noexcept;
@@ -136,8 +141,9 @@ private:
     [[nodiscard]] std::shared_ptr<SetLayout>
     set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);
 
-    // The driver's cache that pipelines are compiled with now, made when first asked for. A new one takes its place when it has been given
-    // many pipelines, since it forgets none; threads that compile with the old one keep that until they are done.
+    // The driver's cache that pipelines are compiled with now, made on first use. Driver caches never
+    // forget entries, so a new one replaces it after many pipelines; threads that compile with the old one
+    // keep it until they are done.
     struct Cache {
         DeviceHandle<VkPipelineCache> object;
         size_t fed = 0;  // under cache_mutex_
@@ -156,18 +162,19 @@ private:
 
     struct Pool {
         VkDescriptorPool handle = VK_NULL_HANDLE;
-        uint32_t taken = 0;  // sets
+        uint32_t taken = 0;  // number of sets
     };
     [[nodiscard]] Pool* make_pool(const std::vector<VkDescriptorPoolSize>& needs);
-    void drop_pool(Pool& pool) noexcept;  // which has no set
+    void drop_pool(Pool& pool) noexcept;  // it must have no sets
 
     DeviceContext& context_;
     const std::vector<Queue*> queues_;
     std::string cache_dir_;
-    // In this order.
-    Ranked<std::shared_timed_mutex> life_{LockRank::pipeline_users};            // see use()
-    RankedMutex shaders_mutex_{LockRank::shaders};                              // held briefly
-    std::unordered_map<uint64_t, std::vector<std::weak_ptr<Shader>>> shaders_;  // by a hash of what they are
+    // Locks are taken in this order.
+    Ranked<std::shared_timed_mutex> life_{LockRank::pipeline_users};  // see use()
+    RankedMutex shaders_mutex_{LockRank::shaders};                    // held briefly
+    // By a hash of their arguments.
+    std::unordered_map<uint64_t, std::vector<std::weak_ptr<Shader>>> shaders_;
     SweepRule shaders_sweep_;
     Recent<Shader> recent_shaders_;
     ContentStore<Pipeline> pipelines_;
@@ -178,10 +185,10 @@ private:
     std::shared_ptr<Cache> cache_;
     bool cache_was_read_ = false;
     size_t compiled_ = 0;       // under cache_mutex_
-    uint64_t submissions_ = 0;  // of all queues, when we last looked; under cache_mutex_
+    uint64_t submissions_ = 0;  // of all queues, at the last check; under cache_mutex_
     RankedMutex pools_mutex_{LockRank::descriptor_pools};
     std::unordered_map<VkDescriptorPool, Pool> pools_;
-    std::vector<Pool*> with_room_;  // for sets, if not for descriptors; tried from the last to the first
+    std::vector<Pool*> with_room_;  // for sets, maybe not for descriptors; tried from the last to the first
     size_t empty_pools_ = 0;
 };
 

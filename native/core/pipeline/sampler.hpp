@@ -1,4 +1,5 @@
-// Samplers: how a shader reads between texels and beyond the edge. Found by content; they live while they are used.
+// Samplers: how a shader reads between texels and beyond the edge. Found by content; they live while they
+// are used.
 #pragma once
 
 #include "adapter/device_handle.hpp"
@@ -43,7 +44,7 @@ class SamplerStore {
 public:
     explicit SamplerStore(DeviceContext& context) : context_(context) {}
 
-    // Throws Error(invalid_argument) for what Vulkan does not allow together.
+    // Throws Error(invalid_argument) for a combination that Vulkan does not allow.
     [[nodiscard]] std::shared_ptr<Sampler> sampler(const SamplerInfo& info);
     [[nodiscard]] size_t count();
 

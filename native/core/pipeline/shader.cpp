@@ -25,7 +25,7 @@ void free_module(const DeviceContext& context, uint64_t handle) noexcept {
     alive_count(ObjectKind::shader).fetch_sub(1, std::memory_order_relaxed);
 }
 
-constexpr uint32_t max_binding = 0xFFFF;  // what compilers of GLSL take
+constexpr uint32_t max_binding = 0xFFFF;  // the largest number that GLSL compilers take
 
 std::vector<uint32_t> words_of(std::string_view bytes) {
     if (bytes.empty() || bytes.size() % 4 != 0)
@@ -58,7 +58,7 @@ Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string
         const bool lacking = finding.kind == FindingKind::capability ||
                              finding.kind == FindingKind::feature || finding.kind == FindingKind::extension ||
                              finding.kind == FindingKind::mode;
-        // What the device lacks says more than the validator, which may not know it.
+        // The device's missing capabilities say more than the validator, which may not know them.
         if (!lacking && missing.empty()) throw Error(ErrorKind::invalid_argument, finding.message);
         if (!lacking) continue;
         missing += (missing.empty() ? "" : "; ") + finding.message;

@@ -18,45 +18,45 @@ class DeviceContext;
 
 class Shader {
 public:
-    // One entry point of a module, as reflect() finds it by name.
-    // Throws Error(invalid_argument) for bytes that are not valid SPIR-V, Error(unavailable) that names each capability
-    // the device lacks: no driver sees a module that it could not take. `declared` is the module before it was optimized,
-    // whose arguments it has; "" where nothing but `bytes` is known.
+    // One entry point of a module, as reflect() finds it by name. Throws Error(invalid_argument) if the
+    // bytes are not valid SPIR-V, and Error(unimplemented) that names each capability that the device lacks,
+    // so that no driver sees an unsupported module. `declared`: the module before it was optimized, which
+    // has the arguments to use; "" if only `bytes` is known.
     Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
            std::string_view declared = {});
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
 
     [[nodiscard]] const ShaderInfo& info() const noexcept { return info_; }
-    // The same with these constants.
+    // The reflected info with these constants applied.
     [[nodiscard]] ShaderInfo specialized(std::span<const SpecValue> values) const;
-    // Why so many groups cannot run, and what to do, as a clause; "" if they can.
+    // A clause that says why so many groups cannot run and how to fix it; "" if they can run.
     [[nodiscard]] std::string refuses(const std::array<uint32_t, 3>& groups,
                                       std::span<const SpecValue> values) const;
-    // Whether it was made of the same arguments.
+    // True if it was made of the same arguments.
     [[nodiscard]] bool is(std::string_view bytes, const std::string& entry,
                           std::string_view declared) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
-    // What runs: on a robust device with indices held within arrays (spirv_clamp).
+    // The code to run: on a robust device, with indices held within arrays (spirv_clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
     [[nodiscard]] bool belongs_to(const DeviceContext& context) const noexcept;
-    // No other shader of this process has or had it.
+    // Unique among all shaders of this process, past ones included.
     [[nodiscard]] uint64_t number() const noexcept { return number_; }
     // Bytes of the SPIR-V that it keeps.
     [[nodiscard]] size_t code_bytes() const noexcept {
         return (words_.size() + code_.size() + declared_.size()) * sizeof(uint32_t);
     }
 
-    // Whatever the bindings keep with it. Dropping it takes no lock.
+    // Any object that the bindings keep with it. Dropping it takes no lock.
     std::shared_ptr<void> extra;
 
 private:
     DeviceContext* context_;
     std::vector<uint32_t> words_;
-    std::vector<uint32_t> code_;  // empty: words_
+    std::vector<uint32_t> code_;  // empty: words_ is used
     std::vector<uint32_t> declared_;
-    std::string asked_entry_;  // "main" may mean another
+    std::string asked_entry_;  // "main" may stand for another entry point
     ShaderInfo info_;
     uint64_t number_;
     DeviceHandle<VkShaderModule> module_;
