@@ -14,7 +14,7 @@
 namespace kp {
 namespace {
 
-// What undefined contents read as in a debug run.
+// The value of undefined contents in a debug run.
 constexpr char poison_bytes[] = {std::to_integer<char>(poison_value)};
 constexpr std::string_view poison(poison_bytes, 1);
 
@@ -40,7 +40,7 @@ std::shared_ptr<Buffer::Side> Buffer::make_side(const void* next, VkMemoryRequir
     create.usage = buffer_usage;
     if (device().buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     device().share(create);
-    // A size above it is not for vkCreateBuffer to refuse: passing it is invalid use.
+    // Check the size here: vkCreateBuffer need not refuse a larger one, and passing it is invalid use.
     if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
         throw Error(ErrorKind::out_of_memory,
                     "A tensor of " + std::to_string(nbytes_) + " bytes is larger than any buffer of '" +
@@ -155,7 +155,7 @@ void Buffer::fill_device(const FillPattern& pattern) {
         });
         return;
     }
-    // A few repetitions come from the host; the device doubles what is there until it reaches the end.
+    // The host provides a few repetitions; the device doubles them until it reaches the end.
     constexpr uint64_t least_seed = 64 * 1024;
     const uint64_t unit = std::lcm(pattern.period(), uint64_t{4});
     std::vector<std::byte> seed(std::min(handle_size(), std::max<uint64_t>(1, least_seed / unit) * unit));

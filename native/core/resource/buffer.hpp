@@ -8,18 +8,21 @@ namespace kp {
 
 class Buffer final : public Resource {
 public:
-    // `data` (nbytes bytes) becomes the host's contents; a `storage` buffer has none and uploads it.
+    // `data` (nbytes bytes) becomes the host's contents; a `storage` buffer has no host copy and uploads
+    // it.
     Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
-    // `fill` repeats through the device's memory and through the host copy; with none, both begin undefined. The host copy is
-    // made when it is needed.
+    // `fill` repeats through the device's memory and through the host copy; without it, both begin
+    // undefined. The host copy is made when it is needed.
     Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type);
-    // Of type `host`, over memory of the process, with no copy (resource/host_import.hpp says what is possible).
+    // Of type `host`, over memory of the process, without a copy (for the conditions see
+    // resource/host_import.hpp).
     Buffer(std::shared_ptr<Device> device, HostRange range);
     ~Buffer() override;
 
     [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }
-    // The VkBuffer's size: nbytes rounded up to four, so that fills and copies of words reach the end. Vulkan has no buffer of
-    // no bytes: that of an empty tensor is one word, which nothing uses.
+    // The VkBuffer's size: nbytes rounded up to a multiple of four, so that fills and copies of words reach
+    // the end. Vulkan does not allow buffers of zero bytes, so an empty tensor's buffer has one word, which
+    // is unused.
     [[nodiscard]] uint64_t handle_size() const noexcept {
         return nbytes_ == 0 ? 4 : (nbytes_ + 3) & ~uint64_t{3};
     }

@@ -62,8 +62,8 @@ void check_import(VkResult result, const char* call) {
     check_vk(result, call, "memory of an array");
 }
 
-// The type of coherent memory that such a pointer can be; the host goes on using its own pointer, and there is no mapping
-// to flush through.
+// A type of coherent memory that such a pointer can be imported as. It must be coherent, because the host
+// keeps using its own pointer and there is no mapping to flush through.
 uint32_t memory_type(Device& device, const HostRange& range, uint32_t type_bits) {
     VkMemoryHostPointerPropertiesEXT pointer{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
     check_import(device.vk().vkGetMemoryHostPointerPropertiesEXT(device.handle(), host_import_handle,
@@ -79,7 +79,7 @@ uint32_t memory_type(Device& device, const HostRange& range, uint32_t type_bits)
         const VkMemoryPropertyFlags flags = properties.memoryTypes[i].propertyFlags;
         if (!(pointer.memoryTypeBits & type_bits & (1u << i))) continue;
         if ((flags & needed) != needed || (flags & never)) continue;
-        // Pages of the process are cached by the CPU; a cached type says so to the driver.
+        // The CPU caches pages of the process; a cached type tells the driver so.
         if (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) return i;
         if (best == UINT32_MAX) best = i;
     }

@@ -1,12 +1,15 @@
 // Memory of the process that the device uses in place (VK_EXT_external_memory_host).
 //
-// Drivers take whole pages: the pointer and the size must be multiples of minImportedHostPointerAlignment. Some accept a
-// pointer that is not, without a word, and then use other bytes than were meant; so it is checked here, before Vulkan sees
-// it. A size is rounded up, which is safe within one page: memory is mapped in pages, so the bytes between the end of the
-// array and the end of its last page are there, and nothing of ours touches them, since the VkBuffer ends with the array.
-// It is not safe where the alignment is more than a page (the next page may be nobody's), nor where the array's size
-// is no multiple of four: buffers are filled and copied in words, and the bytes of the last word may be a neighbour's.
-// Both are allowed where the caller says that the room behind the array is its own (`padded`).
+// Drivers take whole pages: the pointer and the size must be multiples of minImportedHostPointerAlignment.
+// Some drivers accept an unaligned pointer without an error and then use the wrong bytes, so the alignment
+// is checked here, before Vulkan sees the pointer.
+//
+// The size is rounded up. That is safe within one page: memory is mapped in pages, so the bytes between the
+// end of the array and the end of its last page exist, and kompute_py does not touch them, because the
+// VkBuffer ends with the array. It is not safe if the alignment is more than a page (the next page may be
+// unmapped or belong to other data), or if the array's size is not a multiple of four: buffers are filled
+// and copied in words, and the bytes of the last word may belong to other data. Both are allowed if the
+// caller says that the memory behind the array is its own (`padded`).
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -22,18 +25,20 @@ class Device;
 struct HostRange {
     std::byte* data = nullptr;
     uint64_t nbytes = 0;
-    uint64_t padded = 0;     // bytes from `data` on that are the owner's; at least nbytes
-    bool read_only = false;  // nobody may write it through the device
-    // Keeps the bytes; dropped once the device's memory over them is freed, on whatever thread that happens.
+    uint64_t padded = 0;     // bytes from `data` on that belong to the owner; at least nbytes
+    bool read_only = false;  // the device must not write it
+    // Keeps the bytes alive; dropped once the device's memory over them is freed, on the thread that frees
+    // it.
     std::shared_ptr<void> owner;
 };
 
-// To be asked before a buffer is made for the range, which is invalid use where the device imports nothing. Throws
-// Error(invalid_argument) that names the alignment where the range has not got it, Error(unimplemented) without the extension.
+// Call it before making a buffer for the range, because that is invalid use if the device cannot import the
+// range. Throws Error(invalid_argument) that names the alignment if the range does not have it, and
+// Error(unimplemented) without the extension.
 void check_host_import(const Device& device, const HostRange& range);
 
-// Imports the range, which was checked, for a buffer that needs `needs`. Throws Error(unimplemented) where the driver does not
-// import such memory.
+// Imports the checked range for a buffer that needs `needs`. Throws Error(unimplemented) if the driver does
+// not import such memory.
 [[nodiscard]] Allocation import_host(Device& device, const HostRange& range,
                                      const VkMemoryRequirements& needs);
 

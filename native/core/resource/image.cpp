@@ -63,7 +63,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     : Resource(std::move(owner), ObjectKind::image, bytes_of_all(shape), type), shape_(shape) {
     check_limits(shape, device().limits());
 
-    // What shaders may do with the format is the device's choice, by tiling.
+    // The device decides what shaders may do with the format, by tiling.
     VkFormatProperties properties{};
     vkGetPhysicalDeviceFormatProperties(device().physical().handle, format(), &properties);
     VkImageUsageFlags usage = 0;
@@ -108,7 +108,8 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
     const bool wants_one_memory = type == MemoryType::host || type == MemoryType::device_and_host;
     const bool may_be_linear = shape.dims == 2 && !shape.arrayed;
     if (wants_one_memory && may_be_linear && supported(VK_IMAGE_TILING_LINEAR) && storable_) {
-        // One memory for both sides works where rows follow each other without padding, as in the host's array.
+        // One memory for both sides works only if rows follow each other without padding, as in the host's
+        // array.
         create.usage = usage;
         create.tiling = VK_IMAGE_TILING_LINEAR;
         create.initialLayout = VK_IMAGE_LAYOUT_PREINITIALIZED;
@@ -171,7 +172,7 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
             defer_host_copy(std::nullopt);
     }
 
-    // In a debug run what is undefined must not look right.
+    // In a debug run, undefined contents must not look right.
     std::vector<std::byte> poison;
     if (!data && device().memory().options().debug) {
         poison.assign(nbytes_, poison_value);
@@ -244,7 +245,7 @@ void Image::stage(bool up, void* host, const ImageRegion& region) {
     auto& vk = device().vk();
     const uint64_t row = uint64_t{region.width} * shape_.format->texel_bytes;
     const uint64_t step = std::max<uint64_t>(1, device().staging().slot_bytes() / row) * row;
-    // Rows of all planes are numbered through; a piece may begin and end in the middle of a plane.
+    // Rows are numbered through all planes; a piece may begin and end in the middle of a plane.
     const auto record = [&](VkCommandBuffer commands, VkBuffer buffer, uint64_t offset, uint64_t begin,
                             uint64_t bytes) {
         std::vector<VkBufferImageCopy> copies;
@@ -317,7 +318,8 @@ bool Image::collect_upload(const void* data) {
         });
 }
 
-// Bytes of a part of an image: whole texels only by way of all of them.
+// Transfers of a part of an image's bytes go through a copy of all its bytes, because a part may cut
+// texels.
 void Image::download(void* out, uint64_t offset, uint64_t size) {
     if (offset == 0 && size == nbytes_) {
         stage(false, out, whole_region());

@@ -1,8 +1,9 @@
-// An image of one, two or three dimensions, or an array of layers of one or two. Its layout is GENERAL for all its life: the
-// transition is the first thing that the device does with it (device/initial_work.hpp).
+// An image of one, two or three dimensions, or an array of layers of one or two dimensions. Its layout is
+// GENERAL for its whole life: the transition is the first thing that the device does with it
+// (device/initial_work.hpp).
 //
-// The host's texels are dense and row-major: layers, depth, rows, texels. A region of an image is a box of texels in a range of
-// layers; that, and not a range of bytes, is what parts of an image are.
+// The host's texels are dense and row-major: layers, depth, rows, texels. Parts of an image are regions,
+// not ranges of bytes: a region is a box of texels in a range of layers.
 #pragma once
 
 #include "adapter/image_format.hpp"
@@ -14,7 +15,7 @@ namespace kp {
 
 struct ImageShape {
     uint32_t dims = 2;     // 1, 2 or 3
-    bool arrayed = false;  // an array of layers, be it of one
+    bool arrayed = false;  // an array of layers, even of one layer
     uint32_t width = 0;
     uint32_t height = 1;
     uint32_t depth = 1;
@@ -31,7 +32,7 @@ struct ImageRegion {
 
 class Image final : public Resource {
 public:
-    // With no `data` the contents are undefined.
+    // Without `data`, the contents are undefined.
     Image(std::shared_ptr<Device> device, const void* data, const ImageShape& shape, MemoryType type);
     ~Image() override;
 
@@ -45,16 +46,16 @@ public:
     [[nodiscard]] bool filterable() const noexcept { return filterable_; }
     [[nodiscard]] ImageRegion whole_region() const noexcept;
     [[nodiscard]] uint64_t bytes_of(const ImageRegion& region) const noexcept;
-    // Throws Error(out_of_range) for a region that is empty or leaves the image.
+    // Throws Error(out_of_range) if the region is empty or leaves the image.
     void check_region(const ImageRegion& region, const char* action) const;
-    // Texels of `region` from or to dense rows in a buffer.
+    // The copy of the texels of `region` from or to dense rows in a buffer.
     [[nodiscard]] VkBufferImageCopy copy(uint64_t buffer_offset, const ImageRegion& region) const noexcept;
     [[nodiscard]] VkBufferImageCopy whole(uint64_t buffer_offset) const noexcept {
         return copy(buffer_offset, whole_region());
     }
     void set_name(const std::string& name) override;
 
-    // As read() and write(), of a region alone.
+    // As read() and write(), but only for a region.
     void read_region(void* out, const ImageRegion& region);
     void write_region(const void* data, const ImageRegion& region);
 

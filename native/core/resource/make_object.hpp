@@ -1,7 +1,7 @@
-// How objects are made: constructed, then shown to their device's list.
+// Makes objects: constructs them, then adds them to their device's list.
 //
-// In that order, because others who walk the list take shared ownership of what they find, and an object has no owner to share with
-// before std::make_shared has returned.
+// The order matters: other threads that walk the list take shared ownership of the objects in it, and an
+// object has no owner to share with before std::make_shared has returned.
 #pragma once
 
 #include "device/device.hpp"
@@ -15,7 +15,7 @@ namespace kp {
 template <typename T, typename... Arguments>
 [[nodiscard]] std::shared_ptr<T> make_object(Arguments&&... arguments) {
     auto object = std::make_shared<T>(std::forward<Arguments>(arguments)...);
-    object->device().adopt(*object);  // throws where the device was closed meanwhile
+    object->device().adopt(*object);  // throws if the device was closed meanwhile
     return object;
 }
 

@@ -14,7 +14,7 @@ Mapping::Mapping(const ResourceRange& range, bool writes, bool in_place) : range
     if (writes_) resource.require_writable();
     resource.begin_mapping(range_, writes_, pending_);
     data_ = in_place && resource.host_visible() ? resource.mapped() + range_.offset : nullptr;
-    // An array over it may be in use when the tensor is destroyed.
+    // An array over the memory may be in use when the tensor is destroyed.
     kept_ = resource.keep_device_side();
 }
 
@@ -22,14 +22,14 @@ Mapping::~Mapping() {
     try {
         close();
     } catch (const Error&) {
-        return;  // nobody is there to be told; whoever calls close() is
+        return;  // a destructor cannot report an error; close() does
     }
 }
 
 void Mapping::begin(bool reads) {
-    // What is staged is read and written as by read() and write(), which see to it.
+    // read() and write() do all this themselves for staged memory.
     if (data_ && !reads && range_.whole())
-        (void)range_.resource->bring_by([] {});  // what is there does not matter
+        (void)range_.resource->bring_by([] {});  // all of it is overwritten
     else if (data_)
         range_.resource->bring();
     if (data_ && reads)
@@ -54,7 +54,7 @@ void Mapping::close() {
             resource.end_mapping(range, writes);
         }
     };
-    const std::shared_ptr<void> kept = std::move(kept_);  // goes last, with no lock held
+    const std::shared_ptr<void> kept = std::move(kept_);  // dropped last, with no lock held
     const Unblock unblock{resource, range_, writes_};
     if (data_ && writes_ && resource.is_init()) {
         resource.flush_range(range_.offset, range_.size);

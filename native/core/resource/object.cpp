@@ -50,8 +50,9 @@ void Object::require_init(const char* action) const {
 
 namespace {
 
-// Whether one who wants to use what `recording` uses waits for this end of it. Nothing runs of what was cancelled; who reads is told of
-// it all the same, until a wait for that work was: the contents are not what the work would have made of them.
+// True if new work on the objects of `recording` must wait for its end `end`. Cancelled work did not run,
+// so it is not waited for. A reader is an exception: it gets the error, until a wait for that work has
+// reported it, because the contents lack the effects of that work.
 bool concerns(const Recording& recording, const Point& end, bool reads) {
     return end.timeline && ((reads && recording.is_running()) || !end.timeline->failed(end.value));
 }
@@ -63,7 +64,7 @@ std::vector<Point> Object::pending(bool writers_only) {
     const std::lock_guard lock(device_->graph_mutex());
     std::vector<Point> points = left_behind_;
     if (initial.timeline) merge_point(points, initial);
-    // Nobody is left to be told of work that was cancelled.
+    // No owner of this cancelled work is left to report its error to.
     std::erase_if(points, [](const Point& point) { return point.timeline->failed(point.value); });
     for (const auto& user : users_)
         if (!writers_only || user.recording->writes(user.slot))
@@ -85,7 +86,8 @@ void Object::hold_back(const Held& held, std::vector<Point>& points) {
 }
 
 void Object::let_go(const Held& held) noexcept {
-    // The same as were held back: one that was built meanwhile does not touch these bytes, or it would not have been built.
+    // Matches hold_back(): a recording that was built meanwhile does not touch these bytes; otherwise its
+    // build would have failed.
     for (const auto& user : users_)
         if (user.recording->touches(user.slot, held)) user.recording->let_go();
 }
@@ -94,7 +96,7 @@ void Object::settle_covers(bool outdate) noexcept {
     for (const auto& user : users_) {
         user.recording->settle_covers();
         if (!outdate || !user.recording->covers(user.slot)) continue;
-        (void)user.recording->make_stale();  // it may be on its way to its queue just now
+        (void)user.recording->make_stale();  // it may be in the middle of its submission
         user.recording->settle_covers();
     }
 }
@@ -129,11 +131,12 @@ void Object::leave_behind(Point point) {
 void Object::finalize() noexcept {
     if (!end_once()) return;
     try {
-        // Streams that are gone may have left work in flight; recordings that live hold a reference, so there are none.
+        // Destroyed streams may have left work in flight. Living recordings hold a reference to the object,
+        // so there are none here.
         device_->add_undeclared(left_behind_, true);
         release(std::move(left_behind_));
     } catch (...) {
-        // Out of host memory while noting what to free later: it leaks until the device goes.
+        // Out of host memory for the list of objects to free later: leak until the device ends.
         return;
     }
 }

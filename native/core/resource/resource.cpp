@@ -16,8 +16,9 @@
 namespace kp {
 namespace {
 
-// For release(). Where the last owner lets go of a resource nobody else has its locks, and that owner may hold any other lock: it is
-// taken at once, whatever the rank. Otherwise it is waited for, in the order of ranks.
+// For release(). In a destructor, no other thread has the resource's locks, and this thread may hold any
+// other lock: the lock is taken at once, whatever its rank. Otherwise it is waited for, in the order of
+// ranks.
 template <class Mutex>
 std::unique_lock<Mutex> alone(Mutex& mutex) {
     std::unique_lock lock(mutex, std::try_to_lock);
@@ -75,9 +76,10 @@ void Resource::defer_host_copy(std::optional<FillPattern> initial) {
 
 void Resource::need_host_copy() {
     if (host_copy_made()) return;
-    device().retired().collect();  // before the lock: what it frees may take others
+    device().retired().collect();  // before the lock, because freeing may take other locks
     const std::lock_guard lock(host_copy_mutex_);
-    // Under the lock, which release() takes after is_init() turned false: no copy is made for what is gone.
+    // Check under the lock, which release() takes after is_init() turned false: a destroyed resource gets
+    // no copy.
     require_init("make the host copy of");
     if (!host_copy_made()) make_host_copy();
 }
@@ -95,7 +97,7 @@ const Allocation& Resource::device_memory() const noexcept {
 
 std::shared_ptr<void> Resource::keep_host() const {
     if (!host_data()) return nullptr;
-    // The memory and, dying after it, the device that it belongs to.
+    // The memory and, destroyed after it, its device.
     struct Kept {
         std::shared_ptr<Device> device;
         std::shared_ptr<void> memory;
@@ -125,11 +127,12 @@ void Resource::address(const Allocation& memory) noexcept {
 }
 
 bool Resource::shareable() const noexcept {
-    // Who takes it reads it, element by element. (The two types of one memory are what the host sees in any case.)
+    // A consumer reads shared memory element by element. (The two types with one memory are what the host
+    // sees in any case.)
     if (has_host_copy_ || memory_type_ == MemoryType::storage)
         if (slow_to_read()) return false;
-    // The one memory of `host` and `deviceAndHost` is flushed and invalidated around every recording; that of the other
-    // types is not, so there it must be coherent.
+    // The one memory of `host` and `deviceAndHost` is flushed and invalidated around every recording. The
+    // memory of the other types is not, so it must be coherent.
     return direct_ != nullptr && (device_memory().coherent() || memory_type_ == MemoryType::host ||
                                   memory_type_ == MemoryType::device_and_host);
 }
@@ -168,7 +171,7 @@ void Resource::release(std::vector<Point> points) {
         std::shared_ptr<DeviceSide> side;
         std::shared_ptr<HostCopy> copy;
     };
-    // Freed after the locks, since what goes may take locks of its own.
+    // Freed after the locks, because freeing may take other locks.
     Payload freed;
     {
         const auto lock = alone(transfers_);
@@ -325,7 +328,7 @@ void Resource::check_range(uint64_t offset, uint64_t size, const char* action) c
                                                  ", which has " + std::to_string(nbytes_) + " bytes");
 }
 
-// While the host writes device memory. What is broken off may have written a part.
+// Exists while the host writes device memory. An interrupted write may have written a part.
 class Resource::HostWriting {
 public:
     HostWriting(Resource& resource, uint64_t offset, uint64_t size)
@@ -359,7 +362,7 @@ void Resource::transfer(const char* action, bool writes, bool whole, const std::
     run();
 }
 
-// -- what the device's memory begins with ----------------------------------------------------------------------------------
+// -- the device's initial contents --------------------------------------------------------------------------
 
 void Resource::expect_initial_work() { initial_marks_ = std::make_shared<InitialMarks>(); }
 
@@ -403,7 +406,7 @@ void Resource::bring_now() {
     if (on_device()) [[likely]]
         return;
     bring_by([this] {
-        // Without a host copy it has what it was made with, or is undefined.
+        // Without a host copy, the device's memory has the initial contents, or is undefined.
         const bool made = host_copy_made();
         if (made) begin_with(host_copy_->memory.mapped());
         note_first_contents(made);
@@ -429,8 +432,8 @@ bool Resource::bring_by(const std::function<void()>& how) {
 
 bool Resource::claim() {
     const std::lock_guard lock(device().graph_mutex());
-    // A recording that would overwrite the contents may be on its way to its queue just now. It is either through when this
-    // returns, or is built anew before it can be.
+    // A recording that would overwrite the contents may be in the middle of its submission. When this
+    // returns, it has either been submitted or must be rebuilt first.
     if (!on_device()) settle_covers(true);
     if (on_device()) return false;
     brought_.store(Brought::moving, std::memory_order_release);
@@ -465,7 +468,7 @@ void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
     bring_now();
     wait_for_work(true);
     if (reads_staged()) {
-        if (direct_) flush_range(offset, size);  // what the host wrote in place
+        if (direct_) flush_range(offset, size);  // the host's writes in place
         download(out, offset, size);
     } else {
         invalidate_range(offset, size);
@@ -488,7 +491,8 @@ void Resource::write_mapped(const void* data, uint64_t offset, uint64_t size) {
 void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset, uint64_t size) {
     source.require_unmapped(false, source_offset, size);
     require_unmapped(true, offset, size);
-    // In one order whichever way the copy goes, so that two copies that cross do not wait for each other.
+    // Locked in one order, whatever the copy's direction, so that two crossing copies do not wait for each
+    // other.
     const bool before = std::less<const Resource*>()(this, &source);
     const std::shared_lock first((before ? *this : source).transfers_);
     const std::shared_lock second((before ? source : *this).transfers_);
@@ -518,7 +522,7 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
         writing.end();
     };
     if (size == nbytes_ && !on_device()) {
-        source.bring_now();  // not while this one is being brought: copies may cross
+        source.bring_now();  // not while this resource is being brought, because copies may cross
         if (bring_by(run)) return;
     }
     bring_now();
@@ -538,7 +542,8 @@ void Resource::store(const void* data, uint64_t offset, uint64_t size) {
     HostWriting writing(*this, offset, size);
     if (direct_) {
         invalidate_ends(offset, size);
-        // Pieces of a page are right for fresh pages only: on others one large memcpy spares the memory bus.
+        // Copying page by page helps only on fresh pages: on others, one large memcpy spares the memory
+        // bus.
         const uint64_t touched = touched_.load(std::memory_order_relaxed);
         if (offset >= touched) {
             first_copy(direct_ + offset, data, size);
@@ -553,7 +558,7 @@ void Resource::store(const void* data, uint64_t offset, uint64_t size) {
     writing.end();
 }
 
-// -- which side is newer: what the host and recordings tell of it (see sync/freshness.hpp)
+// -- freshness: the host's and the recordings' effects on both sides (see sync/freshness.hpp)
 
 void Resource::note_host(uint64_t offset, uint64_t size, Freshness left) noexcept {
     if (!has_host_copy_) return;
@@ -589,7 +594,7 @@ void Resource::note_first_contents(bool of_host_copy) noexcept {
         note_host(0, nbytes_, Freshness::unknown);
         return;
     }
-    // Work before this that does not say what it uses did nothing to them.
+    // Earlier work with undeclared uses did not change these contents.
     const auto& queues = device().queues();
     if (std::any_of(queues.begin(), queues.end(),
                     [](const auto& logical) { return logical.queue->undeclared() != 0; }))
@@ -625,7 +630,8 @@ std::vector<ResourceRange> merged(std::vector<ResourceRange> ranges) {
     std::vector<ResourceRange> result;
     result.reserve(ranges.size());
     for (auto& range : ranges) {
-        // What it overlaps melts into it, and with what that overlapped in turn: ranges of the result never overlap.
+        // Merges each overlapping range into this one, and then the ranges that the larger one overlaps, so
+        // that ranges of the result never overlap.
         for (auto other = result.begin(); other != result.end();) {
             if (!other->overlaps(range)) {
                 ++other;

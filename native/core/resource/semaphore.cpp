@@ -55,7 +55,7 @@ void Semaphore::release(std::vector<Point> points) {
         VkSemaphore semaphore;
         ~Payload() { device.vk().vkDestroySemaphore(device.handle(), semaphore, nullptr); }
     };
-    // Everything that was submitted is done when a Manager destroys what is its own; the rest will not come.
+    // When a Manager destroys its objects, all submitted work is done; the other values will not come.
     timeline_.end(
         Error(ErrorKind::failed_precondition, "The " + label() + " was destroyed with its Manager"));
     device().wake_waiters();

@@ -19,13 +19,15 @@ public:
     [[nodiscard]] VkSemaphore handle() const noexcept { return timeline_.semaphore(); }
     void set_name(const std::string& name) override;
 
-    // The value now. Throws what it failed with.
+    // The value now. Throws the error that the semaphore failed with.
     [[nodiscard]] uint64_t query();
-    // Raises it to `value`, and lets submissions go that waited for that. Throws unless `value` is above all that is promised.
+    // Raises it to `value` and submits the held work that waited for that. Throws unless `value` is above
+    // all promised values.
     void signal(uint64_t value);
-    // Throws for a value that the device's counter does not allow to be on the way yet.
+    // Throws if `value` is further from the current value than the device allows.
     void require_near(uint64_t value);
-    // Values not reached or on their way will not come: all who wait for one are told `message`. The first failure stays.
+    // Values that are not reached or promised will not come: waits for them throw `message`. The first
+    // failure is kept.
     void fail(const std::string& message);
 
 protected:
