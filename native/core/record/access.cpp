@@ -11,7 +11,7 @@ constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_COLOR_A
                                   VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT |
                                   VK_ACCESS_MEMORY_WRITE_BIT;
 
-// Indexed by UseKind, in the order in which the enumeration declares them.
+// Indexed by UseKind, in the order of its declaration.
 constexpr std::array<Scope, 11> kScopes{{
     {VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT},
     {VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT},

@@ -1,4 +1,4 @@
-// Kinds of use of a resource -> Vulkan pipeline stages and access masks. Pure: masks in, masks out.
+// Maps kinds of use of a resource to Vulkan pipeline stages and access masks. Uses no device.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -7,22 +7,22 @@
 
 namespace kp {
 
-// What a recorded operation does with a resource.
+// How a recorded operation uses a resource.
 enum class UseKind : uint8_t {
     shader_read,        // storage buffer or image, or a texel buffer, that the shader only reads
     shader_write,       // ... only writes
-    shader_read_write,  // ... reads and writes, or nobody knows
+    shader_read_write,  // ... reads and writes, or its access is unknown
     uniform_read,       // uniform buffer
     sampled_read,       // sampled image
     transfer_read,      // source of a copy
     transfer_write,     // destination of a copy or a fill
     host_read,          // the host reads it once the stream is done
     indirect_read,      // dispatch arguments
-    any_read,           // a custom operation that declared to read: any stage
-    everything,         // a custom operation that did not say: any stage, any access
+    any_read,           // a custom operation with declared reads: any stage
+    everything,         // a custom operation without declarations: any stage, any access
 };
 
-// The stages in which an access happens and the kinds of access.
+// The stages and the kinds of an access.
 struct Scope {
     VkPipelineStageFlags stages = 0;
     VkAccessFlags access = 0;
@@ -38,7 +38,7 @@ struct Scope {
 [[nodiscard]] VkAccessFlags write_access(VkAccessFlags access) noexcept;
 [[nodiscard]] VkAccessFlags read_access(VkAccessFlags access) noexcept;
 
-// Which way a sync operation moves data.
+// The direction in which a sync operation moves data.
 enum class SyncDirection : uint8_t { none, to_device, to_host };
 
 }  // namespace kp

@@ -19,7 +19,7 @@ std::string describe(const BindingInfo& binding) {
     return "binding " + std::to_string(binding.binding) + (name.empty() ? "" : " ('" + name + "')");
 }
 
-// SpvDim of an image.
+// The image's dimensions as SpvDim.
 uint32_t dim_of(const ImageShape& shape) { return shape.dims - 1; }
 
 std::string name_of(uint32_t dim, bool arrayed, bool multisampled) {
@@ -88,7 +88,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
             sets_.push_back(device().pipelines().allocate_set(layout, set));
             handles_[set] = sets_.back().handle;
         }
-        // Compiling took its time: under the lock nobody destroys what is bound.
+        // Compiling took some time, so check again. No thread can destroy bound objects under this lock.
         const std::lock_guard lock(device().graph_mutex());
         for (const Argument& argument : arguments_)
             if (argument.range.resource) argument.range.resource->require_init("bind");
@@ -123,7 +123,7 @@ std::shared_ptr<Algorithm> Algorithm::substituted(const Substitution& by) {
 }
 
 void Algorithm::supersede(const std::shared_ptr<Algorithm>& next) {
-    std::shared_ptr<Algorithm> before;  // goes after the lock
+    std::shared_ptr<Algorithm> before;  // freed after the lock
     const std::lock_guard lock(device().graph_mutex());
     before = succession_.pass_on(next, next->succession_);
 }
@@ -134,7 +134,7 @@ std::shared_ptr<Algorithm> Algorithm::successor() const {
 }
 
 const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element) const noexcept {
-    // Nearly always argument i is binding i of set 0.
+    // Usually argument i is binding i of set 0.
     if (binding < arguments_.size()) {
         const Argument& likely = arguments_[binding];
         if (likely.set == set && likely.binding == binding && likely.element == element) return &likely;
@@ -154,7 +154,7 @@ const Argument* Algorithm::find(uint32_t set, uint32_t binding, uint32_t element
 }
 
 void Algorithm::index_arguments() {
-    constexpr size_t few = 32;  // a look through so many takes no longer than making the index
+    constexpr size_t few = 32;  // searching up to this many is as fast as making the index
     if (arguments_.size() <= few) return;
     by_place_.resize(arguments_.size());
     std::iota(by_place_.begin(), by_place_.end(), 0u);
@@ -223,7 +223,7 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
                                                      to_string(binding.kind) + ", but memory object number " +
                                                      std::to_string(binding.binding) + " is " + given);
     };
-    // What a binding that is declared and not used would have to be does not matter, as long as it is of the kind.
+    // If a binding is declared but not used, only the argument's kind matters.
     const bool used = binding.access != Access::none;
     const auto image_of = [&]() -> const Image& {
         auto* image = dynamic_cast<Image*>(range.resource.get());
@@ -339,8 +339,8 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
     if (used && range.resource) uses_.push_back({range, use_of(binding)});
 }
 
-// Vulkan has no range of no bytes. One byte is less than any element but one of a byte, so the shader finds an array with no
-// element, and reads and writes nothing.
+// Vulkan has no range of zero bytes, so bind one byte. It is smaller than any element except a one-byte
+// element, so the shader finds an empty array and reads and writes nothing.
 void Algorithm::bind_empty(const BindingInfo& binding, const Buffer& buffer, VkWriteDescriptorSet& write) {
     const VkDescriptorBufferInfo info{buffer.handle(), 0, 1};
     write.pBufferInfo = &info;
@@ -369,7 +369,7 @@ void Algorithm::release(std::vector<Point> points) {
         free_sets();
         return;
     }
-    // Work in flight uses the pipeline and the samplers as well, and nobody else may have them.
+    // Work in flight uses the pipeline and the samplers too, and this algorithm may be their only owner.
     struct Owner {
         std::shared_ptr<Pipeline> pipeline;
         std::vector<std::shared_ptr<Sampler>> samplers;

@@ -1,9 +1,10 @@
 // OpFill: a pattern of any length, repeated over ranges that begin and end at any byte.
 //
-// vkCmdFillBuffer writes whole words at offsets that are multiples of four. That serves a pattern of one, two or four bytes
-// for all but the bytes before the first and after the last whole word. Those, and all of a longer pattern, are copied from
-// a piece of host memory that holds the pattern repeated, which buffer copies take at any byte. The piece is long enough
-// that gigabytes need a thousand regions, and belongs to the operation.
+// vkCmdFillBuffer writes whole words at offsets that are multiples of four. With a pattern of one, two or
+// four bytes, it fills all bytes of a range except those before the first whole word and after the last
+// one. These bytes, and all bytes of a longer pattern, are copied from a piece of host memory that holds
+// the pattern repeated; buffer copies work at any byte. The piece is long enough that gigabytes need only a
+// thousand regions, and belongs to the operation.
 #include "base/error.hpp"
 #include "device/device.hpp"
 #include "record/operation.hpp"
@@ -36,7 +37,7 @@ std::string turned(const std::string& pattern, uint64_t phase) {
     return pattern.substr(at) + pattern.substr(0, at);
 }
 
-// What one range needs: a fill of whole words, and copies out of the piece.
+// The commands for one range: a fill of whole words, and copies from the piece.
 struct Part {
     ResourceRange range;
     uint32_t word = 0;
@@ -102,7 +103,7 @@ private:
         } else if (pattern.size() == 3 || pattern.size() > 4) {
             copy(part, piece, pattern, begin, begin, end);
         } else {
-            // A VkBuffer ends on a word: what ends with the tensor fills to there.
+            // A VkBuffer ends on a word, so a range that ends with the tensor is filled to that end.
             const uint64_t last = end == buffer.nbytes() ? buffer.handle_size() : end / 4 * 4;
             part.words_begin = (begin + 3) / 4 * 4;
             part.words_size = last > part.words_begin ? last - part.words_begin : 0;
@@ -111,7 +112,7 @@ private:
             } else {
                 std::string four = turned(pattern, part.words_begin - begin);
                 while (four.size() < 4) four += four;
-                for (size_t i = 0; i < 4; ++i)  // little end first, on every host
+                for (size_t i = 0; i < 4; ++i)  // little endian, on every host
                     part.word |= static_cast<uint32_t>(static_cast<uint8_t>(four[i])) << (8 * i);
                 copy(part, piece, pattern, begin, begin, part.words_begin);
                 if (last < end) copy(part, piece, pattern, begin, last, end);
@@ -120,7 +121,7 @@ private:
         parts_.push_back(std::move(part));
     }
 
-    // Bytes [from, to) of a range whose pattern starts at `begin`.
+    // Bytes [from, to) of a range. Its pattern starts at `begin`.
     static void copy(Part& part, std::string& piece, const std::string& pattern, uint64_t begin,
                      uint64_t from, uint64_t to) {
         if (from >= to) return;
@@ -134,7 +135,7 @@ private:
             part.copies.push_back({source, at, std::min(step, to - at)});
     }
 
-    std::vector<Filling> fillings_;  // as it was told
+    std::vector<Filling> fillings_;  // as given by the caller
     std::vector<Part> parts_;
     Allocation piece_;
 };
@@ -161,7 +162,8 @@ OperationPtr make_fill(std::vector<Filling> fillings) {
                         "OpFill cannot fill the " + range.label() + " of " + std::to_string(range.size) +
                             " bytes with a pattern of " + std::to_string(filling.pattern.size()) +
                             ": the pattern must fit a whole number of times");
-        // Twice the same range is filled once; ranges that partly overlap would be written in no order.
+        // A range given twice with one pattern is filled once. Other overlaps are refused, because the
+        // fills would write in no defined order.
         bool known = false;
         for (const auto& other : distinct) {
             if (!other.range.overlaps(range)) continue;

@@ -9,7 +9,7 @@ namespace {
 // A read that crosses more runs than this fuses them.
 constexpr uint32_t kMostRunsPerRead = 16;
 
-// The stages of the uses that only read: each of those uses has exactly one.
+// The stages of the uses that only read; each of these uses has exactly one stage.
 constexpr std::array<VkPipelineStageFlags, 4> kReaderStages{
     VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -22,12 +22,12 @@ constexpr Scope kAllAccesses{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
                              VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
 
 size_t reader_slot(VkPipelineStageFlags stage) noexcept {
-    // Any other stage goes with the last one, which includes it.
+    // Any other stage counts as the last one, which includes it.
     return static_cast<size_t>(std::find(kReaderStages.begin(), kReaderStages.end() - 1, stage) -
                                kReaderStages.begin());
 }
 
-// The stages that a mask stands for. ALL_COMMANDS does not include the host.
+// The stages that a mask includes. ALL_COMMANDS does not include the host.
 VkPipelineStageFlags all_stages_in(VkPipelineStageFlags stages) noexcept {
     return (stages & VK_PIPELINE_STAGE_ALL_COMMANDS_BIT) != 0
                ? stages | ~static_cast<VkPipelineStageFlags>(VK_PIPELINE_STAGE_HOST_BIT)
@@ -56,7 +56,7 @@ void widen(Barrier& barrier, Scope src, Scope dst) noexcept {
     barrier.dst_access |= dst.access;
 }
 
-// Takes out the bits that another bit of the mask includes.
+// Removes the bits that another bit of the mask includes.
 VkAccessFlags tidy_access(VkAccessFlags access) noexcept {
     constexpr VkAccessFlags kept =
         VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
@@ -74,7 +74,7 @@ void tidy(Barrier& barrier) noexcept {
     barrier.dst_stages = tidy_stages(barrier.dst_stages);
     barrier.src_access = tidy_access(barrier.src_access);
     barrier.dst_access = tidy_access(barrier.dst_access);
-    // No access is ever made available in the indirect stage, so a wait for the shader stage says it all.
+    // The indirect stage never makes an access available, so a wait for the shader stage is enough.
     if ((barrier.src_stages & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT) != 0)
         barrier.src_stages &= ~static_cast<VkPipelineStageFlags>(VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT);
 }
@@ -194,17 +194,18 @@ void HazardPlanner::cut_run(uint32_t run, uint32_t at) {
     starts_.insert(at);
 }
 
-// Makes runs begin and end where the span does.
+// Makes runs begin and end at the span's ends.
 void HazardPlanner::isolate(AtomSpan span) {
     if (const uint32_t run = starts_.at_or_before(span.first); run != span.first) cut_run(run, span.first);
     if (const uint32_t run = starts_.at_or_before(span.last - 1); runs_[run].end != span.last)
         cut_run(run, span.last);
 }
 
-// Makes one run of runs that a command has just read, so that the next one that crosses them takes one step.
-// All of them now have that read in the present epoch, so any write to them needs a new barrier, whatever
-// else they hold; and the last write of each lies behind a barrier, so no read needs one. Hence taking the
-// latest writer for all of them changes neither the number of barriers nor their places; only masks may grow.
+// Fuses the runs that a command has just read into one, so that the next read that crosses them takes one
+// step. All of them now have that read in the present epoch, so any write to them needs a new barrier,
+// whatever else they hold. The last write of each lies behind a barrier, so no read needs one. Hence taking
+// the latest writer for all of them changes neither the number of barriers nor their places; only masks may
+// grow.
 void HazardPlanner::fuse(AtomSpan span) {
     History& all = runs_[span.first].history;
     for (uint32_t run = runs_[span.first].end; run < span.last; run = runs_[run].end) {
@@ -251,14 +252,14 @@ void HazardPlanner::collect_write(const History& history, Scope scope, BarrierPl
         if (history.beside_stages != 0)
             add_pair(history.writer, {history.beside_stages, 0}, {scope.stages, 0});
     } else if (!full_seen_) {
-        // Also where reads came first, which order it already: validators before 2025 look for the write itself, and in a
-        // barrier that is there anyway the bit costs nothing.
+        // Also if reads came first, although they order the write already: validators before 2025 look for
+        // the write itself, and in an existing barrier the bit costs nothing.
         widen(out.head, {}, scope);
     }
 }
 
 // Gathers the pairs that end at a command, before any of its uses changes a history: a command never waits
-// for itself. Says whether the command uses anything.
+// for itself. Returns true if the command uses anything.
 bool HazardPlanner::collect(uint32_t index, const CommandUses& command, std::span<const Use> uses,
                             BarrierPlan& out) {
     bool active = false;
@@ -267,7 +268,7 @@ bool HazardPlanner::collect(uint32_t index, const CommandUses& command, std::spa
         const AtomSpan span = spans_[i];
         if (span.first == span.last) continue;
         if (uses[i].kind == UseKind::host_read) {
-            host_reads_ = true;  // when all is over: nothing to order in here, see finish
+            host_reads_ = true;  // it happens after the stream, so it needs no order here: see finish()
             continue;
         }
         active = true;
@@ -310,7 +311,7 @@ void HazardPlanner::serve_pairs(uint32_t index, BarrierPlan& out) {
                std::popcount(pair.dst.access & ~all_access_in(barrier.dst_access));
     };
     for (const Pair& pair : pairs_) {
-        // On a tie the later one: the work between the two then need not wait.
+        // On a tie, take the later one, so that the work between the two need not wait.
         Barrier& first = out.barriers[pair.since - 1];
         Barrier& last = out.barriers.back();
         widen(missing(last, pair) <= missing(first, pair) ? last : first, pair.src, pair.dst);
@@ -324,7 +325,7 @@ void HazardPlanner::apply_write(AtomSpan span, Scope scope, Epoch now) {
     for (uint32_t run = span.first; run < span.last;) {
         const uint32_t next = runs_[run].end;
         History& history = runs_[run].history;
-        // A writer of the present epoch is this same command: any other one would have led to a barrier.
+        // A writer of the present epoch is this same command: any other writer would have led to a barrier.
         if (history.writer != now) history = fresh;
         history.writer_stages |= scope.stages;
         history.writer_access |= scope.access;
@@ -352,7 +353,7 @@ void HazardPlanner::apply_read(AtomSpan span, Scope scope, Epoch now) {
         }
     }
     if (count <= kMostRunsPerRead) return;
-    // Runs that this same command writes stay apart: no barrier stands behind those writes yet.
+    // Runs that this same command writes stay apart, because no barrier follows those writes yet.
     for (uint32_t run = span.first; run < span.last;) {
         uint32_t end = runs_[run].end;
         if (runs_[run].history.writer != now) {
@@ -369,8 +370,8 @@ void HazardPlanner::apply(const CommandUses& command, std::span<const Use> uses,
             if (spans_[i].first != spans_[i].last && uses[i].kind != UseKind::host_read)
                 action(spans_[i], scope_of(uses[i].kind));
     };
-    // Writes first, so that the command's own reads are kept beside them and are not taken for reads of the
-    // result.
+    // Apply writes first, so that the command's own reads are kept beside them and are not taken for reads
+    // of the result.
     each([&](AtomSpan span, Scope scope) {
         if (const VkAccessFlags access = write_access(scope.access); access != 0)
             apply_write(span, {scope.stages, access}, now);
@@ -400,7 +401,7 @@ void HazardPlanner::finish(uint32_t command_count, std::span<const Use> uses,
         for (size_t i = 0; host_reads_ && i < uses.size(); ++i) {
             if (uses[i].kind != UseKind::host_read || spans_[i].first == spans_[i].last) continue;
             add_last_writes(spans_[i]);
-            // What only earlier submissions wrote.
+            // Bytes that only earlier submissions wrote.
             for (uint32_t run = starts_.at_or_before(spans_[i].first); run < spans_[i].last;
                  run = runs_[run].end)
                 if (runs_[run].history.unwritten) widen(out.head, {}, host_read);

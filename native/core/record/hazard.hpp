@@ -1,43 +1,44 @@
-// From the uses of a recorded stream to the fewest barriers that order them. Pure: no device handle, tested
-// without one.
+// Computes, from the uses of a recorded stream, the fewest barriers that order them. Uses no device handle
+// and is tested without one.
 //
 // The model
 //
-// Commands i < j conflict where they use the same byte and one of them writes it. Such a pair needs a barrier
+// Commands i < j conflict if they use the same byte and one of them writes it. Such a pair needs a barrier
 // somewhere in (i, j] ("barrier p" stands immediately before command p). All barriers are global, so one
-// barrier can serve any number of pairs. Which positions are needed is then the stabbing of intervals by the
+// barrier can serve any number of pairs. Finding the positions is then the stabbing of intervals by the
 // fewest points, and the greedy answer is a minimum: walk the commands, and put a barrier before j only if
 // some pair that ends at j has none yet.
 //
-// Only these pairs have to be looked at, per byte; all others follow, because the commands between them are
-// ordered:
-//   read after write    the last writer w -> j. Execution and memory: w is made available, and visible to j's
-//                       reads.
+// Only these pairs need to be considered, per byte; all others follow, because the commands between them
+// are ordered:
+//   read after write    the last writer w -> j. Execution and memory: w is made available, and visible
+//                       to j's reads.
 //   write after read    each read since the last write -> j. Execution only. The last writer itself is then
-//                       ordered too: it was made available before that read, which is all that Vulkan's
-//                       memory model asks of two writes.
+//                       ordered too: it was made available before that read, and Vulkan's memory model
+//                       requires no more of two writes.
 //   write after write   the last writer -> j, if nothing read in between. Execution and memory.
-// A pair is served directly: one barrier has i's scope in its source and j's in its destination. Where there
+// A pair is served directly: one barrier has i's scope in its source and j's in its destination. If there
 // are several barriers in (i, j], the one that needs the fewest new bits is widened.
 //
-// An *epoch* is the number of barriers so far, plus one. Commands of one epoch have no barrier between them,
-// so it is all that is kept of a command's position: a conflict with the present epoch needs a new barrier,
-// one with an older epoch e may use any of barriers[e - 1 ...]. Of the reads since a write only the last
-// epoch per stage matters: what orders that read orders the earlier ones of that stage too.
+// An *epoch* is the number of barriers so far, plus one. Commands of one epoch have no barrier between
+// them, so the epoch is all that is kept of a command's position: a conflict with the present epoch needs a
+// new barrier, and a conflict with an older epoch e may use any of barriers[e - 1 ...]. Of the reads since
+// a write, only the last epoch per stage matters: a barrier that orders that read also orders the earlier
+// ones of that stage.
 //
-// Bytes are cut at every begin and end of a use into *atoms*, and neighbouring atoms with one history form a
-// *run*. A write leaves one run behind; a read that crosses many runs fuses them, at the price of masks that
-// may be wider than necessary, never of a barrier (see fuse). So the cost of a plan stays near
-// n log n in the number of uses.
+// Bytes are cut at every begin and end of a use into *atoms*, and neighbouring atoms with one history form
+// a *run*. A write leaves one run behind; a read that crosses many runs fuses them. Fusing may make masks
+// wider than necessary, but never adds a barrier (see fuse). So the cost of a plan stays near n log n in
+// the number of uses.
 //
-// A custom operation that declared nothing has a full barrier before it and one before the next command with
-// uses; what is older than the latter is behind it, whatever it was (epochs below floor_).
+// A custom operation without declarations has a full barrier before it and one before the next command with
+// uses; the latter orders everything older than itself (epochs below floor_).
 //
 // The stream is submitted many times, after work that it does not know, including custom operations in any
-// stage. The head barrier therefore waits for everything and makes every write available; its destination is
-// the uses that nothing earlier in the stream leads to. The host reads once the stream is done: the tail
-// makes the last writes to host-visible memory visible to it. (A read by the host declared inside the stream
-// also means "once the stream is done".)
+// stage. The head barrier therefore waits for everything and makes every write available. Its destination
+// is the uses that no earlier use in the stream leads to. The host reads once the stream is done: the tail
+// makes the last writes to host-visible memory visible to it. (A read by the host declared inside the
+// stream also means "once the stream is done".)
 #pragma once
 
 #include "record/access.hpp"
@@ -50,9 +51,9 @@
 
 namespace kp {
 
-// One access of one command to a byte range [begin, end) of one resource. `resource` is a small dense number
-// that the stream gives out (0..n-1). An image is one range [0, 1). The same command may use a resource
-// several times. An empty range is no use.
+// One access of one command to a byte range [begin, end) of one resource. `resource` is a small dense
+// number that the stream assigns (0..n-1). An image is one range [0, 1). The same command may use a
+// resource several times. An empty range is ignored.
 struct Use {
     uint32_t resource = 0;
     UseKind kind = UseKind::everything;
@@ -60,7 +61,7 @@ struct Use {
     uint64_t end = UINT64_MAX;
 };
 
-// A custom operation that declared nothing conflicts with every use before and after it.
+// A custom operation without declarations conflicts with every use before and after it.
 struct CommandUses {
     uint32_t first = 0;  // index into the flat list of uses
     uint32_t count = 0;
@@ -79,17 +80,17 @@ struct Barrier {
 };
 
 struct BarrierPlan {
-    // Covers what earlier submissions on this queue left: recorded first; src_stages == 0 means none needed
-    // (no uses).
+    // Orders the stream after earlier submissions on this queue; recorded first. src_stages == 0: not
+    // needed (no uses).
     Barrier head;
     std::vector<Barrier> barriers;  // ascending `before`
-    // Makes host-visible writes visible to the host; recorded last (before == number of commands); src_stages
-    // == 0: none.
+    // Makes host-visible writes visible to the host; recorded last (before == number of commands).
+    // src_stages == 0: not needed.
     Barrier tail;
 };
 
-// `host_visible[r]` says, for every resource r, whether the host can see its memory. Reuses `plan`'s and the
-// planner's own storage: once both have grown to the size of the streams, nothing is allocated.
+// `host_visible[r]` is 1 if the host can see the memory of resource r. Reuses the storage of `plan` and of
+// the planner: once both have grown to the size of the streams, nothing is allocated.
 class HazardPlanner {
 public:
     void plan(std::span<const CommandUses> commands, std::span<const Use> uses,
@@ -98,7 +99,7 @@ public:
 private:
     using Epoch = uint32_t;  // 0: never
 
-    // What happened to the bytes of a run so far.
+    // The history of a run's bytes so far.
     struct History {
         Epoch writer = 0;
         VkPipelineStageFlags writer_stages = 0;
@@ -106,8 +107,8 @@ private:
         VkPipelineStageFlags beside_stages =
             0;                           // other stages in which the writing command also reads these bytes
         VkAccessFlags visible = 0;       // reads to which the last write has been made visible
-        std::array<Epoch, 4> readers{};  // the last one since that write, by kReaderStages
-        bool unwritten = true;           // some of these bytes hold what earlier submissions left
+        std::array<Epoch, 4> readers{};  // the last read since that write, by kReaderStages
+        bool unwritten = true;           // some of these bytes hold data of earlier submissions
 
         friend bool operator==(const History&, const History&) = default;
     };
@@ -145,7 +146,7 @@ private:
         void reset(size_t count);
         void insert(uint32_t atom) noexcept;
         void erase(uint32_t atom) noexcept;
-        [[nodiscard]] uint32_t at_or_before(uint32_t atom) const noexcept;  // there has to be one
+        [[nodiscard]] uint32_t at_or_before(uint32_t atom) const noexcept;  // there must be one
 
     private:
         std::vector<uint64_t> words_;
@@ -186,7 +187,7 @@ private:
     bool anything_before_ = false;
     bool host_reads_ = false;
     bool full_seen_ = false;
-    bool full_pending_ = false;  // the last command with uses was a custom operation that declared nothing
+    bool full_pending_ = false;  // the last command with uses was a custom operation without declarations
 };
 
 }  // namespace kp

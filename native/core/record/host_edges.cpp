@@ -19,7 +19,7 @@ void HostEdges::download(uint32_t copy, uint64_t offset, uint64_t size, uint64_t
 }
 
 uint64_t HostEdges::slot_for(uint32_t copy, uint64_t atom) {
-    // Ranges come in order, so an atom that two of them share is the newest.
+    // Ranges come in order, so if two of them share an atom, its slot is the newest.
     if (!slots_.empty() && slots_.back().copy == copy && slots_.back().atom == atom) return slots_.back().at;
     slots_.push_back({copy, atom, slot_bytes_, {}});
     slot_bytes_ += atom_;
@@ -45,7 +45,7 @@ void HostEdges::settle() {
             const uint64_t slot = in_slot ? slot_for(copy, atom) + (begin - atom) : HostPiece::in_place;
             landings_.push_back({copy, {begin, end - begin, slot}});
         };
-        // The atoms that the range enters in the middle, or leaves before their end.
+        // The atoms that the range begins or ends inside of.
         const uint64_t head = first % atom_ != 0 ? std::min(last, first / atom_ * atom_ + atom_) : first;
         const uint64_t tail =
             last % atom_ != 0 && last != length ? std::max(head, last / atom_ * atom_) : last;
@@ -87,7 +87,7 @@ std::vector<HostPiece> HostEdges::uploaded(uint32_t copy, uint64_t offset, uint6
     };
     divide(copy, offset, size, [&](uint64_t begin, uint64_t end, const Slot* slot) {
         if (!slot) return add(begin, end, HostPiece::in_place);
-        // Runs of bytes that were, or were not, downloaded before.
+        // Split into runs of bytes that were, or were not, downloaded before.
         const auto written = [&](uint64_t byte) {
             return std::any_of(slot->written.begin(), slot->written.end(),
                                [&](const auto& w) { return w.first <= byte && byte < w.second; });

@@ -1,13 +1,15 @@
-// Bytes of host copies that share an atom with bytes which a recording leaves alone. A pure function of the ranges.
+// Handles bytes of host copies that share an atom with bytes that a recording does not write. A pure
+// function of the ranges.
 //
-// The host and the device must not write into one atom (nonCoherentAtomSize bytes) of memory that is cached and not coherent at
-// the same time: their caches hold atoms as a whole, and whichever writes its one back last undoes the other's bytes. A recording
-// that downloads a part of a host copy leaves the rest of it to the host, which may write there while the recording runs. So
-// what it downloads into an atom that its downloads do not fill goes into a *slot*, an atom in a buffer of the recording's own, and
-// the CPU puts those bytes where they belong once the recording is done. The device never writes the atoms at a part's edges.
+// The host and the device must not write into one atom (nonCoherentAtomSize bytes) of memory that is cached
+// and not coherent at the same time: their caches hold whole atoms, and the last write-back undoes the
+// other side's bytes. A recording that downloads a part of a host copy leaves the rest of it to the host,
+// which may write there while the recording runs. So if downloads do not fill an atom, their bytes in it go
+// into a *slot*, an atom in a buffer of the recording's own, and the CPU copies those bytes to their place
+// once the recording is done. The device never writes the atoms at a part's edges.
 //
-// Uploads later in the same recording read such bytes in the slot. Recordings that come after it wait until they have landed
-// (Deliveries::in_the_way).
+// Later uploads in the same recording read such bytes from the slot. Later recordings wait until the bytes
+// have landed (Deliveries::in_the_way).
 #pragma once
 
 #include <cstdint>
@@ -15,28 +17,30 @@
 
 namespace kp {
 
-// Bytes of a host copy that lie together, in the copy or in a slot.
+// Adjacent bytes of a host copy, in the copy or in a slot.
 struct HostPiece {
     static constexpr uint64_t in_place = UINT64_MAX;
     uint64_t offset = 0;  // in the copy
     uint64_t size = 0;
-    uint64_t slot = in_place;  // where in the slots
+    uint64_t slot = in_place;  // offset in the slots
 };
 
 class HostEdges {
 public:
     // Starts over. `atom`: a power of two.
     void begin(uint64_t atom);
-    // The recording downloads bytes of the copy number `copy`, which has `length` bytes; the atom that holds its last one is its own.
+    // Adds a download of bytes of the copy number `copy`, which has `length` bytes. No other copy shares
+    // the atom that holds its last byte.
     void download(uint32_t copy, uint64_t offset, uint64_t size, uint64_t length);
-    // All downloads are known. The other methods come after this.
+    // Call it after all downloads, before the methods below.
     void settle();
 
-    // Whether no byte needs a slot.
+    // True if no byte needs a slot.
     [[nodiscard]] bool empty() const noexcept { return slot_bytes_ == 0; }
     [[nodiscard]] uint64_t slot_bytes() const noexcept { return slot_bytes_; }
 
-    // While recording, operation by operation: where a download puts its bytes, and where an upload finds them.
+    // Call these while recording, operation by operation: the places to which a download writes its bytes,
+    // and from which an upload reads them.
     [[nodiscard]] std::vector<HostPiece> downloaded(uint32_t copy, uint64_t offset, uint64_t size);
     [[nodiscard]] std::vector<HostPiece> uploaded(uint32_t copy, uint64_t offset, uint64_t size) const;
 
@@ -44,7 +48,8 @@ public:
         uint32_t copy = 0;
         HostPiece piece;
     };
-    // What the device writes of the copies: in place whole atoms (or up to the copy's end), else the bytes of a slot.
+    // The device's writes to the copies: in place, whole atoms (or up to the copy's end); otherwise the
+    // bytes of a slot.
     [[nodiscard]] const std::vector<Landing>& landings() const noexcept { return landings_; }
 
 private:

@@ -64,7 +64,7 @@ public:
         target_.range.resource->require_init("use");
     }
 
-    // Queues for transfers alone may take regions of certain sizes only (minImageTransferGranularity).
+    // Transfer-only queues may take only regions of certain sizes (minImageTransferGranularity).
     [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
 
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
@@ -120,7 +120,7 @@ OperationPtr make_copy_region(const ResourceRange& source_range,
                     "OpCopyRegion is for images: copy parts of tensors with OpCopy");
     if (source.image && target.image) {
         const ImageRegion &a = source.region, &b = target.region;
-        // A plane of a 3D image may be copied to a layer, and back; otherwise the boxes are the same.
+        // A plane of a 3D image may be copied to a layer, and back; otherwise the boxes must be the same.
         if (a.width != b.width || a.height != b.height || a.depth != b.depth || a.layers != b.layers)
             throw Error(ErrorKind::invalid_argument,
                         "OpCopyRegion needs regions of one size: " + source_range.label() + " and " +

@@ -8,7 +8,8 @@
 
 namespace kp {
 
-// A region belongs to an image; none is all of it. Of a buffer, the range holds the texels in dense rows.
+// A region belongs to an image; without one, it is the whole image. For a buffer, the range holds the
+// texels in dense rows.
 [[nodiscard]] OperationPtr make_copy_region(const ResourceRange& source,
                                             const std::optional<ImageRegion>& source_region,
                                             const ResourceRange& target,

@@ -16,12 +16,12 @@
 namespace kp {
 namespace {
 
-// Zero groups in any direction run nothing, which is legal.
+// Zero groups in any direction are legal and run nothing.
 bool none(const std::array<uint32_t, 3>& groups) {
     return groups[0] == 0 || groups[1] == 0 || groups[2] == 0;
 }
 
-// The push constants, defaults applied, of a dispatch that the device can run.
+// Returns the push constants, with defaults applied, if the device can run the dispatch; otherwise throws.
 std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& groups,
                     std::string push_constants) {
     algorithm.require_init("dispatch");
@@ -34,7 +34,7 @@ std::string checked(const Algorithm& algorithm, const std::array<uint32_t, 3>& g
     const auto& push = algorithm.pipeline().layout->push;
     if (push_constants.empty() && push.size != 0)
         push_constants.assign(push.size,
-                              '\0');  // a block whose values nobody gave reads as zero, not as noise
+                              '\0');  // a block without given values reads as zero, not as noise
     if (push_constants.size() != push.size)
         throw Error(ErrorKind::invalid_argument,
                     "Push constants of " + std::to_string(push_constants.size()) +
@@ -76,10 +76,11 @@ public:
 
     void declare(StreamPlan& plan) const override {
         plan.mention(*algorithm_);
-        // replace() lets go of them while recordings made of them live.
+        // replace() drops these while recordings made with them live on.
         plan.keep(algorithm_);
         plan.keep(launch_.pipeline);
-        // Also what the shader asks for its length alone, which is no access: it must not go while a dispatch runs.
+        // Also mention buffers of which the shader reads only the length. That is not an access, but they
+        // must not be destroyed while a dispatch runs.
         for (const auto& argument : algorithm_->arguments())
             if (argument.range.resource) plan.mention(*argument.range.resource);
         for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use);
@@ -91,7 +92,7 @@ public:
                 plan.use(range,
                          info.physical_storage_writes ? UseKind::shader_read_write : UseKind::shader_read);
         }
-        // It reaches memory that no binding names: beyond what its references say, for all that is known.
+        // The shader reaches memory without a binding, possibly beyond its declared references.
         if (info.physical_storage_buffer) plan.full_barrier();
     }
 
@@ -107,7 +108,8 @@ public:
         if (first[0] != 0) to.vk.vkCmdDispatch(to.commands, first[0], first[1], first[2]);
         if (rest[0] == 0) [[likely]]
             return;
-        // Groups of one dispatch have no order either; validation layers do not know that these two are one.
+        // Groups of one dispatch are not ordered either, but validation layers do not know that these two
+        // dispatches are one.
         constexpr VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
                                           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
                                           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
@@ -125,7 +127,7 @@ public:
     }
 
     void supersede(const std::shared_ptr<BoundDispatch>& next) override {
-        std::shared_ptr<BoundDispatch> before;  // goes after the lock
+        std::shared_ptr<BoundDispatch> before;  // freed after the lock
         const std::lock_guard lock(device().graph_mutex());
         before = succession_.pass_on(next, dynamic_cast<Dispatch&>(*next).succession_);
         superseded_.store(true, std::memory_order_release);
@@ -174,7 +176,7 @@ public:
         push_constants_ = std::move(push_constants);
         algorithm_->outdate_recordings();
         const std::lock_guard change(changing_);
-        // What was there before goes with the last recording of it, or with the arguments, after the locks.
+        // The old ones are freed with their last recording, or with the arguments, after the locks.
         algorithm_.swap(algorithm);
         references_.swap(references);
     }
@@ -195,16 +197,16 @@ private:
                              own_->push_constants ? push_constants_ : std::string(), *own_);
     }
 
-    // The algorithm and the references change under this and the graph mutex, so that either serves to read them: check() is
-    // called with and without the other.
+    // The algorithm and the references change under this lock and the graph mutex, so either lock is enough
+    // to read them: check() is called with and without the graph mutex.
     mutable RankedMutex changing_{LockRank::bound_dispatch};
     std::shared_ptr<Algorithm> algorithm_;
     std::vector<ResourceRange> references_;
-    std::array<uint32_t, 3> groups_;  // as asked for
+    std::array<uint32_t, 3> groups_;  // as requested
     Launch launch_;
     std::string push_constants_;
     std::optional<OwnChoice>
-        own_;  // of one that follows its algorithm; set() and replace() are not for those
+        own_;  // for a dispatch that follows its algorithm; set() and replace() are not for those
     Succession<BoundDispatch> succession_;  // under the graph mutex
     std::atomic<bool> superseded_{false};
 };

@@ -42,7 +42,7 @@ void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& r
 void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
                            const ResourceRange& part) {
     if (!memory.mapped() || memory.coherent()) return;
-    // An optimal image's bytes in memory are not those of its texels in order: it goes as a whole.
+    // An optimal image's bytes in memory are not its texels in order, so it is moved as a whole.
     add_range(ranges, part.whole() ? memory.mapped_range() : memory.mapped_range(part.offset, part.size));
 }
 
@@ -62,7 +62,7 @@ void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const VkMap
 void StreamPlan::use(const ResourceRange& range, UseKind kind) {
     Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
-    if (range.size == 0) return;  // mentioned, and not used
+    if (range.size == 0) return;  // mentioned, but not used
     if (device_numbers_[slot] == 0) {
         host_visible_.push_back(resource.device_memory().mapped() != nullptr ? 1 : 0);
         device_slots_.push_back(resource.has_host_copy() ? slot : no_slot);
@@ -125,7 +125,8 @@ void StreamPlan::settle_host_side() {
             landings_.push_back({memory.mapped() + piece.offset, piece.slot, piece.size});
             continue;
         }
-        // Flushed before as well: a line that the host changed would go out at any later moment, over what the device wrote.
+        // Flush it before as well: otherwise a cache line that the host changed could be written back at
+        // any later moment, over the device's writes.
         add_range(flushes_, range);
         add_range(invalidates_, range);
     }
@@ -149,7 +150,7 @@ void Recorder::sync(const ResourceRange& range, VkBuffer buffer, SyncDirection d
                            down ? resource.host_buffer() : buffer, 1, &region);
         return;
     }
-    // Those in the copy and those in slots: two buffers.
+    // Pieces in the copy and pieces in slots lie in two buffers.
     std::vector<VkBufferCopy> regions[2];
     for (const HostPiece& piece : plan_.host_pieces(range, direction)) {
         const bool in_slot = piece.slot != HostPiece::in_place;

@@ -1,5 +1,5 @@
-// What operations talk to while a stream is built: the plan that they declare their uses to, and the recorder that they
-// append commands to.
+// The interface between operations and the stream that is being built: the plan, to which they declare
+// their uses, and the recorder, to which they append commands.
 #pragma once
 
 #include "record/access.hpp"
@@ -21,41 +21,46 @@ class Image;
 struct PlannedObject {
     Object* object = nullptr;
     bool written = false;
-    bool used = false;         // the device's side is
-    bool overwritten = false;  // ... first by writing all of it
+    bool used = false;         // the device's side is used
+    bool overwritten = false;  // ... and the first use writes all of it
     bool covered = false;      // so the recording brings its contents (Recording::covers)
-    uint32_t link = 0;         // where the object keeps its side of the link, once registered
+    uint32_t link = 0;         // this stream's index in the object's list of users, once registered
 };
 
 class StreamPlan {
 public:
-    // Starts over; `epoch` is new for the device, so that numbers given to objects by other plans are not taken for ours. `atom`: the
-    // device's nonCoherentAtomSize.
+    // Starts over. `epoch` is new for the device, so that numbers that other plans gave to objects are not
+    // mistaken for this plan's. `atom`: the device's nonCoherentAtomSize.
     void begin(uint64_t epoch, uint64_t atom);
     void begin_operation();
 
     void use(const ResourceRange& range, UseKind kind);  // the device's side
-    // Writes all of the range; where that is all of the resource and the first use, nothing need be there before.
+    // Writes all of the range. If that is the whole resource and its first use, the resource needs no
+    // contents before.
     void overwrite(const ResourceRange& range);
     void use_host(const ResourceRange& range, UseKind kind);  // the host copy
-    void mention(Object& object);  // used by the recording, but no memory access of its own
-    // The operation may let go of the object before the plan does.
+    void mention(Object& object);  // used by the recording, but without a memory access
+    // Keeps an object that the operation may drop before the plan does.
     using Kept = std::vector<std::shared_ptr<const void>>;
     void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
-    // Not for begin() to drop: that runs under a lock, and before the stream has left the lists of these objects.
+    // Called outside of begin(), because begin() runs under a lock, and before the stream has left these
+    // objects' lists of users.
     [[nodiscard]] Kept take_kept() noexcept { return std::exchange(kept_, {}); }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
     // A sync operation moves the range, so that both sides are the same after this command.
     void note_sync(const ResourceRange& range, SyncDirection direction);
-    // Calls each(slot, effect) with what a run does to device memory and host copies of the objects that have both, in order.
+    // Calls each(slot, effect), in order, with the effects of a run on device memory and host copies of the
+    // objects that have both.
     template <typename Each>
     void each_effect(const Each& each) const;
-    // Whether the object in `slot` has its device memory used, or only written, from byte `begin` to `end`.
+    // True if the recording uses (or writes, with `writers_only`) device memory of the object in `slot`
+    // from byte `begin` to `end`.
     [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
     void full_barrier();
-    // All operations have declared their uses: decides which bytes of host copies go through slots.
+    // Call it when all operations have declared their uses. Decides which bytes of host copies go through
+    // slots.
     void settle_host_side();
-    // Whose device memory a number of uses() means; null for a host copy.
+    // The object for a resource number in uses(), if it means device memory; null for a host copy.
     [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
@@ -68,7 +73,8 @@ public:
     [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept {
         return invalidates_;
     }
-    // Atoms of host copies of which slots hold a part, and the bytes to put there from the slots (see record/host_edges.hpp).
+    // Atoms of host copies that are partly held by slots, and the bytes to copy there from the slots (see
+    // record/host_edges.hpp).
     struct Landing {
         std::byte* to = nullptr;
         uint64_t slot = 0;
@@ -77,7 +83,8 @@ public:
     [[nodiscard]] uint64_t slot_bytes() const noexcept { return edges_.slot_bytes(); }
     [[nodiscard]] const std::vector<VkMappedMemoryRange>& edges() const noexcept { return edge_atoms_; }
     [[nodiscard]] const std::vector<Landing>& landings() const noexcept { return landings_; }
-    // While recording, operation by operation: where a download of a host copy puts its bytes, or an upload finds them.
+    // Call it while recording, operation by operation: the places to which a download of a host copy writes
+    // its bytes, or from which an upload reads them.
     [[nodiscard]] std::vector<HostPiece> host_pieces(const ResourceRange& range, SyncDirection direction);
 
 private:
@@ -96,7 +103,8 @@ private:
     std::vector<uint32_t> device_slots_;  // by resource number: the object's slot; none for a host copy
     static constexpr uint32_t no_slot = UINT32_MAX;
     std::vector<uint32_t> device_numbers_;  // object slot -> resource number of the device's side + 1
-    // Bytes of the one memory that flushes and invalidations move, with no use of the device's: slot, begin, end.
+    // Bytes of the one memory that are flushed and invalidated without a use by the device: slot, begin,
+    // end.
     struct Brought {
         uint32_t slot = 0;
         uint64_t begin = 0;
@@ -126,7 +134,7 @@ void StreamPlan::each_effect(const Each& each) const {
     auto synced = synced_.begin();
     for (uint32_t i = 0; i < commands_.size(); ++i) {
         if (synced != synced_.end() && synced->command == i) {
-            // A sync operation moves all that it uses.
+            // All uses of a sync operation are moves.
             for (; synced != synced_.end() && synced->command == i; ++synced)
                 each(synced->slot, synced->effect);
             continue;
@@ -140,10 +148,10 @@ void StreamPlan::each_effect(const Each& each) const {
     }
 }
 
-// The open command buffer and what is bound in it.
+// The open command buffer and its bound state.
 class Recorder {
 public:
-    // `slots`, from the byte `first_slot` on: for the bytes that the plan puts there.
+    // `slots`, from the byte `first_slot` on: the buffer for the bytes that the plan puts into slots.
     Recorder(const VolkDeviceTable& table, VkCommandBuffer buffer, StreamPlan& of, VkBuffer slots,
              uint64_t first_slot)
         : vk(table), commands(buffer), plan_(of), slots_(slots), first_slot_(first_slot) {}
@@ -151,10 +159,10 @@ public:
     const VolkDeviceTable& vk;
     VkCommandBuffer commands;
 
-    // Between a buffer and its host copy.
+    // Copies between a buffer and its host copy.
     void sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction);
 
-    // `sets` by set number, null for none; they stay where they are as long as the recording does.
+    // `sets` by set number, null for none. They must stay in place as long as the recording.
     void bind(VkPipeline pipeline, VkPipelineLayout layout, const std::vector<VkDescriptorSet>& sets) {
         if (pipeline_ != pipeline) {
             vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);

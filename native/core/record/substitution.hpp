@@ -1,5 +1,5 @@
-// Recorded operations for other memory: what streaming makes a copy of a recording for each of its slots with, and how it
-// decides which memory a slot must own.
+// Recorded operations for other memory. Streaming uses this to copy a recording for each of its slots, and
+// to decide which memory a slot must own.
 #pragma once
 
 #include "resource/resource.hpp"
@@ -13,13 +13,13 @@ namespace kp {
 
 struct Substitution {
     std::unordered_map<const Resource*, std::shared_ptr<Resource>> replaced;
-    // Sync operations leave these out: whoever substitutes moves their data himself.
+    // Sync operations leave these out: the caller moves their data itself.
     std::unordered_set<const Resource*> unsynced;
 
-    // The same bytes of what stands for the range's resource.
+    // The same bytes of the resource that replaces the range's resource.
     [[nodiscard]] ResourceRange range(const ResourceRange& original) const;
     [[nodiscard]] std::vector<ResourceRange> ranges(const std::vector<ResourceRange>& originals) const;
-    // What a sync operation of `originals` moves.
+    // The ranges of `originals` that a sync operation moves.
     [[nodiscard]] std::vector<ResourceRange> synced(const std::vector<ResourceRange>& originals) const;
 };
 

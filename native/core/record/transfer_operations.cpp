@@ -102,7 +102,7 @@ public:
                 plan.use_host(range, UseKind::transfer_write);
                 plan.note_sync(range, SyncDirection::to_host);
             } else {
-                // The one memory: whatever writes it brings it to the host at its own end.
+                // The one memory: each operation that writes it brings it to the host at its own end.
                 plan.mention(*range.resource);
             }
         }
@@ -226,7 +226,7 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
         const auto* to = dynamic_cast<const Image*>(destination.resource.get());
         if (from && !to) check_texel_offset(destination, *from);
         if (to && !from) check_texel_offset(source, *to);
-        // Twice the same destination would be written twice at once; once is what was meant.
+        // A repeated destination would be written twice at once, so it is written once.
         bool known = false;
         for (size_t j = 1; j < distinct.size() && !known; ++j) {
             known = distinct[j] == destination;
