@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -160,7 +161,7 @@ def test_what_is_taken(name, mgr, clean):
             iter(three),
             (x for x in three),
             dict.fromkeys(three).keys(),
-            filter(None.__ne__, three),
+            chain(three[:1], three[1:]),
         ):
             call(world, given)
     if ALL[name][0].startswith(OPTIONAL):
