@@ -105,7 +105,7 @@ public:
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts);
-    // True if pipeline() finds it without compiling, with no array of run-time length.
+    // For a shader without arrays of run-time length: true if pipeline() finds it without compiling.
     [[nodiscard]] bool knows(const std::shared_ptr<Shader>& shader, const Specialization& constants);
     // Waits up to `nanoseconds` for threads that use the store, which may be compiling; true if none is
     // left.

@@ -43,8 +43,8 @@ public:
     // Keeps an object that the operation may drop before the plan does.
     using Kept = std::vector<std::shared_ptr<const void>>;
     void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
-    // Called outside of begin(), because begin() runs under a lock, and before the stream has left these
-    // objects' lists of users.
+    // Takes the kept objects, for the caller to drop. begin() must not drop them, because it runs under a
+    // lock, and before the stream has left these objects' lists of users.
     [[nodiscard]] Kept take_kept() noexcept { return std::exchange(kept_, {}); }
     void bring_to_device(const ResourceRange& range);  // the host wrote to the one memory
     // A sync operation moves the range, so that both sides are the same after this command.

@@ -3,10 +3,10 @@
 //
 // Lifetime. A recording owns references to all objects that it uses, so the GPU does not use an object
 // without owners: its destructor frees at once. destroy() ends an object earlier: it frees the object's
-// handles while recordings still refer to it. Those recordings go stale (their next eval raises and names
-// the object), and work in flight delays the release through the retire list. Work with an operation that
-// does not declare its uses (a custom one, or a shader that follows addresses) counts as a user of every
-// object in both cases.
+// memory and handles while recordings still refer to it. Those recordings go stale (their next eval raises
+// and names the object), and work in flight delays the release through the retire list. Work with an
+// operation that does not declare its uses (a custom one, or a shader that follows addresses) counts as a
+// user of every object in both cases.
 #pragma once
 
 #include "device/member.hpp"
