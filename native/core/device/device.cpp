@@ -24,7 +24,7 @@ Device::Device(const DeviceOptions& options)
       memory_(std::make_unique<MemoryAllocator>(
           *this, options.memory,
           MemoryCallbacks{
-              // The staging ring's memory is released; the next transfer allocates it again.
+              // The staging ring's memory is released last, because the next transfer needs it again.
               .on_pressure = [this] { return staging_->release_idle_memory(); },
               .holders = [this] { return describe_largest(memory_holders(), 5); },
           })),

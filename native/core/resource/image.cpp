@@ -318,8 +318,8 @@ bool Image::collect_upload(const void* data) {
         });
 }
 
-// Transfers of a part of an image's bytes go through a copy of all its bytes, because a part may cut
-// texels.
+// Transfers of a part of an image's bytes go through a copy of all its bytes, because Vulkan copies
+// only whole texels.
 void Image::download(void* out, uint64_t offset, uint64_t size) {
     if (offset == 0 && size == nbytes_) {
         stage(false, out, whole_region());

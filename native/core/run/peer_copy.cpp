@@ -63,7 +63,7 @@ void PeerCopy::decide() {
     } else if (!source_.resource->reads_staged() || target_.resource->host_visible()) {
         route_ = Route::direct;
     } else {
-        // Texels are copied as a whole, because their rows need not end at a step's end.
+        // Images are copied in one step, because their rows need not end at a step's end.
         step_ = is_image(source_) || is_image(target_) ? source_.size : std::min(source_.size, largest_step);
         const bool shared = share(lanes_.front(), step_);
         if (!shared) prepare(lanes_.front(), step_);

@@ -27,7 +27,7 @@ thread_local uint32_t calls_out = 0;  // how deep this thread is in foreign code
 
 void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
 
-// How often a recording is rebuilt because other threads change its objects meanwhile.
+// How often a recording is rebuilt because its objects change meanwhile.
 constexpr int most_attempts = 16;
 
 bool promised(const std::vector<Point>& points) {
