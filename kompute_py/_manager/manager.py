@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -28,6 +29,7 @@ from .._base.errors import (
     InvalidArgumentError,
     OutOfMemoryError,
     not_copyable,
+    shown,
 )
 from .._base.plain_arguments import as_list
 from .._base.texels import parse_format, size_of
@@ -41,8 +43,10 @@ from .._memory.memory import DEVICE, Memory, to_memory_type
 from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
-from .._recording.sequence import Sequence, submit_together
-from .._sync.semaphore import Semaphore
+from .._recording.sequence import Sequence
+from .._recording.split_stream import managers_of, submit_streams
+from .._sync.fence import Fence
+from .._sync.semaphore import Semaphore, to_signals, to_waits
 from .current import enter, forget, leave
 from .program_end import watch_over
 
@@ -54,7 +58,6 @@ if TYPE_CHECKING:
 
     from .._base.types import MemoryTypes
     from .._kernels.kernel import Kernel
-    from .._sync.fence import Fence
     from .._sync.semaphore import Waitable
 
 _ndarray = np.ndarray
@@ -465,7 +468,25 @@ class Manager(Device):
         if isinstance(sequences, Sequence):
             sequences = (sequences,)
         given = as_list(sequences, "submit", "sequences, as in mgr.submit([seq, ...])")
-        return submit_together(self, given, wait, signal)
+        fences, waits = to_waits(wait)
+        signals = to_signals(signal)
+        for position, each in enumerate(given):
+            if not isinstance(each, Sequence):
+                raise ArgumentTypeError(
+                    f"submit takes sequences, as in mgr.submit([seq, ...]); element {position} is "
+                    f"{shown(each):.80}, a {type(each).__name__}"
+                )
+        hooks = [each._start() for each in given]
+        try:
+            native = submit_streams(self, [each._native for each in given], fences, waits, signals)
+        finally:
+            for each, due in zip(given, hooks, strict=True):
+                if each._native.is_due():
+                    each._pending = due
+            if self._watch is not None:
+                self._watch()
+        ends = managers_of([each._native for each in given], self)
+        return Fence(native, ends, tuple(weakref.ref(each) for each in given if each._hooked))
 
     def synchronize(self) -> None:
         """Waits until all submitted work is done and its results are visible to the host.

@@ -21,7 +21,6 @@ from .._base.errors import (
     InvalidArgumentError,
     OutOfRangeError,
     not_copyable,
-    shown,
 )
 from .._base.warn import warn, warn_of_cancelled
 from .._memory.memory import Memory, memory_list
@@ -355,9 +354,9 @@ class Sequence:
         FailedPreconditionError if the sequence is running or nothing is recorded; OutOfRangeError if
         `transfer_queue` is not open.
         """
-        from .streaming import stream_frames
+        from .streaming import FrameStream  # late, because few scripts stream
 
-        return stream_frames(self, items, inputs, outputs, depth, shared, transfer_queue)
+        return FrameStream(self, items, inputs, outputs, depth, shared, transfer_queue)
 
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)
@@ -567,29 +566,6 @@ def fence_of(sequences: list[Sequence], manager: Manager) -> Fence:
         managers_of(streams, manager),
         tuple(weakref.ref(each) for each in sequences if each._hooked),
     )
-
-
-def submit_together(manager: Manager, sequences: list[Sequence], wait: Any, signal: Any) -> Fence:
-    """See `Manager.submit`."""
-    fences, waits = to_waits(wait)
-    signals = to_signals(signal)
-    for position, each in enumerate(sequences):
-        if not isinstance(each, Sequence):
-            raise ArgumentTypeError(
-                f"submit takes sequences, as in mgr.submit([seq, ...]); element {position} is "
-                f"{shown(each):.80}, a {type(each).__name__}"
-            )
-    hooks = [each._start() for each in sequences]
-    try:
-        native = submit_streams(manager, [each._native for each in sequences], fences, waits, signals)
-    finally:
-        for each, due in zip(sequences, hooks, strict=True):
-            if each._native.is_due():
-                each._pending = due
-        if manager._watch is not None:
-            manager._watch()
-    ends = managers_of([each._native for each in sequences], manager)
-    return Fence(native, ends, tuple(weakref.ref(each) for each in sequences if each._hooked))
 
 
 def _require_operation(op: Any) -> None:

@@ -74,9 +74,18 @@ class FrameStream:
 
     __slots__ = ("_items", "_pipeline")
 
-    def __init__(self, pipeline: _Pipeline, items: Any) -> None:
+    def __init__(
+        self,
+        sequence: Sequence,
+        items: Any,
+        inputs: Any,
+        outputs: Any,
+        depth: int,
+        shared: Any,
+        transfer_queue: int | None,
+    ) -> None:
         self._items = items
-        self._pipeline: _Pipeline | None = pipeline
+        self._pipeline: _Pipeline | None = _Pipeline(sequence, inputs, outputs, depth, shared, transfer_queue)
 
     def _take(self) -> _Pipeline:
         pipeline, self._pipeline = self._pipeline, None
@@ -595,16 +604,3 @@ def _kept(given: Any, sequence: Sequence) -> set[int]:
     """The memory that all frames share, by the identity of its native object."""
     memories = memory_list(given, "stream(shared=...)", manager=sequence._manager, one=True, empty=True)
     return {id(_root(memory)._native) for memory in memories}
-
-
-def stream_frames(
-    sequence: Sequence,
-    items: Any,
-    inputs: Any,
-    outputs: Any,
-    depth: int,
-    shared: Any,
-    transfer_queue: int | None,
-) -> FrameStream:
-    """See `Sequence.stream`."""
-    return FrameStream(_Pipeline(sequence, inputs, outputs, depth, shared, transfer_queue), items)
