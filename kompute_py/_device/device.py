@@ -1,4 +1,4 @@
-"""Device: an open device, below everything that is made on it."""
+"""Device: an open device, below all objects created on it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from .._shaders.constants import Specialization
 
 _AXES = "xyz"
-_MOST_GROUPS = 2**32 - 1  # that Vulkan's commands count
+_MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
 
 
 class Device:
-    """An open device: its properties and limits, what is enabled on it, its memory, its Vulkan handles.
+    """An open device: its properties and limits, enabled extensions and features, memory, and Vulkan handles.
 
-    `Manager` derives from it and makes the objects that live on the device. Rooms below the Manager's know this class alone.
+    `Manager` derives from it and creates the objects on the device. Rooms below the Manager's use only this
+    class.
     """
 
     __slots__ = (
@@ -45,11 +46,11 @@ class Device:
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
-    _families: weakref.WeakSet[Specializations]  # kept by their kernels
+    _families: weakref.WeakSet[Specializations]  # their kernels keep them alive
     _info: dict[str, Any]
     _max_groups: tuple[int, int, int]
     _native: Context
-    # None where nothing reports messages: then no call pays for looking for them.
+    # None if nothing reports messages, so that calls do not pay for a look-up.
     _watch: Callable[..., None] | None
 
     def __init__(
@@ -61,7 +62,10 @@ class Device:
         prefix: str | None,
         options: Mapping[str, Any],
     ) -> None:
-        """Opens the device. See `Manager` for the arguments and the errors; `prefix` is that of the environment's variables."""
+        """Opens the device. `prefix` is the prefix of environment variables.
+
+        For arguments and errors, see `Manager`.
+        """
         report = settings(options, prefix)
         resolved = options_of(report)
         index, preferences = selection(device, prefix)
@@ -102,20 +106,20 @@ class Device:
             self._watch()
 
     def is_init(self) -> bool:
-        """Whether the device is open: False after `destroy()`."""
+        """True if the device is open: False after `destroy()`."""
         return self._native.is_init()
 
     def get_device_properties(self) -> DeviceInfo:
-        """The properties of the device that this Manager opened."""
+        """The properties of this Manager's device."""
         return DeviceInfo(self._info)
 
     def list_devices(self) -> list[DeviceInfo]:
-        """The machine's Vulkan devices, as this Manager sees them: those that are visible to it, in the list's order."""
+        """The Vulkan devices of the machine that are visible to this Manager, in the list's order."""
         return list_devices(self._config.visible_devices.value)
 
     @property
     def config(self) -> ConfigReport:
-        """The options that it runs with, and where each value comes from (see `kp.config_report`)."""
+        """The options of this Manager and the source of each value (see `kp.config_report`)."""
         return self._config
 
     def _setting(self, name: str) -> Any:
@@ -124,12 +128,12 @@ class Device:
 
     @property
     def queues(self) -> list[dict[str, Any]]:
-        """The queues that it opened: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
+        """The open queues: dicts with "family", "index" and "shared" (with an earlier queue of the list)."""
         return list(self._native.queues)
 
     @property
     def waits(self) -> str:
-        """How short waits are done now: "spin", "block", or "measuring" while ``wait_mode="auto"`` tries both."""
+        """How short waits are done: "spin", "block", or "measuring" while ``wait_mode="auto"`` tries both."""
         return self._native.waits
 
     @property
@@ -144,24 +148,27 @@ class Device:
 
     @property
     def memory(self) -> DeviceMemory:
-        """What the device's memory is used for: heaps, totals, who holds how much, shader modules and pipelines; see
-        `kp.DeviceMemory`."""
+        """The use of the device's memory: heaps, totals, the holders of memory, shader modules and pipelines.
+
+        See `kp.DeviceMemory`.
+        """
         return DeviceMemory(self._native, self._diagnostics, self._families)
 
     @property
     def validation(self) -> bool:
-        """Whether the validation layer is really on."""
+        """True if the validation layer is loaded and active."""
         return self._native.validation
 
     @property
     def host_import_alignment(self) -> int | None:
-        """Bytes to which memory that `from_host` shares must be aligned; None where the device takes no such memory."""
+        """The alignment in bytes of memory that `from_host` can share; None if the device shares none."""
         return self._native.host_import_alignment or None
 
     def image_formats(self) -> dict[str, tuple[str, ...]]:
-        """What this device can do with images of each format: any of "store", "sample", "filter".
+        """The uses of images of each format on this device: any of "store", "sample", "filter".
 
-        The keys are GLSL's names, or names in their manner; formats that the device does not have are left out.
+        The keys are GLSL's names, or names in the same style; formats that the device does not support are
+        left out.
         """
         return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
 
@@ -180,15 +187,15 @@ class Device:
             why = shader.refuses((x, y, z), special.data, special.entries)
         if why:
             raise InvalidArgumentError(
-                f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most {limits[axis]} there "
-                f"(maxComputeWorkGroupCount {limits}), and {why}"
+                f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most "
+                f"{limits[axis]} there (maxComputeWorkGroupCount {limits}), and {why}"
             )
 
-    # -- raw Vulkan: of a destroyed Manager they raise FailedPreconditionError -----------------------------------------
+    # -- raw Vulkan: these raise FailedPreconditionError if the Manager is destroyed -------------------------
 
     def _open(self) -> Context:
         if not self._native.is_init():
-            raise FailedPreconditionError(f"{self!r}: it has no Vulkan handles to give")
+            raise FailedPreconditionError(f"{self!r}: it has no Vulkan handles")
         return self._native
 
     @property
@@ -207,10 +214,14 @@ class Device:
         return self._open().vk_device
 
     def vk_queue(self, queue_index: int = 0) -> int:
-        """The VkQueue of one of the Manager's queues, as an integer. Raises OutOfRangeError for one that it has not opened."""
+        """The VkQueue of one of the Manager's queues, as an integer.
+
+        Raises OutOfRangeError if it is not open.
+        """
         index = as_index(queue_index, "queue_index")
         if not 0 <= index < self._native.queue_count:
             raise OutOfRangeError(
-                f"queue_index is {index}; the Manager opened {self._native.queue_count} queues, numbered from 0"
+                f"queue_index is {index}; the Manager opened {self._native.queue_count} queues, "
+                "numbered from 0"
             )
         return self._open().vk_queue(index)

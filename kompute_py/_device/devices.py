@@ -1,4 +1,4 @@
-"""What a device is and can do."""
+"""The machine's devices, and how a Manager chooses one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .options import PREFIX, preferred_devices, settings
 
 
 def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
-    """The machine's Vulkan devices, in Vulkan's order, with no Manager needed.
+    """Lists the machine's Vulkan devices, in Vulkan's order. Needs no Manager.
 
-    `visible_devices`, else the environment variable KOMPUTE_PY_VISIBLE_DEVICES, names those that count, in the order wanted: a
-    list, or text with ";" between. Each is an index, a part of a name, a type ("gpu": all that are no CPU), a vendor or a
-    UUID, and stands for all devices that it fits; an empty list leaves none. `index`, here and in ``kp.Manager(device=index)``,
-    counts what is visible.
+    `visible_devices`, else the environment variable KOMPUTE_PY_VISIBLE_DEVICES, selects and orders the
+    devices: a list, or text separated by ";". Each entry is an index, a part of a name, a type ("gpu": all
+    that are not a CPU), a vendor or a UUID, and selects all devices that match; an empty list selects none.
+    `index`, here and in ``kp.Manager(device=index)``, is an index into the visible devices.
 
-    Raises UnavailableError, saying what to install, where there is no Vulkan loader or driver; NotFoundError where a visible
-    device is not there.
+    Raises UnavailableError, with the package to install, if there is no Vulkan loader or driver;
+    NotFoundError if a visible device is missing.
     """
     found, repeated = _native.enumerate_devices(visible_list(visible_devices))
     warn_of(repeated)
@@ -31,14 +31,14 @@ def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
 
 
 def warn_of(repeated: Iterable[str]) -> None:
-    """Warns of what the environment or a list of visible devices says in vain, once for each."""
+    """Warns, once for each, of entries without effect in the environment or in a list of visible devices."""
     late = _native.late_loader()
     if late:
         _warn_once(late)
     for entry in repeated:
         _warn_once(
-            f"The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES) name a device twice: {entry}, with nothing that the "
-            "entries before it do not name. Each device counts once, at its first place"
+            f"The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES) name a device twice: "
+            f"{entry} adds nothing to the entries before it. Each device counts once, at its first place"
         )
 
 
@@ -52,13 +52,13 @@ def _warn_once(text: str) -> None:
 
 
 def visible_list(visible_devices: Any = None) -> str | None:
-    """The visible devices as the core reads them; None for all."""
+    """The visible devices in the core's form; None for all."""
     visible: str | None = settings({"visible_devices": visible_devices}).visible_devices.value
     return visible
 
 
 def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:
-    """(index, preferences) for the core's ranking."""
+    """Converts `device` to (index, preferences) for the core's ranking."""
     if device is None:
         return None, preferred_devices(prefix).value or ""
     if isinstance(device, DeviceInfo):
@@ -84,12 +84,13 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
             )
         return None, ",".join(wanted)
     raise ArgumentTypeError(
-        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, a list of these, or None"
+        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, "
+        "a list of these, or None"
     )
 
 
 def family_indices(indices: Any) -> list[int]:
-    """What Manager(family_queue_indices=...) is given, checked."""
+    """Checks the value of Manager(family_queue_indices=...)."""
     if not isinstance(indices, Iterable) or isinstance(indices, str):
         raise ArgumentTypeError(f"family_queue_indices is {shown(indices)}; give a list of ints")
     made = list(as_indices(indices, "family_queue_indices"))

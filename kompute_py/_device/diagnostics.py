@@ -1,7 +1,8 @@
-"""Routes what the validation layer and the core have to say to ``logging.getLogger("kompute_py")``.
+"""Sends the messages of the validation layer and of the core to ``logging.getLogger("kompute_py")``.
 
-The layer's callback runs in the middle of Vulkan calls, where neither Python nor a lock of ours may be touched, so the
-core keeps the messages in a ring. They are logged, and with `strict` raised, once the call that caused them is over.
+The layer's callback runs in the middle of Vulkan calls, when it must not use Python or any lock of ours. The
+core therefore keeps the messages in a ring. They are logged, and with `strict` raised, after the call that
+caused them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from .. import _native
 from .._base.errors import ValidationError
 
 _LOGGER = "kompute_py"
-# Values of logging's levels: importing logging costs milliseconds, and most programs never have a message.
+# Values of logging's levels, because importing logging costs milliseconds and most programs never get a
+# message.
 _LEVELS = {"error": 40, "warning": 30, "info": 20}
 
 
 class Diagnostics:
-    """One Manager's messages."""
+    """The messages of one Manager."""
 
     __slots__ = ("__weakref__", "_context", "_strict")
 
@@ -26,12 +28,12 @@ class Diagnostics:
         self._strict = strict
 
     def watch(self) -> None:
-        """From now on, what was said up to an error is logged before the error is raised."""
+        """Makes errors log the earlier messages before they are raised."""
         _watching.add(self)
         _native.before_raising(_report_all)
 
     def log_notes(self) -> None:
-        """Logs the core's notes that are new: missing desired extensions, fall-backs taken."""
+        """Logs the core's new notes: missing desired extensions, and fall-backs."""
         notes = self._context.take_notes()
         if not notes:
             return
@@ -41,7 +43,10 @@ class Diagnostics:
             getLogger(_LOGGER).warning("%s", note)
 
     def report(self, can_raise: bool = True) -> None:
-        """Logs all messages since the last call. Raises ValidationError in strict mode where errors are among them."""
+        """Logs all messages since the last call.
+
+        In strict mode, raises ValidationError if they include errors.
+        """
         messages = self._context.drain_messages()
         if not messages:
             return
@@ -49,22 +54,24 @@ class Diagnostics:
 
         logger = getLogger(_LOGGER)
         for severity, identity, text, _ in messages:
-            # The attribute lets a handler tell the layer's messages from notes of ours.
+            # The attribute lets a handler distinguish the layer's messages from our notes.
             extra = {"validation_id": identity}
             logger.log(_LEVELS.get(severity, 20), "%s: %s", identity, text, extra=extra)
-        # What is not known to be about this Manager's device is not raised: a script must not fail for another one's.
+        # A message that may not be about this Manager's device is not raised: a script must not fail for
+        # another device.
         errors = [message[:3] for message in messages if message[0] == "error" and message[3]]
         if errors and self._strict and can_raise:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise ValidationError(f"Vulkan validation: {errors[0][1]}: {errors[0][2]}{more}", errors)
 
 
-# Of the Managers that have messages.
+# The diagnostics of the Managers with messages.
 _watching: weakref.WeakSet[Diagnostics] = weakref.WeakSet()
 
 
 def _report_all() -> None:
     for diagnostics in list(_watching):
-        # Of the device that the error is from: others' messages are still to be raised where those are strict.
+        # Only for the device of the error: messages of other devices must still be raised if their Managers
+        # are strict.
         if diagnostics._context.is_acting():
             diagnostics.report(can_raise=False)

@@ -1,4 +1,4 @@
-"""What a device's memory is used for: `mgr.memory`."""
+"""The use of a device's memory: `mgr.memory`."""
 
 from __future__ import annotations
 
@@ -25,68 +25,72 @@ class MemoryHeap(NamedTuple):
     """One heap of the device; sizes are in bytes."""
 
     number: int
-    """Vulkan's number of the heap."""
+    """Vulkan's index of the heap."""
     size: int
-    """All of it."""
+    """The size of the heap."""
     device_local: bool
-    """Whether it is the device's own memory."""
+    """True if it is the device's own memory."""
     used: int
-    """What tensors, images, host copies and the staging ring occupy."""
+    """The size of tensors, images, host copies and the staging ring."""
     reserved: int
-    """What this Manager took from the driver: `used`, and the holes between and behind it."""
+    """The size that this Manager took from the driver: `used`, and the holes between and behind it."""
     peak: int
-    """The most that `used` has been, since the start or `reset_peak()`."""
+    """The largest value of `used` since the start or `reset_peak()`."""
     budget: int | None
-    """What this process may take, all Managers together, by the driver's estimate; None where it does not say."""
+    """The driver's estimate of the limit for this process, over all Managers; None if it gives none."""
     imported: int
-    """Memory of the process that the device addresses in place (`from_host`); not part of the others."""
+    """Memory of the process that the device uses in place (`from_host`); not part of the other fields."""
     largest_free: int
-    """The longest hole in the blocks: what still fits without asking the driver."""
+    """The longest hole in the blocks: the largest size that still fits without asking the driver."""
     allocations: int
-    """How many ranges are in use."""
+    """The number of ranges in use."""
     blocks: int
-    """How many pieces were taken from the driver."""
+    """The number of blocks taken from the driver."""
 
 
 class MemoryLabel(NamedTuple):
-    """What the tensors or images of one name hold."""
+    """The memory of the tensors or images of one name."""
 
     bytes: int
-    """Of their contents, on the device and in host copies."""
+    """The size of their contents, on the device and in host copies."""
     objects: int
-    """How many there are."""
+    """The number of tensors or images."""
 
 
 class PipelineUse(NamedTuple):
-    """What a Manager has of shader modules and pipelines. Vulkan does not tell how many bytes a driver keeps for them."""
+    """A Manager's shader modules and pipelines.
+
+    Vulkan does not report how many bytes a driver keeps for them.
+    """
 
     modules: int
-    """Shader modules; each algorithm and each kernel uses one."""
+    """The number of shader modules; each algorithm and each kernel uses one."""
     module_bytes: int
-    """Bytes of the modules' SPIR-V that the Manager keeps; a driver has copies of its own."""
+    """Bytes of the modules' SPIR-V that the Manager keeps; a driver has its own copies."""
     unused_modules: int
-    """Those of `modules` that nothing uses any more: the most recent ones, up to the option `recent_pipelines`, and those of
+    """The number of unused `modules`: the most recent ones, up to the option `recent_pipelines`, and those of
     `unused_pipelines`."""
     unused_module_bytes: int
     """Bytes of the unused modules' SPIR-V."""
     pipelines: int
-    """Compiled pipelines: one for each module, set of specialization constants, and length of its arrays of bindings."""
+    """Compiled pipelines: one for each module, set of specialization constants, and binding array length."""
     unused_pipelines: int
-    """Those of `pipelines` that nothing uses any more: the most recent ones, up to the option `recent_pipelines`."""
+    """The number of unused `pipelines`: the most recent ones, up to the option `recent_pipelines`."""
     layouts: int
-    """Pipeline layouts; pipelines keep theirs."""
+    """Pipeline layouts; pipelines keep their layouts."""
     set_layouts: int
-    """Descriptor set layouts; pipeline layouts keep theirs."""
+    """Descriptor set layouts; pipeline layouts keep their set layouts."""
     descriptor_pools: int
-    """Pools of 64 descriptor sets; one without a set is kept, others are given back."""
+    """Pools of 64 descriptor sets; one empty pool is kept, others are freed."""
     samplers: int
-    """Samplers of different settings that are in use."""
+    """The number of samplers with different settings that are in use."""
 
 
 class DeviceMemory:
-    """A Manager's view of its device's memory. Always current: it keeps no numbers of its own.
+    """A Manager's view of its device's memory. Always current: it stores no numbers itself.
 
-    ``print(mgr.memory)`` shows a table. Works until `mgr.destroy()`, and after it shows what arrays of `data()` keep alive.
+    ``print(mgr.memory)`` shows a table. After `mgr.destroy()`, it shows the memory that arrays of `data()`
+    keep alive.
     """
 
     __slots__ = ("_diagnostics", "_families", "_native")
@@ -110,18 +114,18 @@ class DeviceMemory:
 
     @property
     def reserved(self) -> int:
-        """Bytes taken from the driver, over all heaps: what `memory_limit` limits."""
+        """Bytes taken from the driver, over all heaps. The option `memory_limit` limits this number."""
         return sum(heap.reserved for heap in self.heaps)
 
     @property
     def peak(self) -> int:
-        """The heaps' peaks added up; the heaps need not have had them at the same time."""
+        """The sum of the heaps' peaks, which need not have occurred at the same time."""
         return sum(heap.peak for heap in self.heaps)
 
     def labels(self) -> dict[str, MemoryLabel]:
         """Bytes and counts by the names of tensors and images, the largest first.
 
-        Those without a name are under "(unnamed tensor)" and "(unnamed image)".
+        Tensors and images without a name are under "(unnamed tensor)" and "(unnamed image)".
         """
         found: dict[str, MemoryLabel] = {}
         for name, kind, size in self._native.memory_holders():
@@ -131,39 +135,40 @@ class DeviceMemory:
         return dict(sorted(found.items(), key=lambda item: (-item[1].bytes, item[0])))
 
     def largest(self, n: int = 10) -> list[tuple[str, int]]:
-        """(name, bytes) of the `n` tensors and images that hold most, the largest first."""
+        """(name, bytes) of the `n` largest tensors and images, the largest first."""
         count = as_index(n, "n")
         holders = [(name or f"(unnamed {kind})", size) for name, kind, size in self._native.memory_holders()]
         return sorted(holders, key=lambda holder: (-holder[1], holder[0]))[: max(0, count)]
 
     @property
     def pipelines(self) -> PipelineUse:
-        """How many shader modules and pipelines there are, and how many of them nothing uses.
+        """The numbers of shader modules and pipelines, and how many of them nothing uses.
 
-        Those in use are kept: by algorithms, kernels, and recordings that run. Of the others, the most recently used modules and pipelines
-        are kept, up to the option `recent_pipelines` of each (default 128); `trim` drops them. All fields are 0 after `mgr.destroy()`.
+        Algorithms, kernels and running recordings keep the ones that they use. Of the others, the most
+        recently used modules and pipelines are kept, up to the option `recent_pipelines` of each (default
+        128); `trim` drops them. All fields are 0 after `mgr.destroy()`.
         """
         return PipelineUse(**self._native.pipeline_counts())
 
     def trim(self) -> int:
-        """Gives the memory that nothing uses back to the driver: empty blocks, the staging ring. Returns the bytes.
+        """Returns unused memory to the driver: empty blocks, the staging ring. Returns the number of bytes.
 
-        Shader modules and pipelines that nothing uses go, too, with the kernels that `Kernel.specialize` keeps for them. Their bytes are
-        unknown, and not counted.
+        Unused shader modules and pipelines are dropped too, with the kernels that `Kernel.specialize` keeps
+        for them. Their size is unknown and not counted.
         """
         for family in list(self._families):
             family.trim()
         return self._native.memory_trim()
 
     def reset_peak(self) -> None:
-        """Lets `peak` begin again from what is used now."""
+        """Restarts `peak` from the current use."""
         self._native.memory_reset_peak()
 
     def check(self) -> None:
-        """Looks at the guard bytes of ``Manager(memory_debug=True)``; without that option there are none.
+        """Checks the guard bytes of ``Manager(memory_debug=True)``; without that option there are none.
 
-        Raises InternalError, naming each tensor or image, where something wrote before or behind its memory. Each break is
-        reported once: here, or in the log when the memory is released.
+        Raises InternalError, naming each tensor or image, if anything wrote before or behind its memory. Each
+        break is reported once: here, or in the log when the memory is released.
         """
         reports = self._native.memory_check()
         if reports:
@@ -207,7 +212,7 @@ class DeviceMemory:
         return "\n\n".join(_as_text(rows) for rows in self._tables())
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
         raise not_copyable(
             self, "keep str(mgr.memory), or the numbers of mgr.memory.heaps", "looks at a device"
         )
@@ -216,7 +221,7 @@ class DeviceMemory:
         return f"<kp.DeviceMemory: {binary_size(self.used)} used, {binary_size(self.reserved)} reserved>"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """For notebooks: shows a table."""
         return "".join(_as_html(rows) for rows in self._tables())
 
 

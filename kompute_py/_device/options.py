@@ -1,6 +1,7 @@
 """Options of a Manager: keyword, else environment variable ``KOMPUTE_PY_<NAME>``, else default.
 
-`env_prefix` changes the variables' prefix for programs that embed this one; None looks at no variable at all.
+`env_prefix` changes the variables' prefix for programs that embed this package; with None, no variable is
+read.
 """
 
 from __future__ import annotations
@@ -32,36 +33,37 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
 class Options(NamedTuple):
-    """The values that one Manager runs with."""
+    """The option values of one Manager."""
 
     validation: bool
     """Turn the validation layer on, with synchronization validation."""
     strict: bool
     """Raise validation errors after the call that caused them; without it they are only logged."""
     robust_access: bool
-    """Enable robustBufferAccess, and hold indices into other arrays to their last element (docs/shaders.md)."""
+    """Enable robustBufferAccess, and clamp indices into other arrays to the last element (docs/shaders.md).
+    """
     pipeline_cache_dir: str
     """Folder of the pipeline cache on disk; "" keeps the cache in memory only."""
     required_extensions: tuple[str, ...]
-    """Device extensions without which no Manager is made."""
+    """Device extensions that are required to open a Manager."""
     debug_layers: tuple[str, ...]
     """Further instance layers to load."""
     memory_block_size: int
-    """Bytes of the largest block that memory is taken from the driver in; larger requests get their own."""
+    """Size in bytes of the largest block taken from the driver; larger requests get a block of their own."""
     memory_limit: int
-    """Most bytes to take from the driver, over all heaps; 0 for no limit of ours."""
+    """The most bytes to take from the driver, over all heaps; 0 for no limit other than the driver's."""
     memory_debug: bool
-    """Put guard bytes around host-visible memory, check them on release, and poison what is released."""
+    """Put guard bytes around host-visible memory, check them on release, and poison released memory."""
     force_staging: bool
     """Treat `device` and `storage` memory as not host-visible, as on a discrete GPU."""
     force_non_coherent: bool
-    """Flush and invalidate mapped memory even where it is coherent."""
+    """Flush and invalidate mapped memory even if it is coherent."""
     recent_pipelines: int
-    """How many pipelines, and how many shader modules, stay when nothing uses them any more: those asked for last."""
+    """The most unused pipelines, and unused shader modules, to keep: the most recently requested ones."""
     wait_mode: str
-    """How short waits are done: "spin", "block", or "auto" for what is measured to be faster."""
+    """How short waits are done: "spin", "block", or "auto" for the faster one by measurement."""
     visible_devices: str | None
-    """The devices that count, in this order, separated by ";"; None for all."""
+    """The visible devices, in this order, separated by ";"; None for all."""
 
 
 def _to_bool(value: Any, source: str) -> bool:
@@ -75,7 +77,7 @@ def _to_bool(value: Any, source: str) -> bool:
     try:
         if value in (0, 1):
             return bool(value)
-    except Exception:  # an array's comparison has no truth
+    except Exception:  # an array's comparison has no truth value
         pass
     raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
 
@@ -133,7 +135,7 @@ def _to_block_size(value: Any, source: str) -> int:
 
 
 def _to_visible(value: Any, source: str) -> str:
-    """A list of devices as the core reads it. Text is one already."""
+    """A list of devices in the core's form. Text already has this form."""
     if isinstance(value, str):
         return as_text(value, source)
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
@@ -166,19 +168,20 @@ _ALL = _OPTIONS | OPTIONS_OF_COMPILERS
 
 
 def to_prefix(value: Any) -> str | None:
-    """`env_prefix`, checked."""
+    """Checks `env_prefix`."""
     if value is None or isinstance(value, str):
         return None if value is None else as_text(value, "env_prefix")
     raise ArgumentTypeError(
-        f"env_prefix is {shown(value)}; use a str, or None to look at no environment variable"
+        f"env_prefix is {shown(value)}; use a str, or None to read no environment variable"
     )
 
 
 def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> ConfigReport:
     """Each option's value, from the keywords and the environment, and its source.
 
-    A keyword that is None counts as not given. Raises InvalidArgumentError for an unknown keyword (it lists the known
-    ones) or for a value that cannot be read, and ArgumentTypeError for a value of the wrong type.
+    A keyword that is None counts as not given. Raises InvalidArgumentError for an unknown keyword (it lists
+    the known keywords) or for a value that cannot be read, and ArgumentTypeError for a value of the wrong
+    type.
     """
     _look_at_names(prefix)
     for name in keywords:
@@ -210,7 +213,7 @@ def _look_at_names(prefix: str | None) -> None:
         if prefix == PREFIX and name[len(prefix) :].startswith(_OF_TESTS):
             continue
         near = _nearest(name, known)
-        # The program that brings a prefix of its own may have variables of its own.
+        # A program with its own prefix may have variables of its own.
         if near is None and prefix != PREFIX:
             continue
         _names_warned.add(name)
@@ -232,7 +235,7 @@ def options_of(report: ConfigReport) -> Options:
 
 
 def preferred_devices(prefix: str | None) -> Setting:
-    """What the environment prefers where no device is asked for."""
+    """The preference from the environment, for calls without a device."""
     variable = None if prefix is None else f"{prefix}DEVICE"
     value = None if variable is None else os.environ.get(variable, "").strip()
     if value:
@@ -241,10 +244,10 @@ def preferred_devices(prefix: str | None) -> Setting:
 
 
 def config_report(device: Any = None, *, env_prefix: str | None = PREFIX, **options: Any) -> ConfigReport:
-    """What a Manager made with these arguments runs with, and where each value comes from; makes no Manager.
+    """The options that a Manager with these arguments would use, and their sources. Creates no Manager.
 
-    ``print(kp.config_report())`` shows a table; ``report.validation.source`` is "keyword", "default" or the name of an environment
-    variable. Raises what `kp.Manager` raises for its options.
+    ``print(kp.config_report())`` shows a table; ``report.validation.source`` is "keyword", "default" or the
+    name of an environment variable. Raises the errors of `kp.Manager` for its options.
     """
     prefix = to_prefix(env_prefix)
     first = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
@@ -252,7 +255,7 @@ def config_report(device: Any = None, *, env_prefix: str | None = PREFIX, **opti
 
 
 def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:
-    """`value` as a tuple of str. Raises ArgumentTypeError, naming `what`, for anything else."""
+    """Converts `value` to a tuple of str. Raises ArgumentTypeError, naming `what`, for anything else."""
     if isinstance(value, str):
         raise ArgumentTypeError(f"{what} is the str {shown(value)}; give a list of names: [{shown(value)}]")
     names = tuple(as_list(value, what, "a list of names"))

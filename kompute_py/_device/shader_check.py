@@ -1,4 +1,7 @@
-"""What a device would refuse about a shader, found without opening the device; it may be another machine's."""
+"""Finds the reasons for which a device would refuse a shader, without opening the device.
+
+The device may belong to another machine.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,22 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 
-_NEWEST = 3  # the Vulkan 1.x whose SPIR-V assembly becomes
+_NEWEST = 3  # assembly is assembled to the SPIR-V of Vulkan 1.3
 
 
 class Finding(NamedTuple):
-    """One thing that a device refuses about a shader. As text it is a sentence."""
+    """One reason for which a device refuses a shader. Its text is a sentence."""
 
     kind: str
-    """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V, or no compute shader's),
-    "capability", "extension" (of SPIR-V), "mode" (an execution mode), "feature" or "limit"."""
+    """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V, or not a
+    compute shader), "capability", "extension" (of SPIR-V), "mode" (an execution mode), "feature" or
+    "limit"."""
     what: str
     """The limit, capability, extension, mode or feature, under Vulkan's or SPIR-V's name."""
     needed: int | str | None
-    """How much the shader needs, or what the device would have to have."""
+    """The amount that the shader needs, or the property that the device would need."""
     has: int | str | None
-    """How much the device has."""
+    """The amount that the device has."""
     message: str
 
     def __str__(self) -> str:
@@ -52,27 +56,32 @@ def check(
     array_lengths: Mapping[str, int] | None = None,
     **options: Any,
 ) -> list[Finding]:
-    """All that a device would refuse about a shader, limit by limit; an empty list where it runs. No Manager is made.
+    """Lists all reasons for which a device would refuse a shader; the list is empty if it runs.
+
+    Creates no Manager.
 
     Args:
-        shader: SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, assembly, an object with ``to_spirv()``), or
-            source as `kp.compile` takes it, which is then compiled for the device's version of Vulkan. Content that is not
-            SPIR-V is a finding, with the text of the error that other calls raise.
+        shader: SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, assembly, an object with
+            ``to_spirv()``), or source as for `kp.compile`, which is then compiled for the device's version of
+            Vulkan. Content that is not SPIR-V is a finding, with the text of the error that other calls
+            raise.
         device: An index, a part of a name, a Manager, or a description: a `DeviceInfo`, or the dict that
-            ``kompute-py info --json`` printed on another machine. None for the device that a Manager would open.
-        entry: The entry point. None is that of a ShaderModule or Kernel, else "main".
-        spec_consts: Specialization constants, as `Manager.algorithm` takes them: local sizes and shared arrays may be made
-            of them.
-        array_lengths: How many tensors or images the arrays of run-time length get (``buffer B { ... } x[];``), by name:
-            ``{"x": 101}``. Without it each counts as one descriptor. An algorithm or a bound kernel is checked against the
-            same limits, with the number that it was given.
-        options: What `kp.compile` takes, for source.
+            ``kompute-py info --json`` printed on another machine. None means the device that a Manager would
+            open.
+        entry: The entry point. None means that of a ShaderModule or Kernel, else "main".
+        spec_consts: Specialization constants, as for `Manager.algorithm`: local sizes and shared arrays may
+            depend on them.
+        array_lengths: How many tensors or images the arrays of run-time length get (``buffer B { ... }
+            x[];``), by name: ``{"x": 101}``. An array without a length counts as one descriptor. An algorithm
+            or a bound kernel is checked against the same limits, with the number that it was given.
+        options: The options of `kp.compile`, for source.
 
     Raises:
         ShaderCompileError: The source does not compile.
         NotFoundError: There is no such device or file.
-        InvalidArgumentError: A description lacks what is compared; constants do not fit; `array_lengths` names no array of
-            run-time length, or a length is not a whole number from 1 to 2**32 - 1.
+        InvalidArgumentError: A description lacks a property to compare; constants do not fit; a name in
+            `array_lengths` is not that of an array of run-time length, or a length is not a whole
+            number from 1 to 2**32 - 1.
         ArgumentTypeError: An argument is of the wrong type.
     """
     entry = chosen_entry(shader, None if entry is None else as_text(entry, "entry")) or "main"
@@ -101,14 +110,15 @@ def check(
     operations = info.get("subgroup_operations", ())
     if not isinstance(operations, list | tuple):
         raise InvalidArgumentError(
-            "The description of the device has subgroup_operations that are no list of names"
+            "The description of the device has subgroup_operations that are not a list of names"
         )
-    # Descriptions made by older versions have none: nothing is known to be there then.
+    # Descriptions by older versions lack it: assume that the device has none.
     controls = info.get("float_controls", {})
     extensions = info.get("extensions", ())
     if not isinstance(controls, Mapping) or not isinstance(extensions, list | tuple):
         raise InvalidArgumentError(
-            "The description of the device has float_controls that are no dict, or extensions that are no list"
+            "The description of the device has float_controls that are not a dict, "
+            "or extensions that are not a list"
         )
     found = _native.check_shader(
         spirv,
@@ -160,7 +170,7 @@ def _text(value: Any, what: str) -> str:
         return as_text(value, what)
     except ArgumentTypeError:
         raise InvalidArgumentError(
-            f"The description of the device has in {what} {shown(value):.100}, which is no text"
+            f"The description of the device has in {what} {shown(value):.100}, which is not text"
         ) from None
 
 
@@ -180,7 +190,7 @@ def _info_of(device: Any) -> Mapping[str, Any]:
         if info["index"] == index:
             return info
     raise NotFoundError(
-        f"There is no device {index}; kp.list_devices() lists those there are: "
+        f"There is no device {index}; kp.list_devices() lists the devices: "
         f"{', '.join(f'{info.index} ({info.device_name})' for info in devices) or 'none'}"
     )
 
@@ -214,7 +224,7 @@ def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -
         path = path_of(shader)
         if path is not None and path.suffix.lower() == ".spv":
             return bytes_of(shader)
-        # Of files of SPIR-V and assembly the question is whether the device takes what they hold.
+        # For files of SPIR-V and assembly, check whether the device accepts their contents.
         target = {"target": f"vulkan1.{minor}", **options}
         return _compile(shader, entry=entry, **target, unchecked=_NEWEST, stacklevel=4).spirv
     return bytes_of(shader)

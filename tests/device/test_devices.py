@@ -201,7 +201,7 @@ def check_identity():
             match=rf"the device with UUID '{first.uuid}'.*1 more hidden by the list of visible",
         ):
             attempt(first)
-    with pytest.raises(kp.InvalidArgumentError, match="does not say which device it is"):
+    with pytest.raises(kp.InvalidArgumentError, match="does not identify a device"):
         kp.Manager(kp.DeviceInfo(index=0))
     del os.environ["KOMPUTE_PY_VISIBLE_DEVICES"]
     assert kp.check(kp.compile("#version 450\nvoid main() {}"), second) == []
