@@ -1,4 +1,4 @@
-"""What the figures share in one process: the Manager, the floor's device, the shader, three tensors of 4 KiB."""
+"""Shared by the figures of one process: Manager, device of the floor, shader, three tensors of 4 KiB."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _DEVICES = 12
 
 
 class Bench:
-    """One process's benchmarks on the driver that it sees. Things are made when a figure first asks for them."""
+    """One process's benchmarks on the driver that it sees.
+
+    Things are made when a figure first asks for them.
+    """
 
     GROUPS = Floor.ELEMENTS // _LOCAL_SIZE
 
@@ -75,7 +78,10 @@ class Bench:
         times: int | None = None,
         submits: bool = False,
     ) -> Measured:
-        """Measures both sides in turns; `scale` times as many blocks as usual. `submits`: the work goes to the driver."""
+        """Measures both sides in turns; `scale` times as many blocks as usual.
+
+        `submits`: the work goes to the driver.
+        """
         plan = self.plan.scaled(scale)
         threaded = submits and self.threaded
         if baseline is None:
@@ -86,7 +92,9 @@ class Bench:
     def compare_submissions(
         self, make: Callable[[Bench], tuple[Side, Side]], *, scale: float = 1.0, times: int | None = None
     ) -> Measured:
-        """Measures the two sides that `make` gives: on this device, or where the driver has threads on several."""
+        """Measures the two sides that `make` gives: on this device, or where the driver has threads on
+        several.
+        """
         if not self.threaded:
             return self.compare(*make(self), scale=scale, times=times)
         measured = []

@@ -39,7 +39,10 @@ def _compiler() -> list[str]:
 
 
 def build_library(name: str, sources: list[Path], headers: list[Path], needs: str) -> Path:
-    """The library `name` of C++ `sources`; `needs` says in errors what must be installed. Raises BuildError."""
+    """The library `name` of C++ `sources`; `needs` says in errors what must be installed.
+
+    Raises BuildError.
+    """
     compiler = _compiler()
     digest = hashlib.sha256(" ".join(compiler + _FLAGS).encode())
     for path in sorted([*sources, *headers]):

@@ -92,7 +92,10 @@ class Registry:
         return register
 
     def chosen(self, names: list[str]) -> list[Figure]:
-        """The figures whose name starts with one of `names`; all where there are none. Raises KeyError, listing all."""
+        """The figures whose name starts with one of `names`; all where there are none.
+
+        Raises KeyError, listing all.
+        """
         if not names:
             return list(self.figures.values())
         found = [figure for figure in self.figures.values() if figure.name.startswith(tuple(names))]

@@ -1,7 +1,8 @@
 """What is measured once in a process: `python -m benchmarks.fresh WHAT` prints seconds and interruptions.
 
-WHAT is `numpy` (import numpy), `import` (import kompute_py when NumPy is there), `manager` (make a kp.Manager) or `floor`
-(make an instance and a device in C). The first Vulkan call loads the driver, so that the last two each need a process.
+WHAT is `numpy` (import numpy), `import` (import kompute_py when NumPy is there), `manager` (make a
+kp.Manager) or `floor` (make an instance and a device in C). The first Vulkan call loads the driver, so that
+the last two each need a process.
 """
 
 from __future__ import annotations

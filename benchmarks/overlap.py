@@ -1,7 +1,8 @@
 """Host work beside evaluations, in an interpreter of its own: `python -m benchmarks.overlap ROUNDS`.
 
-Prints a line a round: seconds of the evaluations alone, of the host work alone, and of both with `eval_async`. The driver for the
-CPU is to run with one thread of its own (LP_NUM_THREADS=1), so that another core is left for the host.
+Prints a line a round: seconds of the evaluations alone, of the host work alone, and of both with
+`eval_async`. The driver for the CPU is to run with one thread of its own (LP_NUM_THREADS=1), so that another
+core is left for the host.
 """
 
 from __future__ import annotations

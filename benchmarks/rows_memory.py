@@ -20,8 +20,9 @@ SMALL = 1 << 10
 _AT_A_TIME = 1000
 # Moving 64 MiB takes longer than a block has to: fewer of them.
 _LARGE_SCALE = 0.3
-# On each of several devices: where a block lies in memory changes its times, as the placement of threads does. Several in a row,
-# so that a side's first copy, which finds the other's traces in the caches, is not all that is measured.
+# On each of several devices: where a block lies in memory changes its times, as the placement of threads
+# does. Several in a row, so that a side's first copy, which finds the other's traces in the caches, is not
+# all that is measured.
 _SYNC_SCALE = 0.1
 _SYNC_IN_A_ROW = 4
 # The null driver keeps a second copy of memory to show a missing flush, so that its transfers are no measure.

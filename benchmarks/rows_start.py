@@ -16,7 +16,8 @@ from .timing import gather, ratio
 def _fresh(what: str) -> tuple[float, bool]:
     """Seconds that benchmarks.fresh measured in an interpreter of its own, and whether it was interrupted."""
     environment = dict(os.environ)
-    # As after an installation: bytecode is on disk. A user's setting or a read-only source tree must not decide that.
+    # As after an installation: bytecode is on disk. A user's setting or a read-only source tree must not
+    # decide that.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment["PYTHONPYCACHEPREFIX"] = str(cache_directory() / "bytecode")
     # The pipeline cache is part of what a Manager opens by default, but not the user's own one.

@@ -1,6 +1,7 @@
 """Streaming: frames of 8 MiB with three in flight, against the same frames one by one.
 
-On lavapipe with one thread for shaders (LP_NUM_THREADS=1), so that the host's copies have a processor of their own.
+On lavapipe with one thread for shaders (LP_NUM_THREADS=1), so that the host's copies have a processor of
+their own.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def stream(bench: Bench) -> Measured:
     baseline="the same frames one by one",
 )
 def staged_stream(bench: Bench) -> Measured:
-    # The one queue copies and computes in turns: what overlaps is the host's part, a copy of each frame. That is a tenth of the
-    # frame's time and about what three frames' traces in the caches cost, so that no figure is asked for.
+    # The one queue copies and computes in turns: what overlaps is the host's part, a copy of each frame. That
+    # is a tenth of the frame's time and about what three frames' traces in the caches cost, so that no figure
+    # is asked for.
     return _measured(bench, {"KOMPUTE_PY_FORCE_STAGING": "1"})
 
 

@@ -1,6 +1,7 @@
 """Transfers between the caller's arrays or files and device memory, against memcpy and reading a file.
 
-That they take no memory beyond the staging ring is not measured here but tested: tests/memory/test_transfer_memory.py.
+That they take no memory beyond the staging ring is not measured here but tested:
+tests/memory/test_transfer_memory.py.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def read(bench: Bench) -> Measured:
 )
 def shared(bench: Bench) -> Measured:
     manager = bench.manager
-    # A dispatch of one group in a large tensor: what is left is the cost of handing the tensor to the device and back.
+    # A dispatch of one group in a large tensor: what is left is the cost of handing the tensor to the device
+    # and back.
     tensors = [manager.zeros(SHARED // 4, np.float32, "deviceAndHost") for _ in range(3)]
     left, _, product = tensors
     algorithm = manager.algorithm(tensors, bench.spirv, (1, 1, 1))

@@ -133,7 +133,7 @@ Medians over blocks that alternate with the baseline's in one process (import an
 driver's threads take part in small submissions, lower quartiles over blocks of several devices. `least` is the fastest
 block, ± half of the middle half's width. `ratio` is ours over the baseline. Targets hold on the driver of their row."""
 
-BUSY = "! The machine was too busy: other processes interrupted nearly all blocks, so that interrupted ones count."
+BUSY = "! The machine was too busy: nearly all blocks were interrupted, so interrupted ones count."
 
 
 def legend(rows: list[Row]) -> str:

@@ -1,15 +1,17 @@
 """Takes times on a machine that others use too.
 
-Both sides of a comparison run in turns, in blocks of about a millisecond, in one process: what slows the machine down
-slows both. For work on one thread a round, one block of each side, counts only if the system took the processor away
-from it at no time meanwhile (it counts such involuntary switches); others are measured again. Where the machine is so busy
-that hardly any round is left alone, all count and the sample says so. A figure is the median over the blocks, a ratio
-the median over the rounds' ratios. Python's garbage collector is off while a block runs, as timeit has it.
+Both sides of a comparison run in turns, in blocks of about a millisecond, in one process: what slows the
+machine down slows both. For work on one thread a round, one block of each side, counts only if the system
+took the processor away from it at no time meanwhile (it counts such involuntary switches); others are
+measured again. Where the machine is so busy that hardly any round is left alone, all count and the sample
+says so. A figure is the median over the blocks, a ratio the median over the rounds' ratios. Python's garbage
+collector is off while a block runs, as timeit has it.
 
-Work that a driver's threads share with ours is another matter. They switch involuntarily among themselves, so that all
-rounds count. And the system places the threads of a device on processors as it happens, where they then stay: the same
-small submissions take 30, 60 or 100 us, in C as with us, for as long as that device lives. Their blocks come from
-several devices, each made anew for both sides, and figure and ratio are those of the lower quartiles over all of them.
+Work that a driver's threads share with ours is another matter. They switch involuntarily among themselves, so
+that all rounds count. And the system places the threads of a device on processors as it happens, where they
+then stay: the same small submissions take 30, 60 or 100 us, in C as with us, for as long as that device
+lives. Their blocks come from several devices, each made anew for both sides, and figure and ratio are those
+of the lower quartiles over all of them.
 """
 
 from __future__ import annotations
@@ -97,7 +99,9 @@ def side(work: Callable[[], object]) -> Side:
 
 
 def prepared(prepare: Callable[[], object], work: Callable[[], object]) -> Side:
-    """A side that calls `work` and throws its result away after the clock stopped; `prepare` runs before it started."""
+    """A side that calls `work` and throws its result away after the clock stopped; `prepare` runs before it
+    started.
+    """
 
     def run(times: int) -> float:
         clock = time.perf_counter
@@ -127,7 +131,8 @@ def repetitions(run: Side, seconds: float) -> int:
 def gather(
     plan: Plan, measure_round: Callable[[bool], tuple[list[float], bool]], *, threaded: bool = False
 ) -> list[Sample]:
-    """Samples of rounds that were left alone; of all rounds where too few were, or where the work is `threaded`.
+    """Samples of rounds that were left alone; of all rounds where too few were, or where the work is
+    `threaded`.
 
     `measure_round(reverse)` gives the value of each side and whether the round was interrupted.
     """
@@ -149,8 +154,8 @@ def gather(
 def alternate(plan: Plan, *sides: Side, times: int | None = None, threaded: bool = False) -> list[Sample]:
     """Blocks of all sides in turns, the order reversed each round; a sample for each side.
 
-    `times` is how often the work is done in a block; by default as often as `plan` gives time for. `threaded` says that
-    other threads of this process take part in the work.
+    `times` is how often the work is done in a block; by default as often as `plan` gives time for. `threaded`
+    says that other threads of this process take part in the work.
     """
     with collector_off():
         counts = [times or repetitions(run, plan.block_seconds) for run in sides]

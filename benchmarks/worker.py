@@ -1,6 +1,7 @@
 """Measures figures on the one driver that this process sees; prints a JSON object a line.
 
-`python -m benchmarks` starts one for each driver, with that driver's environment: a process's loader is set up once.
+`python -m benchmarks` starts one for each driver, with that driver's environment: a process's loader is set
+up once.
 """
 
 from __future__ import annotations

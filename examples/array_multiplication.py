@@ -1,4 +1,5 @@
-"""Kompute's introduction, in kompute_py: two tensors are multiplied on the device, and the result is accumulated.
+"""Kompute's introduction, in kompute_py: two tensors are multiplied on the device, and the result is
+accumulated.
 
 python examples/array_multiplication.py
 """
@@ -55,8 +56,8 @@ def main(argv: list[str] | None = None) -> int:
             spec_consts=[2],
             push_consts=[2],
         )
-        # Upload, two dispatches with different push constants, download: one submission. The second dispatch reads what
-        # the first one wrote; the barrier between them is put in place.
+        # Upload, two dispatches with different push constants, download: one submission. The second dispatch
+        # reads what the first one wrote; the barrier between them is put in place.
         (
             mgr.sequence()
             .record(kp.OpSyncDevice(tensors))

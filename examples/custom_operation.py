@@ -1,10 +1,12 @@
-"""Custom operations: any Vulkan command in a recorded sequence, with the PyPI package `vulkan` on raw handles.
+"""Custom operations: any Vulkan command in a recorded sequence, with the PyPI package `vulkan` on raw
+handles.
 
-A list is filtered on the device, and only what passed is worked on: the first shader keeps the values above a threshold and
-counts how many groups they need; an indirect dispatch then runs just those groups. The host never learns the number in
-between. Two operations of our own make that possible: vkCmdUpdateBuffer sets the counters and the threshold at the start of
-each evaluation, and vkCmdDispatchIndirect takes its group counts from a tensor. Both say what they read and write, so the
-sequence puts the needed barriers around them, and no others.
+A list is filtered on the device, and only what passed is worked on: the first shader keeps the values above a
+threshold and counts how many groups they need; an indirect dispatch then runs just those groups. The host
+never learns the number in between. Two operations of our own make that possible: vkCmdUpdateBuffer sets the
+counters and the threshold at the start of each evaluation, and vkCmdDispatchIndirect takes its group counts
+from a tensor. Both say what they read and write, so the sequence puts the needed barriers around them, and no
+others.
 
     python examples/custom_operation.py
 """
@@ -87,7 +89,9 @@ class UpdateBuffer(kp.OpBase):
 
 
 class DispatchIndirect(kp.OpBase):
-    """Runs an algorithm with the group counts that the first three uints of a tensor hold when the device comes to it."""
+    """Runs an algorithm with the group counts that the first three uints of a tensor hold when the device
+    comes to it.
+    """
 
     def __init__(self, algorithm: kp.Algorithm, counts: kp.Tensor, writes: list[kp.Memory]) -> None:
         self.algorithm = algorithm
@@ -145,7 +149,8 @@ def main(argv: list[str] | None = None) -> int:
             wrong |= not np.allclose(roots.data(), expected, rtol=1e-6, atol=0)
             wrong |= count != np.count_nonzero(expected) or int(invocations.data()[0]) != 64 * -(-count // 64)
         print(
-            f"{count} of {options.size} values are above {options.threshold}; {groups} groups of 64 worked on them"
+            f"{count} of {options.size} values are above {options.threshold}; {groups} groups of 64 worked "
+            "on them"
         )
     print("WRONG: NumPy gives other numbers" if wrong else "right")
     return 1 if wrong else 0

@@ -1,8 +1,9 @@
 """Logistic regression trained on the device, on scikit-learn's breast cancer data.
 
-Gradient descent: one recorded sequence makes 50 steps of it, and is evaluated until the loss stands still. Two dispatches make
-a step (the prediction's error for each sample, then each weight's gradient), and each reads what the one before it wrote.
-scikit-learn's own LogisticRegression, with the same penalty, has the same optimum: the two are compared.
+Gradient descent: one recorded sequence makes 50 steps of it, and is evaluated until the loss stands still.
+Two dispatches make a step (the prediction's error for each sample, then each weight's gradient), and each
+reads what the one before it wrote. scikit-learn's own LogisticRegression, with the same penalty, has the same
+optimum: the two are compared.
 
     python examples/logistic_regression.py
 """
@@ -158,7 +159,8 @@ def main(argv: list[str] | None = None) -> int:
     agreement = float(np.mean(predicted == expected))
     print(f"accuracy on {len(x_test)} samples that it has not seen: {accuracy:.4f}")
     print(
-        f"scikit-learn's LogisticRegression: {np.mean(expected == y_test):.4f}; same prediction: {agreement:.4f}"
+        f"scikit-learn's LogisticRegression: {np.mean(expected == y_test):.4f}; same prediction: "
+        f"{agreement:.4f}"
     )
 
     falling = len(history) > 1 and all(later <= earlier for earlier, later in itertools.pairwise(history))

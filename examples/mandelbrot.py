@@ -14,7 +14,8 @@ from PIL import Image
 
 import kompute_py as kp
 
-# Writes how many steps a point takes to escape (the limit for those that do not), and its colour as RGBA with 8 bits each.
+# Writes how many steps a point takes to escape (the limit for those that do not), and its colour as RGBA with
+# 8 bits each.
 SHADER = """
 #version 450
 
@@ -102,8 +103,8 @@ def main(argv: list[str] | None = None) -> int:
     Image.fromarray(picture[..., :3]).save(options.out)
     print(f"{width} x {height} pixels, at most {limit} steps: {options.out}")
 
-    # Every 5th pixel of every 5th row against NumPy. Next to the border a rounding decides, and double rounds otherwise
-    # than float: a few pixels there may differ, and only there.
+    # Every 5th pixel of every 5th row against NumPy. Next to the border a rounding decides, and double rounds
+    # otherwise than float: a few pixels there may differ, and only there.
     xs, ys = np.arange(0, width, 5), np.arange(0, height, 5)
     plane = (corner[0] + pixel * xs) + 1j * (corner[1] + pixel * ys)[:, np.newaxis]
     same = float(np.mean(np.abs(counted[::5, ::5].astype(int) - escape_steps(plane, limit)) <= 1))

@@ -1,4 +1,5 @@
-"""Matrix multiplication, naive and tiled: the tile's side is a specialization constant that also sets the local size.
+"""Matrix multiplication, naive and tiled: the tile's side is a specialization constant that also sets the
+local size.
 
 Both are checked against NumPy, and their speed comes from the device's timestamps.
 
@@ -38,7 +39,8 @@ void main() {
 }
 """
 
-# A group holds one tile of A and one of B in shared memory: each value is read from the buffer once for TILE products.
+# A group holds one tile of A and one of B in shared memory: each value is read from the buffer once for TILE
+# products.
 TILED = """
 #version 450
 
@@ -89,8 +91,8 @@ def main(argv: list[str] | None = None) -> int:
     start = time.perf_counter()
     expected = left @ right
     numpy_seconds = time.perf_counter() - start
-    # A sum of n products in float32 is off by at most n roundings of the sum of their sizes, in whatever order; NumPy's
-    # own sum may be off as much.
+    # A sum of n products in float32 is off by at most n roundings of the sum of their sizes, in whatever
+    # order; NumPy's own sum may be off as much.
     allowed = 2 * n * np.finfo(np.float32).eps * (np.abs(left) @ np.abs(right))
 
     work = 2 * n**3

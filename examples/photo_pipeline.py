@@ -1,4 +1,5 @@
-"""The demo's pipeline as a script: blur, edges, tone curve and histogram of a photograph, recorded as one sequence.
+"""The demo's pipeline as a script: blur, edges, tone curve and histogram of a photograph, recorded as one
+sequence.
 
 python examples/photo_pipeline.py photograph.jpg --out toned.png
 """

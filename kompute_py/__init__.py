@@ -209,7 +209,9 @@ _module_of = {name: module for module, names in _LATER.items() for name in names
 
 
 def _publish(name: str, value: Any) -> Any:
-    """Makes `value` a name of this package; tracebacks, help() and pickles then name the package, not the room."""
+    """Makes `value` a name of this package; tracebacks, help() and pickles then name the package, not the
+    room.
+    """
     if getattr(value, "__module__", "").startswith(f"{__name__}._"):
         value.__module__ = __name__
     globals()[name] = value
@@ -223,7 +225,9 @@ del _name
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl``, ``%%slang`` and ``%kp``; each takes ``--help``."""
+    """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl``, ``%%slang`` and ``%kp``; each takes
+    ``--help``.
+    """
     from .notebook.magics import load
 
     load(shell)
@@ -237,7 +241,8 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def __dir__() -> list[str]:
-    # What users use: completion would otherwise offer the modules, and with them what only looks like Kompute's names.
+    # What users use: completion would otherwise offer the modules, and with them what only looks like
+    # Kompute's names.
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
@@ -250,8 +255,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(".notebook", __name__)
-    # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and `int` would
-    # shadow the built-ins for whoever imports *.
+    # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and
+    # `int` would shadow the built-ins for whoever imports *.
     for enumeration in (MemoryTypes, DataTypes):
         member = enumeration.__members__.get(name)
         if member is not None:

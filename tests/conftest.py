@@ -1,4 +1,6 @@
-"""Fixtures that all tests share: the driver to run on, Managers that must stay silent and leave nothing behind."""
+"""Fixtures that all tests share: the driver to run on, Managers that must stay silent and leave nothing
+behind.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
-    # At the end: with a plain `pytest`, the installed kompute_py must win over the sources, which have no native module.
+    # At the end: with a plain `pytest`, the installed kompute_py must win over the sources, which have no
+    # native module.
     sys.path.append(str(ROOT))
 
 from tests.drivers import DriverUnavailableError, environment  # noqa: E402
 
-# A shell that starts a command in the background may ignore SIGINT, and processes inherit that. Tests of Ctrl-C need Python's handler;
-# their child processes then start with the default action.
+# A shell that starts a command in the background may ignore SIGINT, and processes inherit that. Tests of
+# Ctrl-C need Python's handler; their child processes then start with the default action.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -109,8 +112,8 @@ def clean(request, _log):
 def loaded_driver():
     """Keeps the driver loaded from the first test to the last.
 
-    Managers share their instance, and with the last of them the loader unloads the driver. SwiftShader leaves a file
-    descriptor and thread-local keys behind each time: a thousand tests later its process is aborted.
+    Managers share their instance, and with the last of them the loader unloads the driver. SwiftShader leaves
+    a file descriptor and thread-local keys behind each time: a thousand tests later its process is aborted.
     """
     manager = kp.Manager(validation=True)
     yield
@@ -121,8 +124,8 @@ def loaded_driver():
 def _only_what_the_module_made():
     """Leaves to the collections in `clean` only what the module's own tests made.
 
-    A collection looks at every object there is: some hundred thousand once pytest, NumPy and what tests import are
-    loaded. Two of them a test took most of the suite's time.
+    A collection looks at every object there is: some hundred thousand once pytest, NumPy and what tests
+    import are loaded. Two of them a test took most of the suite's time.
     """
     gc.unfreeze()
     gc.collect()
@@ -146,7 +149,10 @@ def make_manager(clean):
 
 @pytest.fixture
 def mgr(make_manager):
-    """A Manager with validation on. The test fails for a message of the layer, or for a native object left at its end."""
+    """A Manager with validation on.
+
+    The test fails for a message of the layer, or for a native object left at its end.
+    """
     manager = make_manager()
     assert manager.validation, "the validation layer is missing"
     return manager

@@ -1,8 +1,10 @@
-"""`python tools/check_includes.py [FOLDER]`: whether the core's files include only what they may (part of `./dev lint`).
+"""`python tools/check_includes.py [FOLDER]`: whether the core's files include only what they may (part of
+`./dev lint`).
 
 The rules, over `native/core/` of the project in FOLDER:
 
-- A room (a folder of the core) includes only itself and rooms below it. CMakeLists.txt lists the rooms from the bottom up.
+- A room (a folder of the core) includes only itself and rooms below it. CMakeLists.txt lists the rooms from
+  the bottom up.
 - Units do not include each other in a circle. A unit is a `.hpp` and a `.cpp` of one name.
 - An include names the room: `#include "sync/queue.hpp"`.
 """
@@ -93,7 +95,8 @@ def broken_rules(project: Path) -> list[str]:
     core = project / "native" / "core"
     order = rooms(project)
     told = [
-        f"native/core/{path.relative_to(core).as_posix()} is in no room: the rooms are {', '.join(order)} (CMakeLists.txt)"
+        f"native/core/{path.relative_to(core).as_posix()} is in no room: the rooms are {', '.join(order)} "
+        "(CMakeLists.txt)"
         for path in sorted(core.rglob("*.[ch]pp"))
         if path.parent.parent != core or path.parent.name not in order
     ]
@@ -104,7 +107,8 @@ def broken_rules(project: Path) -> list[str]:
     for include in includes(core):
         if not (core / include.target).is_file() or "/" not in include.target or ".." in include.target:
             told.append(
-                f'native/core/{include.file}:{include.line} includes "{include.target}", which is no file of the core: '
+                f'native/core/{include.file}:{include.line} includes "{include.target}", which is no file of '
+                "the core: "
                 'name the room, as in "sync/queue.hpp"'
             )
             continue
@@ -115,7 +119,8 @@ def broken_rules(project: Path) -> list[str]:
         lower, upper = (unit.partition("/")[0] for unit in pair)
         if order.index(lower) < order.index(upper):
             told.append(
-                f"native/core/{include.file}:{include.line} includes native/core/{include.target}: the room {lower} is "
+                f"native/core/{include.file}:{include.line} includes native/core/{include.target}: the room "
+                f"{lower} is "
                 f"below {upper}, and a room includes only rooms below it"
             )
             continue

@@ -1,9 +1,11 @@
-"""Counts words that make text hard to read, over docstrings, comments, error messages and the documents for readers.
+"""Counts words that make text hard to read, over docstrings, comments, error messages and the documents for
+readers.
 
     python tools/count_words.py [PATH ...]
 
-Without a path: the package, the core with its bindings, README.md, CONTRIBUTING.md and docs/architecture.md. It prints one line for each
-group of files and fails if a count is above its limit. `--worst N` lists the N files with the most.
+Without a path: the package, the core with its bindings, README.md, CONTRIBUTING.md and docs/architecture.md.
+It prints one line for each group of files and fails if a count is above its limit. `--worst N` lists the N
+files with the most.
 """
 
 from __future__ import annotations

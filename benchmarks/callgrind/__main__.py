@@ -1,7 +1,7 @@
 """`python -m benchmarks.callgrind`: instructions per eval, per record and per tensor, on the null driver.
 
-They are the same in every run to within a few, however busy the machine is, so that a change that costs a hundred of
-them shows. `--profile NAME` keeps callgrind's output, for callgrind_annotate or KCachegrind.
+They are the same in every run to within a few, however busy the machine is, so that a change that costs a
+hundred of them shows. `--profile NAME` keeps callgrind's output, for callgrind_annotate or KCachegrind.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ class CountError(RuntimeError):
 
 
 def count(name: str, keep: Path | None = None) -> float:
-    """Instructions for one piece of work; `keep` receives callgrind's profile. Raises CountError or BuildError."""
+    """Instructions for one piece of work; `keep` receives callgrind's profile.
+
+    Raises CountError or BuildError.
+    """
     if name not in WORKS:
         raise CountError(f"there is no work {name!r}; there are: {', '.join(WORKS)}")
     if not shutil.which("valgrind"):

@@ -1,4 +1,7 @@
-"""The pieces of work whose instructions are counted. Each makes what it needs and gives a function to call many times."""
+"""The pieces of work whose instructions are counted.
+
+Each makes what it needs and gives a function to call many times.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Builds the C floor and calls it through ctypes. Each call takes its times inside, so ctypes adds nothing to them."""
+"""Builds the C floor and calls it through ctypes.
+
+Each call takes its times inside, so ctypes adds nothing to them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""`python -m benchmarks.peers`: the same work by kompute_py, NumPy and other libraries, in turns on one Vulkan driver.
+"""`python -m benchmarks.peers`: the same work by kompute_py, NumPy and other libraries, in turns on one
+Vulkan driver.
 
-Prints how long each takes, and how many times as long as kompute_py. The peers are installed from PyPI on first use.
+Prints how long each takes, and how many times as long as kompute_py. The peers are installed from PyPI on
+first use.
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ PEERS = {
 
 
 def interpreter(peer: Peer) -> Path:
-    """The Python that has `peer`; makes its environment where there is none yet. Raises PeerError with pip's reason."""
+    """The Python that has `peer`; makes its environment where there is none yet.
+
+    Raises PeerError with pip's reason.
+    """
     if not peer.requirements:
         return Path(sys.executable)
     what = "\n".join(("numpy", *peer.requirements, sys.version))

@@ -50,7 +50,8 @@ class Worker:
         self.name = peer.name
         python = interpreter(peer)
         variables = os.environ | environment
-        # Ours comes from this repository; a peer's environment has all that it needs, and no other module of ours.
+        # Ours comes from this repository; a peer's environment has all that it needs, and no other module of
+        # ours.
         variables.pop("PYTHONPATH", None)
         if not peer.requirements:
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -128,7 +129,8 @@ class Plan:
     """How long to measure."""
 
     generations: int
-    """Times that all processes are started anew: a driver's threads stay where the system once placed them."""
+    """Times that all processes are started anew: a driver's threads stay where the system once placed them.
+    """
     rounds: int
     """Blocks of each library in each generation."""
     block_seconds: float

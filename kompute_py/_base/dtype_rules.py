@@ -59,7 +59,8 @@ def conversion(dtype: np.dtype[Any], wanted: np.dtype[Any], array: bool) -> str:
     """How to convert an array, or a tensor, of `dtype` for a shader that reads `wanted`: a message's end."""
     name = f"np.{wanted}"
     if dtype.kind == "c" and dtype.itemsize == 2 * wanted.itemsize:
-        return f"A complex number is two floats: declare a vec2, or give {'array' if array else 'tensor'}.view({name})"
+        given = "array" if array else "tensor"
+        return f"A complex number is two floats: declare a vec2, or give {given}.view({name})"
     if dtype.kind == "b":
         one = f"array.astype({name})" if array else f"mgr.tensor_t(data.astype({name}))"
         return (

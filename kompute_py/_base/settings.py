@@ -1,4 +1,5 @@
-"""Settings: a keyword, else an environment variable, else a default; and the report that names the source of each.
+"""Settings: a keyword, else an environment variable, else a default; and the report that names the source of
+each.
 
 The tables of settings lie with what they set: `_device/options.py` and `_compilers/settings.py`.
 """
@@ -57,7 +58,8 @@ class Option(NamedTuple):
 
 
 def find_setting(name: str, option: Option, keywords: Mapping[str, Any], prefix: str | None) -> Setting:
-    """The setting from `keywords`, where None counts as not given, else from the environment unless `prefix` is None.
+    """The setting from `keywords`, where None counts as not given, else from the environment unless `prefix`
+    is None.
 
     Raises what ``option.convert`` raises, and InvalidArgumentError for a variable that is not text.
     """
@@ -81,13 +83,17 @@ def require_text(value: str, variable: str) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidArgumentError(
-            f"The environment variable {variable} is {shown(value)}, which is not text in this system's encoding "
+            f"The environment variable {variable} is {shown(value)}, which is not text in this system's "
+            "encoding "
             f"({sys.getfilesystemencoding()})"
         ) from None
 
 
 def to_path(value: Any, source: str, takes: str) -> str:
-    """A file or folder of `takes`, as text. Raises ArgumentTypeError or InvalidArgumentError if it is not a path."""
+    """A file or folder of `takes`, as text.
+
+    Raises ArgumentTypeError or InvalidArgumentError if it is not a path.
+    """
     try:
         text = os.fspath(value)
     except TypeError:

@@ -16,14 +16,19 @@ for _power, _letter in enumerate("kmgt", 1):
         f"{_letter}b": 10 ** (3 * _power),
     }
 _TEXT = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})\s*([A-Za-z]*)\s*", re.ASCII)
-GRAMMAR = 'give an int of bytes, or text: "128 MiB" or "128M" (binary: KiB, MiB, GiB, TiB), "128 MB" (decimal: kB, MB, GB, TB), "1.5 GiB", "0"'
+GRAMMAR = (
+    'give an int of bytes, or text: "128 MiB" or "128M" (binary: KiB, MiB, GiB, TiB), '
+    '"128 MB" (decimal: kB, MB, GB, TB), "1.5 GiB", "0"'
+)
 
 
 def as_bytes(value: Any, what: str) -> int:
-    """The bytes that `value` says: an int, or text, such as "128 MiB", "128M" (the same), "128 MB" (128 * 10**6) or "1.5 GiB".
+    """The bytes that `value` says: an int, or text, such as "128 MiB", "128M" (the same), "128 MB" (128 *
+    10**6) or "1.5 GiB".
 
-    Case does not count; spaces around the number and the unit may be left out. Raises InvalidArgumentError, naming `what` and the
-    grammar, for other text, a size below 0 or above 2**63 - 1, and a fraction of a byte; ArgumentTypeError for other types.
+    Case does not count; spaces around the number and the unit may be left out. Raises InvalidArgumentError,
+    naming `what` and the grammar, for other text, a size below 0 or above 2**63 - 1, and a fraction of a
+    byte; ArgumentTypeError for other types.
     """
     if isinstance(value, str):
         found = _TEXT.fullmatch(value)

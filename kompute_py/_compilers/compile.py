@@ -1,4 +1,5 @@
-"""Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL and Slang by Slang where it is
+"""Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL and Slang by
+Slang where it is
 installed (shader_languages.py)."""
 
 from __future__ import annotations
@@ -86,34 +87,44 @@ def compile(
 
     Args:
         source: The text of the shader, or where it is: a path object, or a `str` on one line that ends in
-            ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A file of SPIR-V, told by its first bytes
-            or by ``.spv``, is validated and returned as it is. A ``.spvasm`` file is assembled and validated. A GLSL source without
-            a ``#version`` counts as version 450.
+            ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A file of SPIR-V, told by
+            its first bytes or by ``.spv``, is validated and returned as it is. A ``.spvasm`` file is
+            assembled and validated. A GLSL source without a ``#version`` counts as version 450.
         language: ``"glsl"``, ``"hlsl"`` or ``"slang"``; by default what the path's suffix says, else GLSL.
-        entry: The name of the entry point. In HLSL and Slang it is the function to compile; in GLSL that function is
+        entry: The name of the entry point. In HLSL and Slang it is the function to compile; in GLSL that
+        function is
             always ``main`` and the module's entry point gets this name.
         defines: Macros. An `int` or `float` becomes a literal, a `bool` 1 or 0, None an empty macro (for
-            ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a parameter.
+            ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a
+            parameter.
         include_dirs: Where ``#include`` looks, after the directory of the file that includes.
         includes: Texts by name, which ``#include`` finds before any file.
-        optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and specialization
+        optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and
+        specialization
             constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
         target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the version of Vulkan whose SPIR-V is made.
-        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for HLSL
+        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for
+        HLSL
             without Slang).
-        glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``, ``"450 compatibility"``.
+        glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``, ``"450
+        compatibility"``.
         auto_bind: Number bindings that have no number. In HLSL and Slang that is always so.
-        register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``, ``b0`` and
+        register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``,
+        ``b0`` and
             ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
         hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
-        compiler: What compiles HLSL: ``"slang"`` or ``"glslang"``; by default what ``KOMPUTE_PY_COMPILER`` says, else Slang where
-            its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need Slang, GLSL needs glslang.
+        compiler: What compiles HLSL: ``"slang"`` or ``"glslang"``; by default what ``KOMPUTE_PY_COMPILER``
+        says, else Slang where
+            its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need
+            Slang, GLSL needs glslang.
         cache: Look into the cache on disk, and keep the result there.
-        timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment variable
+        timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment
+        variable
             ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20.
-        size_limit: The bytes that the shader's file may have, an int or text such as "128 MiB". The default is 64 MiB.
+        size_limit: The bytes that the shader's file may have, an int or text such as "128 MiB". The default
+        is 64 MiB.
 
     Returns:
         The SPIR-V module.
@@ -123,19 +134,21 @@ def compile(
             caret; ``.diagnostics`` lists them.
         CompileTimeoutError: A ShaderCompileError: the compiler did not finish within the time limit.
         NotFoundError: There is no such file, or it is not a regular file (a folder, a device, a pipe).
-        InvalidArgumentError: The file is larger than `size_limit`; a language, compiler, target, macro or name cannot be.
+        InvalidArgumentError: The file is larger than `size_limit`; a language, compiler, target, macro or
+        name cannot be.
         UnavailableError: Slang is needed and its library is not found: ``pip install 'kompute_py[slang]'``.
         ArgumentTypeError: An argument is of the wrong type.
 
-    Ctrl-C is heard at once. After it, or after the time limit, the compiler of GLSL cannot be stopped: it goes on in a thread of its
-    own until it is done, its result is dropped, and the memory that it takes is free then. It holds up no other compilation, nor
-    the end of the process. The compilers of HLSL and Slang are processes, which are ended.
+    Ctrl-C is heard at once. After it, or after the time limit, the compiler of GLSL cannot be stopped: it
+    goes on in a thread of its own until it is done, its result is dropped, and the memory that it takes is
+    free then. It holds up no other compilation, nor the end of the process. The compilers of HLSL and Slang
+    are processes, which are ended.
 
     What the compiler warns about is a `ShaderCompileWarning`.
 
-    The cache is in the folder ``KOMPUTE_PY_SHADER_CACHE_DIR`` (default: ``kompute_py/shaders`` in the user's cache folder; ""
-    turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default "128 MiB"). It notices changes of includes. `Manager.kernel`
-    uses the Manager's options of these names instead.
+    The cache is in the folder ``KOMPUTE_PY_SHADER_CACHE_DIR`` (default: ``kompute_py/shaders`` in the user's
+    cache folder; "" turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default "128 MiB"). It notices
+    changes of includes. `Manager.kernel` uses the Manager's options of these names instead.
     """
     return _compile(
         source,
@@ -189,7 +202,8 @@ def _compile(
 ) -> _Compiled:
     """`compile`, which also says which files took part. `title` is what messages call source text.
 
-    `setting` gives the compilers' settings. With `unchecked`, SPIR-V in a file is not checked against the target, and assembly becomes what Vulkan 1.`unchecked` has.
+    `setting` gives the compilers' settings. With `unchecked`, SPIR-V in a file is not checked against the
+    target, and assembly becomes what Vulkan 1.`unchecked` has.
     """
     if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
@@ -207,7 +221,8 @@ def _compile(
     graphics = _stage_of(str(source if path is None else path))
     if graphics is not None:
         raise InvalidArgumentError(
-            f"{os.fspath(source)!r} is a {graphics} shader by its name; kompute_py runs compute shaders (.comp)"
+            f"{os.fspath(source)!r} is a {graphics} shader by its name; kompute_py runs compute shaders "
+            "(.comp)"
         )
     if path is None:
         text, name, files, sought = _encoded("the source", str(source)), text_name(title), [], []
@@ -251,7 +266,8 @@ def _compile(
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
         if _GRAPHICS.search(text):
-            # The compiler complains about each line that only a graphics shader can have; this says what they have in common.
+            # The compiler complains about each line that only a graphics shader can have; this says what they
+            # have in common.
             error.args = (
                 f"{error}\nIt looks like a graphics shader; kompute_py runs compute shaders: a main() with "
                 "layout(local_size_x = N) in (GLSL), or [numthreads(N, 1, 1)] (HLSL)",
@@ -403,13 +419,16 @@ _GRAPHICS = re.compile(
 )
 _STAGES = {
     ".vert": "vertex", ".frag": "fragment", ".geom": "geometry", ".tesc": "tessellation control",
-    ".tese": "tessellation evaluation", ".mesh": "mesh", ".task": "task", ".rgen": "ray generation", ".rchit": "closest hit",
-    ".rahit": "any hit", ".rmiss": "miss", ".rint": "intersection", ".rcall": "callable",
+    ".tese": "tessellation evaluation", ".mesh": "mesh", ".task": "task", ".rgen": "ray generation",
+    ".rchit": "closest hit", ".rahit": "any hit", ".rmiss": "miss", ".rint": "intersection",
+    ".rcall": "callable",
 }  # fmt: skip
 
 
 def _stage_of(text: str) -> str | None:
-    """The stage that a file's suffix stands for, where it is not that of compute shaders; None for source text."""
+    """The stage that a file's suffix stands for, where it is not that of compute shaders; None for source
+    text.
+    """
     if len(text) > 4096 or "\n" in text:
         return None
     return _STAGES.get(os.path.splitext(text)[1].lower())
@@ -422,7 +441,10 @@ def text_name(title: str | None) -> bytes:
 
 
 def path_of(source: object) -> Path | None:
-    """The path that a shader's source names: a path object, or a str on one line with a suffix of shaders. None for source text."""
+    """The path that a shader's source names: a path object, or a str on one line with a suffix of shaders.
+
+    None for source text.
+    """
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(
             f"A shader's source is a str or a path, not {type(source).__name__}"
@@ -439,8 +461,8 @@ def path_of(source: object) -> Path | None:
             raise ArgumentTypeError(
                 f"A shader's path is a {type(source).__name__} that is no path: {error}"
             ) from None
-    # pathlib is a tenth of what importing the package costs, and most programs never name a file: source text that is found
-    # on disk would wait ten times as long for it as for the rest.
+    # pathlib is a tenth of what importing the package costs, and most programs never name a file: source text
+    # that is found on disk would wait ten times as long for it as for the rest.
     from pathlib import Path
 
     return Path(os.fsdecode(place))
@@ -453,7 +475,9 @@ def is_source_file(path: Path) -> bool:
 
 
 def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> bytes:
-    """The module that a file of SPIR-V or of its assembly holds, valid for the target unless it is `unchecked`."""
+    """The module that a file of SPIR-V or of its assembly holds, valid for the target unless it is
+    `unchecked`.
+    """
     if path.suffix.lower() == ".spvasm" and not is_spirv(content):
         minor = minor_of(target) if unchecked is None else unchecked
         content = _native.assemble_spirv(content, minor, os.fsencode(path))
@@ -512,7 +536,8 @@ def _literal(name: str, value: Any) -> bytes:
         if 0 <= value < 2**32:
             return f"{value}u".encode()
         raise InvalidArgumentError(
-            f"The macro {name} = {shown(value)} does not fit 32 bits; give it as the text that the shader should see"
+            f"The macro {name} = {shown(value)} does not fit 32 bits; give it as the text that the shader "
+            "should see"
         )
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -534,7 +559,8 @@ class Shader:
     ) -> bytes:
         """Compile GLSL to SPIR-V, as `compile` does.
 
-        `definitions` are pairs of a macro's name and value. The argument is always the text itself, never a path.
+        `definitions` are pairs of a macro's name and value. The argument is always the text itself, never a
+        path.
         """
         if not isinstance(source, str):
             raise ArgumentTypeError(f"The source must be a str, not {type(source).__name__}")

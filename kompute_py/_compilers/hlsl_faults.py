@@ -1,15 +1,19 @@
 """The known faults of glslang's front end for HLSL, mended in its SPIR-V, or refused where they cannot be.
 
-- WavePrefixSum and WavePrefixProduct become inclusive scans: they are made exclusive. HLSL has no inclusive ones.
-- ``fmod`` and ``%`` become OpFMod and OpSMod, whose results have the divisor's sign: they are made OpFRem and OpSRem, which have the
-  dividend's. Of constant floats, and of `int` variables that hold negative constants, they are folded to the wrong number, which does not
-  show in SPIR-V: refused (hlsl_text.py), as are dot products of constant integers.
-- ``*`` of two matrices is the product of matrices, as mul() is; ``any`` and ``all`` of a matrix are folded: refused.
-- ``any`` and ``all`` of constant floats are folded to false: macros compare their argument with 0 first (`MACROS`). Of scalars they
-  are refused, since they then become what is no SPIR-V.
+- WavePrefixSum and WavePrefixProduct become inclusive scans: they are made exclusive. HLSL has no inclusive
+  ones.
+- ``fmod`` and ``%`` become OpFMod and OpSMod, whose results have the divisor's sign: they are made OpFRem and
+  OpSRem, which have the dividend's. Of constant floats, and of `int` variables that hold negative constants,
+  they are folded to the wrong number, which does not show in SPIR-V: refused (hlsl_text.py), as are dot
+  products of constant integers.
+- ``*`` of two matrices is the product of matrices, as mul() is; ``any`` and ``all`` of a matrix are folded:
+  refused.
+- ``any`` and ``all`` of constant floats are folded to false: macros compare their argument with 0 first
+  (`MACROS`). Of scalars they are refused, since they then become what is no SPIR-V.
 - ``mad`` of integers becomes an operation on floats, which is no SPIR-V: a macro multiplies and adds.
 - ``InterlockedCompareStore`` is left out, and ``lit`` multiplies by the exponent: refused.
-- ``GetDimensions`` of a byte-address buffer gives words: it is multiplied by 4. Refused where the buffer is not named.
+- ``GetDimensions`` of a byte-address buffer gives words: it is multiplied by 4. Refused where the buffer is
+  not named.
 - The block of uniforms that are in none is called ``$Global``: it gets Slang's name, which is a word.
 - ``[[vk::push_constant]]`` on a variable is ignored, so that push constants become a uniform buffer: refused.
 """
@@ -95,13 +99,16 @@ _NUMTHREADS = re.compile(rb"\[\s*numthreads\s*\(([^\]]*)\)\s*\]")
 
 
 def hidden_counter(code: bytes) -> str | None:
-    """What uses a buffer's hidden counter, which Vulkan does not have, and what to do instead; None if nothing does."""
+    """What uses a buffer's hidden counter, which Vulkan does not have, and what to do instead; None if
+    nothing does.
+    """
     found = _COUNTERS.search(code)
     if found is None:
         return None
     name = found[0].lstrip(b". \t\r\n").decode()
     return (
-        f"{name} uses a buffer's hidden counter, which Vulkan does not have; declare a RWStructuredBuffer<uint> of one "
+        f"{name} uses a buffer's hidden counter, which Vulkan does not have; declare a "
+        "RWStructuredBuffer<uint> of one "
         "element for the count and call InterlockedAdd(count[0], 1, index)"
     )
 
@@ -117,7 +124,8 @@ def check_before(texts: Iterable[bytes]) -> None:
         for name in re.findall(rb"[A-Za-z_]\w*", arguments):
             if name in constants:
                 raise Refused(
-                    f"[numthreads] with the specialization constant {name.decode()!r} is not understood; write a number or a macro"
+                    f"[numthreads] with the specialization constant {name.decode()!r} is not understood; "
+                    "write a number or a macro"
                 )
 
 

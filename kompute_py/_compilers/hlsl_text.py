@@ -1,9 +1,11 @@
-"""Finds in HLSL what glslang's front end computes wrongly without its result showing it: remainders and dot products of constants,
-which it folds, and products of matrices by ``*``, which are to be component by component.
+"""Finds in HLSL what glslang's front end computes wrongly without its result showing it: remainders and dot
+products of constants, which it folds, and products of matrices by ``*``, which are to be component by
+component.
 
-A reading of tokens, not a parser. An operand counts as constant if all its names are macros, `const` variables, types or functions of
-the language; it counts as float if it has a literal with a point or an exponent, or the name of such a constant. It counts as a
-matrix if it is a name that is declared as one, a constructor or cast of one, transpose(), or mul() of two.
+A reading of tokens, not a parser. An operand counts as constant if all its names are macros, `const`
+variables, types or functions of the language; it counts as float if it has a literal with a point or an
+exponent, or the name of such a constant. It counts as a matrix if it is a name that is declared as one, a
+constructor or cast of one, transpose(), or mul() of two.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ _OPENING = {"(": ")", "[": "]"}
 
 
 def remainder_of_constants(code: str, defines: Iterable[tuple[str, str]]) -> str | None:
-    """A remainder of constant floats, or a dot product of constant integers, in `code`, which has no comments; None where there is
+    """A remainder of constant floats, or a dot product of constant integers, in `code`, which has no
+    comments; None where there is
     none."""
     code = code.replace("\\\n", " ")
     macros = {name: (parameters, body) for name, parameters, body in _MACRO.findall(code)}
@@ -110,7 +113,8 @@ _MATRIX = re.compile(r"(?:float|half|double|min16float|min10float)[1-4]x[1-4]|ma
 
 
 def matrices_misread(code: str, products: bool) -> str | None:
-    """A product of two matrices by ``*`` (where there are `products` of matrices at all), or any() or all() of one, in `code`, which has
+    """A product of two matrices by ``*`` (where there are `products` of matrices at all), or any() or all()
+    of one, in `code`, which has
     no comments; None where there is none."""
     types = {"matrix", *_MATRIX.findall(code)}
     types.update(re.findall(rf"\btypedef\s+(?:{_MATRIX.pattern})(?:\s*<[^>]*>)?\s+(\w+)", code))
@@ -130,7 +134,9 @@ def matrices_misread(code: str, products: bool) -> str | None:
 
 
 def _declared(tokens: list[str], types: set[str]) -> dict[str, bool]:
-    """The names that are declared with one of these types, functions among them; and whether each is an array."""
+    """The names that are declared with one of these types, functions among them; and whether each is an
+    array.
+    """
     names: dict[str, bool] = {}
     for i, token in enumerate(tokens):
         if token not in types:

@@ -1,8 +1,9 @@
-"""What constants the integers of a source in HLSL can hold: remainders that are folded by the divisor's sign, and shifts by too much.
+"""What constants the integers of a source in HLSL can hold: remainders that are folded by the divisor's sign,
+and shifts by too much.
 
-A reading of tokens, not a parser: a name stands for all variables that are called so, and all branches of `#if` count. An expression
-is *at run time* if no compiler can know its value (it reads a buffer, a uniform or the invocation's number). It is *fair* if it cannot
-be folded to a negative number.
+A reading of tokens, not a parser: a name stands for all variables that are called so, and all branches of
+`#if` count. An expression is *at run time* if no compiler can know its value (it reads a buffer, a uniform or
+the invocation's number). It is *fair* if it cannot be folded to a negative number.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ _DEEPEST = 24
 
 
 def remainder_misread(code: str, defines: Iterable[tuple[str, str]]) -> str | None:
-    """A remainder of integers in `code`, which has no comments, that may be folded by the divisor's sign; None where there is none."""
+    """A remainder of integers in `code`, which has no comments, that may be folded by the divisor's sign;
+    None where there is none.
+    """
     if "%" not in code and not any("%" in value for _, value in defines):
         return None
     values = _Values(code, defines)
@@ -414,7 +417,9 @@ class _Values:
         return self._has_kind(node, "float")
 
     def is_constant(self, node: Node, depth: int = 0) -> bool:
-        """Whether the front end itself knows it: a literal, or a name that is declared const with such a value."""
+        """Whether the front end itself knows it: a literal, or a name that is declared const with such a
+        value.
+        """
         what = node[0]
         if what == "name":
             values = self._given.get(node[1], [])
@@ -526,7 +531,9 @@ class _Values:
         return False
 
     def look_anew(self) -> None:
-        """Before `constants`: it looks at so many expressions, since names that depend on each other have very many."""
+        """Before `constants`: it looks at so many expressions, since names that depend on each other have
+        very many.
+        """
         self._looks = _MOST_LOOKS
 
     def constants(self, node: Node, names: tuple[str, ...] = ()) -> set[int] | None:

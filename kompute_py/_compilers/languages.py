@@ -1,7 +1,8 @@
 """Which compiler a source goes to, and compiling HLSL and Slang in a process of its own (shader_process.py).
 
-GLSL is compiled here, by glslang. HLSL and Slang are compiled by Slang. HLSL without Slang falls back to glslang's front end for HLSL,
-which is no longer maintained: its known faults are mended or refused (hlsl_faults.py).
+GLSL is compiled here, by glslang. HLSL and Slang are compiled by Slang. HLSL without Slang falls back to
+glslang's front end for HLSL, which is no longer maintained: its known faults are mended or refused
+(hlsl_faults.py).
 """
 
 from __future__ import annotations
@@ -37,12 +38,10 @@ LANGUAGES = ("glsl", "hlsl", "slang")
 _SPOKEN = {"glsl": "GLSL", "hlsl": "HLSL", "slang": "Slang"}
 _FALLBACK = "glslang's front end for HLSL (the fallback)"
 _BRINGS = f"{INSTALL} brings Slang, the maintained compiler"
-_USUAL_CAUSES = "; usual causes are an undefined name in [numthreads], a parameter without a name, and a name that is declared twice"
-# Not compiled here: that would cost each import of the package a millisecond.
-_NAME = rb"[A-Za-z_][A-Za-z0-9_]*"
-_MACRO = _NAME + rb"(\([^()\r\n\0]*\))?"
-_VERSIONS = ("1.3", "1.4", "1.5", "1.6")
-_NEWEST = {"vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
+_USUAL_CAUSES = (
+    "; usual causes are an undefined name in [numthreads], a parameter without a name, "
+    "and a name that is declared twice"
+)
 
 Probes = list[tuple[str, "bytes | None"]]
 
@@ -69,8 +68,8 @@ _noted = False
 def choose_compiler(language: str, asked: str | None, setting: Lookup = of_process) -> Compiler:
     """The compiler for a source in `language`; `asked` is the option `compiler`.
 
-    Raises InvalidArgumentError for a compiler that does not exist or cannot take the language, UnavailableError where it has to be Slang
-    and its library is not found.
+    Raises InvalidArgumentError for a compiler that does not exist or cannot take the language,
+    UnavailableError where it has to be Slang and its library is not found.
     """
     if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
         raise InvalidArgumentError(
@@ -79,7 +78,8 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
     only = {"glsl": "glslang", "slang": "slang"}.get(language)
     if only is not None and asked not in (None, only):
         raise InvalidArgumentError(
-            f"compiler is {shown(asked)}, but {_SPOKEN[language]} is compiled by {only} alone; leave compiler out"
+            f"compiler is {shown(asked)}, but {_SPOKEN[language]} is compiled by {only} alone; leave "
+            "compiler out"
         )
     if only == "glslang":
         return _GLSLANG
@@ -91,7 +91,8 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
         return Compiler("slang", library.path, library.identity, library.name, wanted is None)
     if wanted == "slang":
         raise UnavailableError(
-            f"{_SPOKEN[language]} needs Slang here, and its library is not found: {INSTALL}, or name the library in the "
+            f"{_SPOKEN[language]} needs Slang here, and its library is not found: {INSTALL}, or name the "
+            "library in the "
             "setting slang_library (environment variable KOMPUTE_PY_SLANG_LIBRARY)"
         )
     _note_fallback()
@@ -125,7 +126,8 @@ def describe_compilers() -> dict[str, str]:
 
 
 def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[CachedShader, Probes]:
-    """The result for `shader._Request`, as a dict, of a source in HLSL or Slang, and where it looked for includes.
+    """The result for `shader._Request`, as a dict, of a source in HLSL or Slang, and where it looked for
+    includes.
 
     Raises what `kp.compile` raises.
     """
@@ -152,7 +154,8 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         ) from None
     except OSError as error:
         raise InternalError(
-            f"{name}: {_SPOKEN[request['language']]} is compiled in a process of its own, which cannot be started: {error}"
+            f"{name}: {_SPOKEN[request['language']]} is compiled in a process of its own, which cannot be "
+            f"started: {error}"
         ) from error
     failed = answer.get("error")
     if failed is None:
@@ -162,7 +165,8 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         if chosen.kind == "slang" and spirv[5] > int(_NEWEST[request["target"].decode()][2:]):
             raise _failure(
                 request,
-                f"it needs SPIR-V 1.{spirv[5]}, which {request['target'].decode()} lacks; choose a later target",
+                f"it needs SPIR-V 1.{spirv[5]}, which {request['target'].decode()} lacks; choose a later "
+                "target",
             )
         shader = CachedShader(
             spirv,
@@ -207,7 +211,8 @@ def _by_fallback(
         crash = crashed._replace(replaceable=False)
         raise _failure(
             {**request, "compiler": crash},
-            f"{_crash(crashed.name, how)} ({how}), in a process of its own, and {_FALLBACK} does not compile it",
+            f"{_crash(crashed.name, how)} ({how}), in a process of its own, and {_FALLBACK} does not compile "
+            "it",
         ) from None
     message = f"{_crash(crashed.name, how)}; it is compiled by {_FALLBACK}"
     return shader._replace(warnings=[*shader.warnings, (name, 0, 0, "warning", message, "")]), probes
@@ -275,7 +280,8 @@ def _check(request: Mapping[str, Any]) -> None:
     entry, target, name = request["entry"], request["target"].decode(), os.fsdecode(request["name"])
     if target == "vulkan1.0":
         raise InvalidArgumentError(
-            "target is 'vulkan1.0', whose SPIR-V Slang does not write; choose vulkan1.1 or later, or compiler=\"glslang\" for HLSL"
+            "target is 'vulkan1.0', whose SPIR-V Slang does not write; choose vulkan1.1 or later, or "
+            'compiler="glslang" for HLSL'
         )
     if target not in _NEWEST:
         raise InvalidArgumentError(
@@ -305,7 +311,8 @@ def _check(request: Mapping[str, Any]) -> None:
     known = _VERSIONS[: _VERSIONS.index(_NEWEST[target]) + 1]
     if version and version not in known:
         raise InvalidArgumentError(
-            f"{shown(version)} is not a version of SPIR-V that Slang writes for {target}; choose one of {', '.join(known)}"
+            f"{shown(version)} is not a version of SPIR-V that Slang writes for {target}; choose one of "
+            f"{', '.join(known)}"
         )
     source = request["source"]
     if not source.strip():

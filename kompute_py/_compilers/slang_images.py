@@ -1,7 +1,9 @@
-"""Formats of images that a source in Slang or HLSL reads without naming one: Slang infers those of integers, and leaves floats unknown.
+"""Formats of images that a source in Slang or HLSL reads without naming one: Slang infers those of integers,
+and leaves floats unknown.
 
-Reading an image of unknown format needs the device's feature shaderStorageImageReadWithoutFormat. The declared type says enough, as it does
-to glslang: `RWTexture2D<float4>` is rgba32f. Images that are only written stay without a format, so that any image can be bound.
+Reading an image of unknown format needs the device's feature shaderStorageImageReadWithoutFormat. The
+declared type says enough, as it does to glslang: `RWTexture2D<float4>` is rgba32f. Images that are only
+written stay without a format, so that any image can be bound.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """What Slang's SPIR-V is changed into, so that it says what the source says.
 
-- Slang names the structs of buffers after their layout (``P_std430``, ``SLANG_ParameterGroup_C_std140``), and the variable of a
-  ``cbuffer C`` like its block. They get the source's names; the variable of a cbuffer gets none, since the source names its
-  members only, as an unnamed block of GLSL does.
-- The source's language is written as HLSL, whose number every validator knows; Slang has a newer one. Both mean the same to
+- Slang names the structs of buffers after their layout (``P_std430``, ``SLANG_ParameterGroup_C_std140``), and
+  the variable of a ``cbuffer C`` like its block. They get the source's names; the variable of a cbuffer gets
+  none, since the source names its members only, as an unnamed block of GLSL does.
+- The source's language is written as HLSL, whose number every validator knows; Slang has a newer one. Both
+  mean the same to
   reflection: matrices have rows first.
-- Constant buffers of HLSL are packed by HLSL's rule, which lets a member begin in the last, unfilled 16 bytes of an array, a matrix
-  or a struct before it. Vulkan forbids that, so such a member begins at the next multiple of 16, as it does with DXC and glslang.
-- ``mad`` of integers becomes an operation on floats, which is no SPIR-V: it is a multiplication and an addition.
+- Constant buffers of HLSL are packed by HLSL's rule, which lets a member begin in the last, unfilled 16 bytes
+  of an array, a matrix or a struct before it. Vulkan forbids that, so such a member begins at the next
+  multiple of 16, as it does with DXC and glslang.
+- ``mad`` of integers becomes an operation on floats, which is no SPIR-V: it is a multiplication and an
+  addition.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ _ROW = 16  # bytes of HLSL's registers of constants
 
 
 def tidied(spirv: bytes, language: str) -> bytes:
-    """The module with the source's names, and for `language` "hlsl" with constant buffers that Vulkan takes."""
+    """The module with the source's names, and for "hlsl" with constant buffers that Vulkan takes."""
     words = words_of(spirv)
     names: dict[int, str] = {}
     name_places: dict[int, int] = {}
@@ -121,7 +124,9 @@ def tidied(spirv: bytes, language: str) -> bytes:
 def _lead_with_uint(
     words: array.array[int], types: dict[int, tuple[int, array.array[int]]], out: Rewriter
 ) -> None:
-    """Put first, of the variables that Slang makes of one byte-address buffer, the one of uint: it is what reflection shows."""
+    """Put first, of the variables that Slang makes of one byte-address buffer, the one of uint: it is what
+    reflection shows.
+    """
     places: dict[tuple[int, int], list[tuple[int, int]]] = {}
     numbers: dict[int, dict[int, int]] = {}
     for opcode, at, length in instructions(words):
@@ -187,7 +192,8 @@ class _Packing:
         self._sizes: dict[int, tuple[int, int, bool]] = {}
 
     def size(self, kind: int, stride: int, row_major: bool = False) -> tuple[int, int, bool]:
-        """(bytes with padding at the end, bytes of a scalar, whether it begins a row of 16 bytes) of a type; `stride` and
+        """(bytes with padding at the end, bytes of a scalar, whether it begins a row of 16 bytes) of a type;
+        `stride` and
         `row_major` are a matrix's."""
         opcode, operands = self._types.get(kind, (0, array.array("I")))
         if opcode in (TYPE_INT, TYPE_FLOAT):

@@ -17,9 +17,11 @@ def is_spirv(content: bytes) -> bool:
 
 
 def module_bytes(content: bytes, name: str = "") -> bytes:
-    """`content`, a module, in this machine's byte order. The magic number says which one it has, as the SPIR-V specification wants it.
+    """`content`, a module, in this machine's byte order. The magic number says which one it has, as the
+    SPIR-V specification wants it.
 
-    Raises InvalidArgumentError, beginning with `name`, if `content` is empty, is not whole words, or begins with another number.
+    Raises InvalidArgumentError, beginning with `name`, if `content` is empty, is not whole words, or begins
+    with another number.
     """
     if content[:4] == MAGIC and not len(content) & 3:
         return content
@@ -37,4 +39,7 @@ def _reason(content: bytes) -> str:
             _native.reflect_spirv(content + bytes(-len(content) % 4))
         except InvalidArgumentError as error:
             return str(error)
-    return f"these bytes are not SPIR-V: they are {len(content)}, and a module is a non-empty whole number of 4-byte words"
+    return (
+        f"these bytes are not SPIR-V: they are {len(content)}, "
+        "and a module is a non-empty whole number of 4-byte words"
+    )

@@ -188,13 +188,15 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
         if name not in _ALL:
             near = _nearest(name, [*_ALL, "env_prefix"])
             raise InvalidArgumentError(
-                f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known options: "
+                f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known "
+                "options: "
                 f"{', '.join(sorted([*_ALL, 'env_prefix']))}"
             )
     return ConfigReport(find_setting(name, option, keywords, prefix) for name, option in _ALL.items())
 
 
-# Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools take.
+# Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools
+# take.
 _OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY")
 _OF_TESTS = ("TEST", "TSAN")
 _names_warned: set[str] = set()

@@ -1,7 +1,8 @@
 """Representations of objects in notebooks, as HTML in the colours of the theme.
 
-A representation submits nothing, waits for nothing and creates no host copy. The numbers and pictures of a tensor are those of
-its host copy, if it has one, and the card says so. Contents that are only on the device are not fetched.
+A representation submits nothing, waits for nothing and creates no host copy. The numbers and pictures of a
+tensor are those of its host copy, if it has one, and the card says so. Contents that are only on the device
+are not fetched.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def kernel_card(kernel: Kernel) -> str:
 def sequence_bundle(sequence: Sequence) -> dict[str, str]:
     """The graph by MIME type. HTML is left out, because front ends that draw Mermaid would prefer it.
 
-    JupyterLab 4.1 and newer, nbconvert and GitHub draw Mermaid in Markdown; others show it as a block of code.
+    JupyterLab 4.1 and newer, nbconvert and GitHub draw Mermaid in Markdown; others show it as a block of
+    code.
     """
     drawn = graph.graph_of(sequence)
     return {
@@ -150,7 +152,10 @@ def fence_card(fence: Fence) -> str:
 
 
 def card(title: str, rows: list[tuple[str, str]], note: str = "", body: str = "") -> str:
-    """A box with a title, named values, a drawing (`body`, HTML) and a remark. Everything but `body` is escaped."""
+    """A box with a title, named values, a drawing (`body`, HTML) and a remark.
+
+    Everything but `body` is escaped.
+    """
     named = "".join(
         f'<div style="opacity:.7">{html.escape(name)}</div><div>{html.escape(value)}</div>'
         for name, value in rows
@@ -164,7 +169,10 @@ def card(title: str, rows: list[tuple[str, str]], note: str = "", body: str = ""
         parts.append(f'<div style="margin-top:6px">{body}</div>')
     if note:
         parts.append(f'<div style="margin-top:4px;opacity:.7;font-size:85%">{html.escape(note)}</div>')
-    box = "display:inline-block;border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 12px;max-width:100%"
+    box = (
+        "display:inline-block;border:1px solid rgba(128,128,128,.4);border-radius:6px;"
+        "padding:8px 12px;max-width:100%"
+    )
     return f'<div style="{box}">{"".join(parts)}</div>'
 
 

@@ -1,7 +1,7 @@
 """Draws the operations of a sequence and the barriers of its built recording: as Mermaid, Markdown and text.
 
-A barrier is a global memory barrier before an operation. It orders everything before it with everything after it, for the
-stages and accesses that it names. Operations without a barrier between them may overlap.
+A barrier is a global memory barrier before an operation. It orders everything before it with everything after
+it, for the stages and accesses that it names. Operations without a barrier between them may overlap.
 """
 
 from __future__ import annotations

@@ -83,10 +83,12 @@ def histogram(stats: Statistics) -> str:
     for i, n in enumerate(stats.bins):
         height = 0.0 if n == 0 else max(1.0, 48 * n / tallest)
         bars.append(
-            f'<rect x="{i * width:.2f}" y="{48 - height:.2f}" width="{max(width - 1, 1):.2f}" height="{height:.2f}"/>'
+            f'<rect x="{i * width:.2f}" y="{48 - height:.2f}" width="{max(width - 1, 1):.2f}" '
+            f'height="{height:.2f}"/>'
         )
     return (
-        '<svg role="img" aria-label="histogram" width="240" height="50" viewBox="0 0 240 50" fill="currentColor" opacity="0.65">'
+        '<svg role="img" aria-label="histogram" width="240" height="50" viewBox="0 0 240 50" '
+        'fill="currentColor" opacity="0.65">'
         f'{"".join(bars)}<rect x="0" y="49" width="240" height="1" opacity="0.5"/></svg>'
     )
 
@@ -106,7 +108,8 @@ def line(values: _Array) -> str:
         if np.isfinite(v)
     )
     return (
-        '<svg role="img" aria-label="line" width="480" height="160" viewBox="0 0 480 160" style="max-width:100%">'
+        '<svg role="img" aria-label="line" width="480" height="160" viewBox="0 0 480 160" '
+        'style="max-width:100%">'
         f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
     )
 

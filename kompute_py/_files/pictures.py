@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 def opened_picture(path: Path, unknown: str) -> Iterator[PillowImage]:
     """The picture in `path`, turned as its camera recorded; its pixels are decoded inside the block.
 
-    Raises InvalidArgumentError if the file is not a picture (the message then says that it is `unknown`), is damaged or too large.
+    Raises InvalidArgumentError if the file is not a picture (the message then says that it is `unknown`), is
+    damaged or too large.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
-            # The warning is only about size. Pictures too large for the device are found, or scaled down, later.
+            # The warning is only about size. Pictures too large for the device are found, or scaled down,
+            # later.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(path) as file:
                 yield ImageOps.exif_transpose(file)

@@ -21,15 +21,16 @@ _PATIENCE = 1.0  # seconds
 class ByteProgress:
     """Reports the progress of `total` bytes of work; `what` names the work.
 
-    `progress` is a function (see `Progress`), False for no report, or None for a bar on stderr. The bar appears after a second if
-    stderr is a terminal and the package rich is installed, and disappears at the end. Shorter work imports nothing and
-    starts no thread. Raises ArgumentTypeError for any other `progress`.
+    `progress` is a function (see `Progress`), False for no report, or None for a bar on stderr. The bar
+    appears after a second if stderr is a terminal and the package rich is installed, and disappears at the
+    end. Shorter work imports nothing and starts no thread. Raises ArgumentTypeError for any other `progress`.
     """
 
     def __init__(self, what: str, total: int, progress: Progress | bool | None) -> None:
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise ArgumentTypeError(
-                f"progress is a {type(progress).__name__}; give a function of (bytes done, total bytes, name), "
+                f"progress is a {type(progress).__name__}; give a function of (bytes done, total bytes, "
+                "name), "
                 "False for no bar, or None for a bar"
             )
         self._what = what

@@ -1,12 +1,13 @@
 """The safetensors file format: the header that describes the rest of the file.
 
-A file is eight bytes (the header's length, little-endian), the header (a JSON object) and the data. The header has one
-entry for each tensor, ``"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}``, with offsets counted from
-the end of the header, and optionally ``"__metadata__"``, an object of strings. The tensors' bytes cover the data exactly:
-no gaps, no overlaps, nothing after them.
+A file is eight bytes (the header's length, little-endian), the header (a JSON object) and the data. The
+header has one entry for each tensor, ``"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}``,
+with offsets counted from the end of the header, and optionally ``"__metadata__"``, an object of strings. The
+tensors' bytes cover the data exactly: no gaps, no overlaps, nothing after them.
 
-Files come from untrusted sources, so every field is checked. This module is pure: it takes bytes and returns entries, opens
-no file and needs no device. Entries that `parse_header` returns can be indexed and allocated without further checks.
+Files come from untrusted sources, so every field is checked. This module is pure: it takes bytes and returns
+entries, opens no file and needs no device. Entries that `parse_header` returns can be indexed and allocated
+without further checks.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ class TensorFileEntry(NamedTuple):
     def numpy_dtype(self) -> np.dtype[Any]:
         """The dtype of the Tensor that `kp.load_tensors` creates from it.
 
-        BF16 and the 8-bit floats become dtypes of ml_dtypes, or their bits (uint16, uint8) if that package is missing or too
-        old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which have no NumPy dtype.
+        BF16 and the 8-bit floats become dtypes of ml_dtypes, or their bits (uint16, uint8) if that package is
+        missing or too old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which have no
+        NumPy dtype.
         """
         return tensor_dtype(self.dtype, f"The tensor {shown(self.name)}")
 
@@ -124,7 +126,10 @@ class Header(NamedTuple):
 
 
 def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
-    """The NumPy dtype for the format's `name`; see `TensorFileEntry.numpy_dtype`. `what` begins the error message."""
+    """The NumPy dtype for the format's `name`; see `TensorFileEntry.numpy_dtype`.
+
+    `what` begins the error message.
+    """
     code = _NUMPY.get(name)
     if code is not None:
         return np.dtype(code)
@@ -147,7 +152,10 @@ def _small_float(name: str) -> np.dtype[Any]:
 
 
 def format_dtype(dtype: np.dtype[Any], what: str) -> str:
-    """The format's name of a NumPy dtype. Raises ArgumentTypeError, beginning with `what`, if the format lacks it."""
+    """The format's name of a NumPy dtype.
+
+    Raises ArgumentTypeError, beginning with `what`, if the format lacks it.
+    """
     if is_small_float(dtype):
         found = _OF_SMALL_FLOATS.get(dtype.name)
     else:
@@ -170,7 +178,8 @@ def header_bytes(prefix: bytes, file_bytes: int) -> int:
     """
     if len(prefix) < PREFIX_BYTES:
         raise InvalidArgumentError(
-            f"The file has {len(prefix)} bytes; a safetensors file begins with {PREFIX_BYTES} bytes that give the "
+            f"The file has {len(prefix)} bytes; a safetensors file begins with {PREFIX_BYTES} bytes that "
+            "give the "
             "length of its header"
         )
     length = int.from_bytes(prefix[:PREFIX_BYTES], "little")
@@ -181,7 +190,8 @@ def header_bytes(prefix: bytes, file_bytes: int) -> int:
         )
     if length > file_bytes - PREFIX_BYTES:
         raise InvalidArgumentError(
-            f"The file gives its header a length of {length} bytes, but only {file_bytes - PREFIX_BYTES} bytes follow: "
+            f"The file gives its header a length of {length} bytes, but only {file_bytes - PREFIX_BYTES} "
+            "bytes follow: "
             "it is truncated or not a safetensors file"
         )
     return length
@@ -216,7 +226,8 @@ def parse_header(text: bytes, data_bytes: int) -> Header:
             what = "overlaps" if entry.offset < position else "leaves a gap behind"
             before = f"the tensor {shown(previous)}" if previous or position else "the start of the data"
             raise InvalidArgumentError(
-                f"The tensor {shown(entry.name)} begins at byte {entry.offset} of the data and {what} {before}, "
+                f"The tensor {shown(entry.name)} begins at byte {entry.offset} of the data and {what} "
+                f"{before}, "
                 f"which ends at byte {position}"
             )
         position += entry.nbytes
@@ -320,9 +331,9 @@ def build_header(
 ) -> tuple[bytes, list[TensorFileEntry]]:
     """The bytes before the data (length and header), and the entries in the order of their data.
 
-    Tensors with large elements come first, which aligns each tensor to its elements. Raises ArgumentTypeError if the format
-    lacks a dtype or a name or metadata is not a str; InvalidArgumentError if the format cannot hold a text or the
-    header exceeds its limit.
+    Tensors with large elements come first, which aligns each tensor to its elements. Raises ArgumentTypeError
+    if the format lacks a dtype or a name or metadata is not a str; InvalidArgumentError if the format cannot
+    hold a text or the header exceeds its limit.
     """
     from json import dumps
 
@@ -352,7 +363,8 @@ def build_header(
         for key, value in metadata.items():
             if type(key) is not str or type(value) is not str:
                 raise ArgumentTypeError(
-                    f"Metadata maps str to str; it contains {shown(key)}: {shown(value)}. Convert values with json.dumps"
+                    f"Metadata maps str to str; it contains {shown(key)}: {shown(value)}. Convert values "
+                    "with json.dumps"
                 )
         content[METADATA] = _metadata(dict(metadata))
     position = 0

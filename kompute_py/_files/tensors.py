@@ -1,7 +1,8 @@
 """Parameter files: tensors by name in a file, in the safetensors format that other frameworks share.
 
-A file can be larger than the free memory. Loading therefore reads the file and passes it to the device piece by piece, and
-saving writes the device's contents piece by piece. The process needs memory for one piece and for the device's staging ring.
+A file can be larger than the free memory. Loading therefore reads the file and passes it to the device piece
+by piece, and saving writes the device's contents piece by piece. The process needs memory for one piece and
+for the device's staging ring.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ __all__ = [
     "tensor_file_info",
 ]
 
-# Bytes per piece. Large enough that a transfer through the staging ring mostly overlaps with the host's copy; small
-# enough that Ctrl-C and the progress bar react promptly.
+# Bytes per piece. Large enough that a transfer through the staging ring mostly overlaps with the host's copy;
+# small enough that Ctrl-C and the progress bar react promptly.
 _PIECE = 16 << 20
 # Larger tensors are read directly into device memory if the host can address it, one huge page at a time.
 _IN_PLACE = 4 << 20
@@ -67,7 +68,9 @@ _SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 
 
 class TensorDict(dict[str, Tensor]):
-    """The result of `load_tensors`: a dict of Tensors by name, with the file's `metadata` (a dict of str by str)."""
+    """The result of `load_tensors`: a dict of Tensors by name, with the file's `metadata` (a dict of str by
+    str).
+    """
 
     metadata: dict[str, str]
 
@@ -81,7 +84,8 @@ class TensorDict(dict[str, Tensor]):
             self.metadata = {} if metadata is None else dict(metadata)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(
-                f"TensorDict takes a mapping of names to tensors, and a mapping of str to str as metadata: {error}"
+                "TensorDict takes a mapping of names to tensors, and a mapping of str to str as metadata: "
+                f"{error}"
             ) from None
 
 
@@ -89,7 +93,10 @@ class TensorFileInfo(NamedTuple):
     """The contents of a parameter file, without its data."""
 
     tensors: dict[str, TensorFileEntry]
-    """Entries by name, in file order. Each has `dtype` (the format's name), `numpy_dtype`, `shape`, `nbytes`, `offset`."""
+    """Entries by name, in file order.
+
+    Each has `dtype` (the format's name), `numpy_dtype`, `shape`, `nbytes`, `offset`.
+    """
     metadata: dict[str, str]
     """The strings that were saved with the tensors."""
     nbytes: int
@@ -99,8 +106,8 @@ class TensorFileInfo(NamedTuple):
 def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:
     """Names, shapes, dtypes and metadata of a safetensors file. Reads only the header and needs no device.
 
-    Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a safetensors file, and
-    UnavailableError if the system refuses to read it.
+    Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a
+    safetensors file, and UnavailableError if the system refuses to read it.
     """
     path = _path(path)
     with _opened(path) as (_, header, _, data_bytes, _):
@@ -117,21 +124,24 @@ def load_tensors(
 ) -> TensorDict:
     """Loads tensors of a safetensors file to the device. Returns them by name, in file order.
 
-    `manager` defaults to the process's Manager, ``kp.manager()``. `names` selects tensors: one name, several names, or patterns
-    with ``*``, ``?`` and ``[...]`` such as ``"layers.0.*"``. An exact name takes precedence over a pattern. The `name` of each
-    tensor is its name in the file. `memory_type` defaults to `MemoryTypes.device`. The data goes to device memory, as with
-    `Tensor.write`; the host copy is not filled. dtypes: see `TensorFileEntry.numpy_dtype`; a KomputeWarning names the tensors
-    that are loaded as bits in unsigned integers.
+    `manager` defaults to the process's Manager, ``kp.manager()``. `names` selects tensors: one name, several
+    names, or patterns with ``*``, ``?`` and ``[...]`` such as ``"layers.0.*"``. An exact name takes
+    precedence over a pattern. The `name` of each tensor is its name in the file. `memory_type` defaults to
+    `MemoryTypes.device`. The data goes to device memory, as with `Tensor.write`; the host copy is not filled.
+    dtypes: see `TensorFileEntry.numpy_dtype`; a KomputeWarning names the tensors that are loaded as bits in
+    unsigned integers.
 
-    The file is streamed; the host never holds a whole tensor. If loading takes more than a second, a progress bar appears (on a
-    terminal, with rich installed). ``progress=False`` turns the bar off. A function is called with the bytes done, the
-    total bytes and the tensor's name. If loading fails, the tensors created so far are destroyed.
+    The file is streamed; the host never holds a whole tensor. If loading takes more than a second, a progress
+    bar appears (on a terminal, with rich installed). ``progress=False`` turns the bar off. A function is
+    called with the bytes done, the total bytes and the tensor's name. If loading fails, the tensors created
+    so far are destroyed.
 
-    Raises NotFoundError if the file does not exist or a name matches no tensor (the error lists similar names);
-    InvalidArgumentError if the file is damaged or not a safetensors file; UnimplementedError for elements of less than 8 bits;
-    UnavailableError if the system refuses to read the file or another program changes it during loading (its size or
-    modification time); OutOfMemoryError if the device has too little memory; ArgumentTypeError if `manager` is not a Manager;
-    FailedPreconditionError if the Manager is destroyed.
+    Raises NotFoundError if the file does not exist or a name matches no tensor (the error lists similar
+    names); InvalidArgumentError if the file is damaged or not a safetensors file; UnimplementedError for
+    elements of less than 8 bits; UnavailableError if the system refuses to read the file or another program
+    changes it during loading (its size or modification time); OutOfMemoryError if the device has too little
+    memory; ArgumentTypeError if `manager` is not a Manager; FailedPreconditionError if the Manager is
+    destroyed.
     """
     path = _path(path)
     if manager is None:
@@ -170,15 +180,17 @@ def save_tensors(
 ) -> None:
     """Saves the device's contents of `tensors`, by name, to a safetensors file, after pending work on them.
 
-    `metadata` is a mapping of str to str; None keeps the metadata of a `TensorDict`. The file is written completely or not at
-    all: the data goes to a temporary file beside `path` with the permissions of the replaced file, is synced to disk, and then
-    the temporary file replaces `path`. Temporary files left by killed processes are deleted. The host never holds a whole
-    tensor. `progress` is as in `load_tensors`.
+    `metadata` is a mapping of str to str; None keeps the metadata of a `TensorDict`. The file is written
+    completely or not at
+    all: the data goes to a temporary file beside `path` with the permissions of the replaced file, is synced
+    to disk, and then the temporary file replaces `path`. Temporary files left by killed processes are
+    deleted. The host never holds a whole tensor. `progress` is as in `load_tensors`.
 
-    Raises ArgumentTypeError if a value is not a Tensor, the format lacks a dtype, or a name or metadata is not a str;
-    InvalidArgumentError if the format cannot hold a name, or `path` is a folder, a device, a pipe or a socket;
-    FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist; UnavailableError if the
-    system refuses to write the file (full disk, missing permission); DeviceLostError if the pending work failed.
+    Raises ArgumentTypeError if a value is not a Tensor, the format lacks a dtype, or a name or metadata is
+    not a str; InvalidArgumentError if the format cannot hold a name, or `path` is a folder, a device, a pipe
+    or a socket; FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist;
+    UnavailableError if the system refuses to write the file (full disk, missing permission); DeviceLostError
+    if the pending work failed.
     """
     path = _path(path)
     if path.endswith(_SEPARATORS):  # realpath would drop it
@@ -197,7 +209,8 @@ def save_tensors(
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise ArgumentTypeError(
-                f"{shown(name)} is a {type(tensor).__name__}, not a Tensor; make one of it with mgr.tensor_t(data)"
+                f"{shown(name)} is a {type(tensor).__name__}, not a Tensor; make one of it with "
+                "mgr.tensor_t(data)"
             )
         if not tensor.is_init():
             raise FailedPreconditionError(f"The tensor {shown(name)} is destroyed: it cannot be saved")
@@ -212,7 +225,7 @@ def save_tensors(
         _save(file, tensors, entries, bar)
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
+# -- reading -------------------------------------------------------------------------------------------------
 
 
 def _path(path: Any) -> str:
@@ -235,7 +248,9 @@ def _path(path: Any) -> str:
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int, _Version]]:
-    """The file, its checked header, the offset of its data, the number of bytes of data, and its version before the header was read."""
+    """The file, its checked header, the offset of its data, the number of bytes of data, and its version
+    before the header was read.
+    """
     try:
         # Unbuffered, because all reads are large.
         file = open(open_regular(path), "rb", buffering=0)  # noqa: SIM115
@@ -408,7 +423,10 @@ class _Pieces:
         self._version = version  # before the header was read
 
     def read(self, offset: int, nbytes: int) -> np.ndarray[Any, Any]:
-        """`nbytes` bytes from `offset`, as uint8, valid until the next call. Raises UnavailableError if the file changed."""
+        """`nbytes` bytes from `offset`, as uint8, valid until the next call.
+
+        Raises UnavailableError if the file changed.
+        """
         if self._room is None:
             self._room = np.empty(self._size, np.uint8)
         piece = self._room[:nbytes]
@@ -417,10 +435,12 @@ class _Pieces:
         return piece
 
     def read_into(self, data: np.ndarray[Any, Any], offset: int) -> Iterator[int]:
-        """Fills `data`, memory of a new tensor, with the bytes from `offset`. Yields the bytes done after each piece.
+        """Fills `data`, memory of a new tensor, with the bytes from `offset`. Yields the bytes done after
+        each piece.
 
-        The system zeroes a huge page from its far end towards the address that is touched first. Touching the end first takes
-        a third of the time, and the page is in the cache when the file's bytes arrive (see the core's base/first_touch.hpp).
+        The system zeroes a huge page from its far end towards the address that is touched first. Touching the
+        end first takes a third of the time, and the page is in the cache when the file's bytes arrive (see
+        the core's base/first_touch.hpp).
         """
         for at in range(0, len(data), _PIECE):
             piece = data[at : at + _PIECE]
@@ -443,7 +463,9 @@ class _Pieces:
             yield at + len(piece)
 
     def _pool(self) -> ThreadPoolExecutor:
-        """Threads for all parts of a piece but the first: one processor alone does not reach the memory's bandwidth."""
+        """Threads for all parts of a piece but the first: one processor alone does not reach the memory's
+        bandwidth.
+        """
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -456,7 +478,10 @@ class _Pieces:
             self._threads.shutdown()
 
     def _fill_pages(self, piece: np.ndarray[Any, Any], first: int, size: int, offset: int) -> None:
-        """Fills `size` bytes of `piece` from `first`, one huge page at a time. `offset` is the piece's offset in the file."""
+        """Fills `size` bytes of `piece` from `first`, one huge page at a time.
+
+        `offset` is the piece's offset in the file.
+        """
         address, end = piece.ctypes.data, min(first + size, len(piece))
         while first < end:
             page = min(_HUGE_PAGE - (address + first) % _HUGE_PAGE, end - first)
@@ -474,7 +499,8 @@ class _Pieces:
                     count = self._file.readinto(rest)  # type: ignore[attr-defined]
                 if not count:
                     raise UnavailableError(
-                        f"Another program shortened the file {self._path!r} while it was loaded; load it again"
+                        f"Another program shortened the file {self._path!r} while it was loaded; load it "
+                        "again"
                     )
                 rest = rest[count:]
                 offset += count
@@ -484,12 +510,13 @@ class _Pieces:
     def require_unchanged(self) -> None:
         if _version(self._file) != self._version:
             raise UnavailableError(
-                f"Another program changed the file {self._path!r} while it was loaded; load it again. Writers should replace "
+                f"Another program changed the file {self._path!r} while it was loaded; load it again. "
+                "Writers should replace "
                 "such files as a whole, as kp.save_tensors does"
             )
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------
 
 
 def _save(
@@ -545,7 +572,8 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
             try:
                 os.fsync(file.fileno())
                 _replaceable(path)  # it may have changed
-                # The open file is locked, so that no other writer deletes it as abandoned. Windows cannot rename open files.
+                # The open file is locked, so that no other writer deletes it as abandoned. Windows cannot
+                # rename open files.
                 if os.name == "posix":
                     os.replace(temporary, path)
             except OSError as error:
@@ -563,7 +591,10 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _replaceable(path: str) -> os.stat_result | None:
-    """The status of `path`; None if it does not exist. Raises InvalidArgumentError unless it is a regular file."""
+    """The status of `path`; None if it does not exist.
+
+    Raises InvalidArgumentError unless it is a regular file.
+    """
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -572,13 +603,16 @@ def _replaceable(path: str) -> os.stat_result | None:
         raise InvalidArgumentError(f"{path!r} is a folder; give the path of a file in it")
     if not stat.S_ISREG(status.st_mode):
         raise InvalidArgumentError(
-            f"{path!r} is a device, a pipe or a socket, which saving would replace; give the path of a regular file"
+            f"{path!r} is a device, a pipe or a socket, which saving would replace; give the path of a "
+            "regular file"
         )
     return status
 
 
 def _permit_as(descriptor: int, path: str, target: os.stat_result) -> None:
-    """Gives a new file, so far readable by its owner only, the owner and permissions of the file that it replaces."""
+    """Gives a new file, so far readable by its owner only, the owner and permissions of the file that it
+    replaces.
+    """
     mode = stat.S_IMODE(target.st_mode)
     if hasattr(os, "fchown"):
         status = os.fstat(descriptor)

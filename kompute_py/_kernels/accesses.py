@@ -1,7 +1,8 @@
 """The elements of arrays and images that a shader's invocations use, as sums of the digits of their numbers.
 
-`sizes` compares arrays by the elements that every invocation certainly uses. This module covers all accesses, including conditional
-ones and indices that divide, mask or shift the number; `grid_check` compares them with the default grid.
+`sizes` compares arrays by the elements that every invocation certainly uses. This module covers all accesses,
+including conditional ones and indices that divide, mask or shift the number; `grid_check` compares them with
+the default grid.
 """
 
 from __future__ import annotations
@@ -63,14 +64,18 @@ class Accesses:
         self._varying: dict[int, bool] = {}
         self.all = [Access(*each) for each in rules.accesses]
         self.narrow = {a for a in range(len(self.all)) if any(map(self.narrows, self.all[a].indices))}
-        """Accesses, by number, with an index that divides or masks the invocation's number: several may share an element."""
+        """Accesses, by number, with an index that divides or masks the invocation's number: several may share
+        an element.
+        """
         written: dict[int, bool] = {}
         for access in self.all:
             if access.written:
                 plain = len(access.indices) == 1 and self._is_plain(access.indices[0])
                 written[access.position] = plain and written.get(access.position, True)
         self.plain = {position for position, plain in written.items() if plain}
-        """Parameters written only at sums and products of the number: the last invocation has the last element."""
+        """Parameters written only at sums and products of the number: the last invocation has the last
+        element.
+        """
         expressions = rules.expressions
         self.push = sorted({value for term, value, _, _ in expressions if term == "push_constant"})
         """Offsets in the push-constant space of numbers that influence an index or guard."""

@@ -1,4 +1,6 @@
-"""The memory behind what a kernel is given in place of a Tensor: arrays, and everything that shares its memory as one."""
+"""The memory behind what a kernel is given in place of a Tensor: arrays, and everything that shares its
+memory as one.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ _PLAIN = (list, tuple, int, float, complex, str, np.generic)
 
 
 def array_for(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any]:
-    """`value`, which is no Tensor, as an array of what `parameter` is given; of what the shader writes, over the same memory.
+    """`value`, which is no Tensor, as an array of what `parameter` is given; of what the shader writes, over
+    the same memory.
 
-    Raises ArgumentTypeError where `value` is no array of numbers, or has no memory that results could be written to;
-    InvalidArgumentError where that memory is read-only or shared between elements.
+    Raises ArgumentTypeError where `value` is no array of numbers, or has no memory that results could be
+    written to; InvalidArgumentError where that memory is read-only or shared between elements.
     """
     if type(value) is np.ndarray:
         array = value
@@ -46,7 +49,8 @@ def array_for(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, An
 
 
 def _by_rows(parameter: Parameter, array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
-    """The block's bytes, if `array` has the rows and columns of the matrix, or of the array of matrices, that is all a constant block
+    """The block's bytes, if `array` has the rows and columns of the matrix, or of the array of matrices, that
+    is all a constant block
     has; else `array`, which is bytes already."""
     members = parameter.layout["members"]
     if parameter.kind != "uniform buffer" or len(members) != 1 or members[0]["columns"] <= 1:
@@ -72,7 +76,8 @@ def _shared(value: Any, what: str) -> np.ndarray[Any, Any] | None:
             where = int(value.__dlpack_device__()[0])
             if where not in CPU_MEMORY:
                 raise ArgumentTypeError(
-                    f"it lies on DLPack device type {where}, not in the CPU's memory: move it there first (torch: .cpu())"
+                    f"it lies on DLPack device type {where}, not in the CPU's memory: move it there first "
+                    "(torch: .cpu())"
                 )
             return _native.dlpack_import(capsule_of(value, False), dtype_of)
         interface = getattr(value, "__array_interface__", None)
@@ -90,7 +95,8 @@ def _converted(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, A
     numbers = isinstance(value, _PLAIN) and not isinstance(value, (str, complex))
     if not numbers and not hasattr(value, "__array__"):
         raise ArgumentTypeError(
-            f"{what} is a {type(value).__name__}; give a Tensor, an Image, an array, or anything that shares its memory "
+            f"{what} is a {type(value).__name__}; give a Tensor, an Image, an array, or anything that shares "
+            "its memory "
             "through the buffer protocol or DLPack"
         )
     if parameter.written:
@@ -101,7 +107,8 @@ def _converted(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, A
             shape = "n"
         raise ArgumentTypeError(
             f"{what} is written by the shader, and the results cannot be put into a {type(value).__name__}"
-            f"{'' if numbers else ', which converts to an array by a copy'}: give a Tensor or an array, such as "
+            f"{'' if numbers else ', which converts to an array by a copy'}: give a Tensor or an array, such "
+            "as "
             f"np.zeros({shape}, {dtype}), or anything whose memory the buffer protocol or DLPack shares"
         )
     return array_of(parameter, value, what)
@@ -117,5 +124,6 @@ def _require_written(array: np.ndarray[Any, Any], value: Any, what: str) -> None
         and any(stride == 0 and n > 1 for stride, n in zip(array.strides, array.shape, strict=True))
     ):
         raise InvalidArgumentError(
-            f"{what} is written by the shader; elements of the {noun} share memory (strides {array.strides}): give a copy"
+            f"{what} is written by the shader; elements of the {noun} share memory (strides "
+            f"{array.strides}): give a copy"
         )

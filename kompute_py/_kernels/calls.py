@@ -82,7 +82,8 @@ def refuse_number(
 ) -> None:
     """Raises for one number in the place of an array: the shader would find one element, and zeros beyond it.
 
-    `others` are parameters with what they are given: an array of as many elements as the first array has is what to give instead.
+    `others` are parameters with what they are given: an array of as many elements as the first array has is
+    what to give instead.
     """
     tail = tail_of(parameter.layout)
     assert tail is not None
@@ -93,14 +94,17 @@ def refuse_number(
     dtype = parameter.dtype if parameter.dtype is not None else np.dtype(type(number))
     shape = next((each for p, given in others if (each := _shape_like(parameter, p, given)) is not None), "n")
     raise InvalidArgumentError(
-        f"{what} is {parameter.type}, an array, and {code} is one number: beyond it the shader would read zeros. Declare a push constant "
+        f"{what} is {parameter.type}, an array, and {code} is one number: beyond it the shader would read "
+        "zeros. Declare a push constant "
         f"instead (layout(push_constant) uniform P {{ {kind} {parameter.name}; }};)"
         + ("" if parameter.is_record else f", or give an array: np.full({shape}, {code}, np.{dtype})")
     )
 
 
 def _shape_like(parameter: Parameter, other: Parameter, given: Any) -> tuple[int, ...] | None:
-    """The shape of an array for `parameter` with as many elements as `other` is `given`; None if it has none to be counted."""
+    """The shape of an array for `parameter` with as many elements as `other` is `given`; None if it has none
+    to be counted.
+    """
     tail, counted = tail_of(parameter.layout), tail_of(other.layout)
     if tail is None or counted is None or not hasattr(given, "nbytes"):
         return None
@@ -115,7 +119,10 @@ def _shape_like(parameter: Parameter, other: Parameter, given: Any) -> tuple[int
 
 
 def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any]:
-    """A list, a number, or what converts itself to an array, as one. Numbers of Python take the binding's dtype; they must fit."""
+    """A list, a number, or what converts itself to an array, as one.
+
+    Numbers of Python take the binding's dtype; they must fit.
+    """
     refuse_mask(value, what)
     try:
         array = np.array(value, subok=True)
@@ -133,7 +140,8 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
     # Integers beyond 64 bits are objects.
     if kind not in "biuf" and not (kind == "O" and all(isinstance(each, int) for each in array.flat)):
         raise ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {wanted}; {shown(value):.60} is not made of such numbers"
+            f"{what} is {parameter.type}, which holds {wanted}; {shown(value):.60} is not made of such "
+            "numbers"
         )
     try:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -156,7 +164,8 @@ def pack_block(parameter: Parameter, value: Mapping[str, Any], what: str) -> np.
     if parameter.written or tail_of(parameter.layout) is not None:
         why = "is written by the shader" if parameter.written else "ends with an array of run-time length"
         raise ArgumentTypeError(
-            f"{what} {why}: give an array, np.zeros(..., kp.struct_dtype(kernel, {parameter.name!r})), not a dict"
+            f"{what} {why}: give an array, np.zeros(..., kp.struct_dtype(kernel, {parameter.name!r})), not a "
+            "dict"
         )
     packed = pack_struct(parameter.layout, value, what)
     # Of a sole member the caller may as well have given its numbers: so it has their dtype.
@@ -168,13 +177,15 @@ def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -
     for memory in references:
         if not isinstance(memory, Memory) or memory._is_image:
             raise ArgumentTypeError(
-                f"{kernel}: uses= lists the Tensors whose addresses the shader finds in memory, not {type(memory).__name__}"
+                f"{kernel}: uses= lists the Tensors whose addresses the shader finds in memory, not "
+                f"{type(memory).__name__}"
             )
         check_owner(memory, manager, f"reached by {kernel}")
 
 
 def fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What tells an exactly repeated call: the identities of tensors by position, the values of numbers by name.
+    """What tells an exactly repeated call: the identities of tensors by position, the values of numbers by
+    name.
 
     None where a call is more than that. (0.0 and -0.0 are equal, and differ in their bits.)
     """

@@ -1,12 +1,13 @@
 """Sums of the digits of an invocation's number, as shaders compute them by ``+ - * / % >> << & | ^``.
 
-A digit is ``((i + shift) / step) % radix``, of the number i of an invocation on one axis; ``i``, ``i / 4``, ``i % width`` and
-``(i >> 2) & 7`` are digits. A sum of digits with whole factors and a constant is closed under addition and multiplication by
-a constant, and mostly under division and modulo: ``(i / w) * pitch + i % w`` is one. Equal sums have one form, so
-``(i / w) * w + i % w`` becomes ``i``. The group's number is ``i / size``, the number within the group ``i % size``.
+A digit is ``((i + shift) / step) % radix``, of the number i of an invocation on one axis; ``i``, ``i / 4``,
+``i % width`` and ``(i >> 2) & 7`` are digits. A sum of digits with whole factors and a constant is closed
+under addition and multiplication by a constant, and mostly under division and modulo: ``(i / w) * pitch + i %
+w`` is one. Equal sums have one form, so ``(i / w) * w + i % w`` becomes ``i``. The group's number is ``i /
+size``, the number within the group ``i % size``.
 
-Two questions are answered without enumerating invocations: the invocation from which a sum lies beyond an array (`end`), and
-whether a sum takes every index of an array (`covers`).
+Two questions are answered without enumerating invocations: the invocation from which a sum lies beyond an
+array (`end`), and whether a sum takes every index of an array (`covers`).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _within(constant: int, digits: Mapping[Digit, int], end: int) -> bool:
     return low is not None and high is not None and low >= 0 and high < end
 
 
-# -- arithmetic ----------------------------------------------------------------------------------------------------------
+# -- arithmetic ----------------------------------------------------------------------------------------------
 
 
 def add(one: Sum, two: Sum) -> Sum:
@@ -278,12 +279,12 @@ def _split(axis: int, digits: dict[Digit, int]) -> dict[Digit, int]:
     return {Digit(axis, step, count): factor for step, count, factor in joined}
 
 
-# -- questions -----------------------------------------------------------------------------------------------------------
+# -- questions -----------------------------------------------------------------------------------------------
 
 
 def end(given: Sum, axis: int, extent: Sequence[int], count: int) -> int | None:
-    """The invocation on `axis` from which no value is in 0 .. count - 1, if the other axes have `extent` and their last numbers.
-    None if there is none or it is unknown.
+    """The invocation on `axis` from which no value is in 0 .. count - 1, if the other axes have `extent` and
+    their last numbers. None if there is none or it is unknown.
     """
     base = given.constant
     for digit, factor in given.digits.items():
@@ -349,7 +350,9 @@ def covers(given: Sum, extent: Sequence[int], count: int) -> bool:
 
 
 def _values(digit: Digit, invocations: int, alone: bool, above: Digit | None) -> int | None:
-    """The number of values, from 0, that a digit takes with each combination of its axis's other digits; None if unknown."""
+    """The number of values, from 0, that a digit takes with each combination of its axis's other digits; None
+    if unknown.
+    """
     _, step, count, shift = digit
     if alone:
         if shift and count:

@@ -18,7 +18,8 @@ Constants = frozenset[tuple[str | int, bytes]]  # names or ids with values
 class Specializations:
     """Kernels by their constants: those in use, and up to 16 recently requested ones.
 
-    Fewer are kept if the Manager's option `recent_pipelines` is less than 16. ``mgr.memory.trim()`` drops the unused ones.
+    Fewer are kept if the Manager's option `recent_pipelines` is less than 16. ``mgr.memory.trim()`` drops the
+    unused ones.
     """
 
     __slots__ = ("__weakref__", "_known", "_lock", "_manager", "_most", "_recent")

@@ -1,20 +1,22 @@
 """The default grid of a kernel: how many invocations run if a call gives no grid.
 
 The rule. Reflection finds the components of the invocation's number that the code uses (`InvocationUse` in
-native/core/spirv/invocation.hpp) and the stride of each binding's elements. The grid follows the first written binding. Counters
-(blocks without an array, memory of atomic operations) are skipped if there is another binding.
+native/core/spirv/invocation.hpp) and the stride of each binding's elements. The grid follows the first
+written binding. Counters (blocks without an array, memory of atomic operations) are skipped if there is
+another binding.
 
 - One component: one invocation for each element, whatever the shape.
 - x and y, or x, y and z: the reversed shape, in elements, if it has as many axes.
 - x and y with gl_NumWorkGroups.x, a common way to spread one axis over two: enough rows for all elements.
 - No component: one workgroup.
-- Anything else raises an error that names the choices. A workgroup's number that is not multiplied by the group's size may count
-  elements or tiles; a number within the group alone reaches only one group's elements; the size of a counter differs from
-  the number of items that it counts.
+- Anything else raises an error that names the choices. A workgroup's number that is not multiplied by the
+  group's size may count elements or tiles; a number within the group alone reaches only one group's elements;
+  the size of a counter differs from the number of items that it counts.
 
 `grid_check` refuses the resulting grid if it contradicts the elements that the code uses.
 
-gl_WorkGroupID counts like gl_GlobalInvocationID if every use multiplies it by at least the group's size (or the size is 1).
+gl_WorkGroupID counts like gl_GlobalInvocationID if every use multiplies it by at least the group's size (or
+the size is 1).
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ class _Elements(NamedTuple):
         return left
 
     def shape(self, memory: Any, axes: int) -> tuple[int, ...]:
-        """The axes of the elements: those of the tensor, or those that the shader declares if only they have `axes` axes."""
+        """The axes of the elements: those of the tensor, or those that the shader declares if only they have
+        `axes` axes.
+        """
         if memory._is_image:
             return _texels(memory)
         count = self.number(memory)
@@ -127,7 +131,9 @@ def _without_components(shape: tuple[int, ...], item: int, stride: int) -> tuple
 def _array_in(
     layout: Mapping[str, Any], start: int = 0
 ) -> tuple[int, int, int | None, tuple[int, ...]] | None:
-    """(offset, stride, length, inner lengths) of a block's array: the one of run-time length, else the longest."""
+    """(offset, stride, length, inner lengths) of a block's array: the one of run-time length, else the
+    longest.
+    """
     best: tuple[int, int, int | None, tuple[int, ...]] | None = None
     for member in layout["members"]:
         offset = start + member["offset"]
@@ -261,7 +267,8 @@ class GridRule:
     ) -> Counts:
         """The default invocations. Raises InvalidArgumentError, naming the choices, if they are ambiguous.
 
-        `several(bound, position)`: the number of invocations that use the elements of an argument, if several use one.
+        `several(bound, position)`: the number of invocations that use the elements of an argument, if several
+        use one.
         """
         if not self._axes and not self._reach:
             return 1, 1, 1  # every group would do the same work
@@ -289,8 +296,10 @@ class GridRule:
         parameter = self._parameters[elements.position]
         count = elements.number(memory)
         return InvalidArgumentError(
-            f"{kernel}: {parameter.name!r} is {parameter.type}, whose elements have {elements.stride} bytes; shape "
-            f"{memory._shape}, {memory._dtype} makes {count} of them and leaves {left} bytes, which the shader cannot reach. "
+            f"{kernel}: {parameter.name!r} is {parameter.type}, whose elements have {elements.stride} bytes; "
+            "shape "
+            f"{memory._shape}, {memory._dtype} makes {count} of them and leaves {left} bytes, which the "
+            "shader cannot reach. "
             f"Give a whole number of elements, or {spell('grid', short(self._line(count)))}"
         )
 
@@ -339,7 +348,8 @@ class GridRule:
                 spell,
             )
         if self._alone:
-            why = f"uses gl_WorkGroupID.{self._alone} as it is, with groups of {' x '.join(map(str, self._local_size))}; {subject}"
+            size = " x ".join(map(str, self._local_size))
+            why = f"uses gl_WorkGroupID.{self._alone} as it is, with groups of {size}; {subject}"
             choices = [
                 Choice("groups", short(own), "for one workgroup each"),
                 Choice("grid", short(own), "for one invocation each"),
@@ -451,7 +461,10 @@ def grid_rule(module: ShaderModule, signature: Signature, special: Specializatio
 def settled(
     kernel: str, why: str, choices: list[Choice], local_size: Counts, spell: Spelling = as_keywords
 ) -> Counts:
-    """The grid, if all choices run the same groups. Otherwise raises InvalidArgumentError with the choices."""
+    """The grid, if all choices run the same groups.
+
+    Otherwise raises InvalidArgumentError with the choices.
+    """
     if len({choice.groups(local_size) for choice in choices}) > 1:
         raise _error(kernel, why, choices, spell)
     chosen = next(choice for choice in choices if choice.keyword == "grid")

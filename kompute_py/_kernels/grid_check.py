@@ -1,19 +1,24 @@
 """Checks that a default grid agrees with the elements that the shader's code uses.
 
-`grid` takes the default grid from the shape of one array. The elements that invocations use (`sizes`) may contradict it. The call
-then raises an error that names both grids:
+`grid` takes the default grid from the shape of one array. The elements that invocations use (`sizes`) may
+contradict it. The call then raises an error that names both grids:
 
-* The code's x may count the array's first axis (``c[x * width + y]``, a transposition, ``rows[x][y]``). That is certain if the bounds
+* The code's x may count the array's first axis (``c[x * width + y]``, a transposition, ``rows[x][y]``). That
+is certain if the bounds
   checks hold for the shape's axes in another order, or if only another order reaches the last element.
-* The size of the first written array may differ from the amount of work: a status of one element, a target of scattered writes.
-  The grid is in doubt if none of the array's elements belongs to an invocation, and another array has one for each invocation.
-* The code may divide, mask or shift the number, or subtract from it: ``b[i / 2]``, ``b[i & 3]``, ``b[i - 1]``. Then the array
-  may have more elements than the default grid reaches, or a size unrelated to the work. With the index as a sum of
-  digits (`digits`), the rule is:
+* The size of the first written array may differ from the amount of work: a status of one element, a target of
+scattered writes.
+  The grid is in doubt if none of the array's elements belongs to an invocation, and another array has one for
+  each invocation.
+* The code may divide, mask or shift the number, or subtract from it: ``b[i / 2]``, ``b[i & 3]``, ``b[i -
+1]``. Then the array
+  may have more elements than the default grid reaches, or a size unrelated to the work. With the index as a
+  sum of digits (`digits`), the rule is:
 
-  - The default grid is right if no invocation beyond it uses an element of the array, by the index or by a bounds check, or if its
-    invocations use all elements (``c * n + p`` of ``c = i % 3`` and ``p = i / 3``).
-  - If the code uses more of another array with more invocations (``b[i & 3] += a[i]``), that array is counted: the call raises.
+  - The default grid is right if no invocation beyond it uses an element of the array, by the index or by a
+    bounds check, or if its invocations use all elements (``c * n + p`` of ``c = i % 3`` and ``p = i / 3``).
+  - If the code uses more of another array with more invocations (``b[i & 3] += a[i]``), that array is
+    counted: the call raises.
   - The default grid is right if another array has one element for each of its invocations.
   - Otherwise the call raises, and names the grid that reaches all elements, if there is one.
 """
@@ -110,7 +115,8 @@ class GridCheck:
         self._passed.add(looked_at)
 
     def several(self, bound: tuple[Any, ...], axes: str, local_size: Counts, position: int) -> int | None:
-        """The number of invocations that use the elements of an argument, if several use one and push constants do not
+        """The number of invocations that use the elements of an argument, if several use one and push
+        constants do not
         change it."""
         launch = Launch((1, 1, 1), (1, 1, 1), local_size, b"", 0, True)
         return _Doubt(self._rules, self._accesses, "", bound, axes, launch, as_keywords).several(position)
@@ -147,7 +153,10 @@ class GridCheck:
                 if bounds != other and not fills:
                     continue
                 name = self._rules.names[source]
-                why = f"counts the axes of {name!r} in another order than its shape, by its indices and bounds checks"
+                why = (
+                    f"counts the axes of {name!r} in another order than its shape, "
+                    "by its indices and bounds checks"
+                )
                 choices = [
                     Choice("grid", short(meant), "as the code counts"),
                     Choice("grid", short(launch.extent), "for the reversed shape"),
@@ -184,7 +193,8 @@ class GridCheck:
             size = launch.extent[axis]
             why = (
                 f"writes {name!r} first, but not one element for each invocation; {name!r} has {size} "
-                f"element{'' if size == 1 else 's'}, and {other!r}, of which each invocation uses one, has {count}"
+                f"element{'' if size == 1 else 's'}, and {other!r}, of which each invocation uses one, has "
+                f"{count}"
             )
             choices = [
                 Choice("grid", short(meant), f"as {other!r} has"),
@@ -212,7 +222,9 @@ def grid_check(module: ShaderModule, signature: Signature, special: Specializati
 
 
 class _Doubt:
-    """Compares the default grid of one call with indices that are sums of the digits of an invocation's number."""
+    """Compares the default grid of one call with indices that are sums of the digits of an invocation's
+    number.
+    """
 
     def __init__(
         self,
@@ -275,7 +287,7 @@ class _Doubt:
                 found = max(end, found or 0)
         return found
 
-    # -- one access ----------------------------------------------------------------------------------------------------
+    # -- one access ------------------------------------------------------------------------------------------
 
     def _beyond(self, access: Access, found: Sum | None) -> dict[int, int | None]:
         """The axes on which invocations beyond the grid may use elements, and the end of these, if known."""
@@ -324,7 +336,7 @@ class _Doubt:
             any(not digit.radix for digit in found.on(axis)) for axis in self._counted
         )
 
-    # -- other arrays --------------------------------------------------------------------------------------------------
+    # -- other arrays ----------------------------------------------------------------------------------------
 
     def _others(self, source: int | None, settings: frozenset[int]) -> list[tuple[int, Access, Sum]]:
         found = []
@@ -346,7 +358,8 @@ class _Doubt:
         )
 
     def _count_others(self, source: int | None, settings: frozenset[int], narrow: bool) -> bool:
-        """Whether another array has one element for each invocation. Raises if more invocations use more of another array.
+        """Whether another array has one element for each invocation. Raises if more invocations use more of
+        another array.
 
         `narrow`: only arrays with an index that divides or masks the number.
         """
@@ -382,20 +395,24 @@ class _Doubt:
         name = self._names[access.position]
         meant = self._with({self._counted[0]: end})
         if source is None:
-            why = f"writes no array whose elements could be counted; {end} invocations use the {_elements(count)} of {name!r}"
+            why = (
+                f"writes no array whose elements could be counted; {end} invocations use the "
+                f"{_elements(count)} of {name!r}"
+            )
             default = Choice("grid", short(self._default), "as by default")
         else:
             first = self._names[source]
             size = self._default[self._counted[0]]
             why = (
-                f"writes {first!r} first, but not one element for each invocation; {first!r} has {_elements(size)}, and "
+                f"writes {first!r} first, but not one element for each invocation; {first!r} has "
+                f"{_elements(size)}, and "
                 f"{end} invocations use the {_elements(count)} of {name!r}"
             )
             default = Choice("grid", short(self._default), f"as {first!r} has")
         choices = [Choice("grid", short(meant), f"for all of {name!r}"), default]
         settled(self._kernel, why, choices, self._launch.local_size, self._spell)
 
-    # -- refusals ------------------------------------------------------------------------------------------------------
+    # -- refusals --------------------------------------------------------------------------------------------
 
     def _with(self, ends: dict[int, int]) -> Counts:
         grid = list(self._default)
@@ -421,7 +438,8 @@ class _Doubt:
             ("n",) if self._counted == [0] else ("x", "y") if self._counted == [0, 1] else ("x", "y", "z")
         )
         return InvalidArgumentError(
-            f"{self._kernel} {why}, and no array defines the number of invocations. Choose the grid: {self._spell('grid', letters)} as the "
+            f"{self._kernel} {why}, and no array defines the number of invocations. Choose the grid: "
+            f"{self._spell('grid', letters)} as the "
             f"code counts, or {self._spell('grid', default.counts)} {default.meaning}"
         )
 

@@ -1,7 +1,8 @@
 """Kernel: a shader that is called like a function.
 
-Everything about a call comes from the shader's reflection (`signature`). A call finds, or records once, a stream of one
-dispatch for the memory that it is given, and evaluates that; values of push constants and the grid are changed in place.
+Everything about a call comes from the shader's reflection (`signature`). A call finds, or records once, a
+stream of one dispatch for the memory that it is given, and evaluates that; values of push constants and the
+grid are changed in place.
 """
 
 from __future__ import annotations
@@ -73,42 +74,47 @@ class Kernel:
         ''')
         y = scale(np.arange(8, dtype=np.float32), np.empty(8, np.float32), factor=2.0)
 
-    **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name, else that of the
-    block's only member, else the block's. Push-constant members by name. ``out=`` stands for the only binding that is written;
-    ``bind={...}`` and ``push={...}`` take names that are no Python identifiers, or that clash with `grid`, `groups`, `out`,
-    `uses`, `bind` and `push`. A block of fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose
-    addresses the shader finds in memory instead are named in ``uses=[...]``, to be kept alive.
+    **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name,
+    else that of the block's only member, else the block's. Push-constant members by name. ``out=`` stands for
+    the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
+    identifiers, or that clash with `grid`, `groups`, `out`, `uses`, `bind` and `push`. A block of fixed size
+    that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference
+    (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose addresses the shader finds
+    in memory instead are named in ``uses=[...]``, to be kept alive.
 
-    **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its memory through the buffer
-    protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on the CPU), are copied in; those that the
-    shader writes are copied back into the same memory, and returned. Lists and numbers are copied in, too. They cannot be
-    written: for a binding that the shader writes they are refused, and so are read-only memory and objects that only convert to
-    an array by a copy.
+    **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its
+    memory through the buffer protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on
+    the CPU), are copied in; those that the shader writes are copied back into the same memory, and returned.
+    Lists and numbers are copied in, too. They cannot be
+    written: for a binding that the shader writes they are refused, and so are read-only memory and objects
+    that only convert to an array by a copy.
 
-    **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader checks its bounds;
-    ``groups=`` counts workgroups. If neither is given, the grid follows the first argument that is written: one invocation for each
-    element if the code uses one component of its number (``gl_GlobalInvocationID.x``), whatever the shape; the reversed shape, in elements,
-    if it uses as many components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image has its texels. In
-    doubt, InvalidArgumentError names the choices. (docs/arrays.md has the rule in full.) More groups on one axis than the device takes
-    run in layers, as one dispatch.
+    **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader
+    checks its bounds; ``groups=`` counts workgroups. If neither is given, the grid follows the first argument
+    that is written: one invocation for each element if the code uses one component of its number
+    (``gl_GlobalInvocationID.x``), whatever the shape; the reversed shape, in elements, if it uses as many
+    components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image
+    has its texels. In doubt, InvalidArgumentError names the choices. (docs/arrays.md has the rule in full.)
+    More groups on one axis than the device takes run in layers, as one dispatch.
 
-    **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong together: one that ends before the
-    invocations do that use it raises InvalidArgumentError, since the shader would read zeros there, and so does one number for an array. Elements that a default grid
-    leaves out are a KomputeWarning. (`kompute_py.kernel_sizes` says what reflection cannot know.)
+    **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong
+    together: one that ends before the invocations do that use it raises InvalidArgumentError, since the
+    shader would read zeros there, and so does one number for an array. Elements that a default grid leaves
+    out are a KomputeWarning. (`kompute_py.kernel_sizes` says what reflection cannot know.)
 
-    A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record `bind` before
-    OpSyncLocal. `submit` does not block.
+    A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record
+    `bind` before OpSyncLocal. `submit` does not block.
 
-    **Host copies.** What a tensor or image was made from is uploaded once, before the first use of its device memory by
-    anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the device; a call does not.
-    To change a tensor between calls, use ``t.write(array)``.
+    **Host copies.** What a tensor or image was made from is uploaded once, before the first use of its device
+    memory by anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the
+    device; a call does not. To change a tensor between calls, use ``t.write(array)``.
 
     One kernel can be called from several threads; the calls run one after the other.
 
-    **Files.** A kernel made with ``watch=True`` looks at its file, and at all that this includes, whenever it is called or a
-    sequence that holds one of its operations is evaluated (about a microsecond for each file), and goes on with the new
-    version. An edit that does not work changes nothing: it is a KomputeWarning, once, and `error` holds it. `reload` takes the
-    new version by hand.
+    **Files.** A kernel made with ``watch=True`` looks at its file, and at all that this includes, whenever it
+    is called or a sequence that holds one of its operations is evaluated (about a microsecond for each file),
+    and goes on with the new version. An edit that does not work changes nothing: it is a KomputeWarning,
+    once, and `error` holds it. `reload` takes the new version by hand.
     """
 
     __slots__ = (
@@ -200,7 +206,7 @@ class Kernel:
         if self._watch is not None:
             self._watch()
 
-    # -- calling -------------------------------------------------------------------------------------------------------
+    # -- calling ---------------------------------------------------------------------------------------------
 
     def __call__(
         self,
@@ -210,13 +216,13 @@ class Kernel:
     ) -> Any:
         """Runs the shader and waits until it is done: see `Kernel` for the arguments.
 
-        Returns the arrays, and other arguments that are no tensors, that the shader wrote: None, one, or a tuple in the order of the
-        bindings. Each is the object that was given.
+        Returns the arrays, and other arguments that are no tensors, that the shader wrote: None, one, or a
+        tuple in the order of the bindings. Each is the object that was given.
 
-        Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of the wrong
-        kind, push constants out of range, a negative grid or one beyond the device's limits, a grid that was left out and that
-        the shader leaves open; ArgumentTypeError for objects of wrong
-        types and for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
+        Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of
+        the wrong kind, push constants out of range, a negative grid or one beyond the device's limits, a grid
+        that was left out and that the shader leaves open; ArgumentTypeError for objects of wrong types and
+        for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
         if self._look is not None:
             self._look()
@@ -262,7 +268,8 @@ class Kernel:
             return self._given_back(results)
         call = self._recorded(bound, references, count, push)
         call.prepare(count, push)
-        # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the caller had them.
+        # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the
+        # caller had them.
         for array, memory in copied:
             memory.write(array)
         call.stream.eval()
@@ -284,9 +291,11 @@ class Kernel:
         return given_back[0] if len(given_back) == 1 else given_back
 
     def submit(self, /, *args: Any, **keywords: Any) -> Fence:
-        """Like a call, but returns at once: the shader runs after earlier work on the same memory and before later work.
+        """Like a call, but returns at once: the shader runs after earlier work on the same memory and before
+        later work.
 
-        Takes tensors and images only, since an array's results could not be copied back. Raises what a call raises.
+        Takes tensors and images only, since an array's results could not be copied back. Raises what a call
+        raises.
         """
         with self._lock:
             operation = self.bind(*args, **keywords)
@@ -298,8 +307,9 @@ class Kernel:
     def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
 
-        Takes what a call takes, but tensors and images only: an array would have to be copied at every evaluation. Host
-        copies that changed since their first upload are not uploaded: record OpSyncDevice. Raises what a call raises.
+        Takes what a call takes, but tensors and images only: an array would have to be copied at every
+        evaluation. Host copies that changed since their first upload are not uploaded: record OpSyncDevice.
+        Raises what a call raises.
         """
         if self._look is not None:
             self._look()
@@ -313,7 +323,8 @@ class Kernel:
                 values[i] = several(self.name, parameter, value)
             elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
                 raise ArgumentTypeError(
-                    f"{self.name}: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image: bind and "
+                    f"{self.name}: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image: "
+                    "bind and "
                     "submit copy nothing in or back"
                 )
         bound = self._checked(values)
@@ -357,7 +368,7 @@ class Kernel:
         return found
 
     def _checked(self, values: Iterable[Any]) -> tuple[Memory, ...]:
-        """The memory of each parameter; what is not given, since the shader does not use it, repeats another."""
+        """The memory of each parameter; unused ones that are not given repeat another's."""
         signature, manager = self._signature, self._manager
         bound = tuple(values)
         for parameter, dtype, value in zip(signature.parameters, signature.plain, bound, strict=True):
@@ -374,13 +385,18 @@ class Kernel:
         return bound
 
     def _check(self, parameter: Parameter, memory: Any, array: np.ndarray[Any, Any] | None = None) -> None:
-        """Raises if `memory` does not fit `parameter`. `array` is the array that it holds, if that was given."""
+        """Raises if `memory` does not fit `parameter`.
+
+        `array` is the array that it holds, if that was given.
+        """
         if memory._manager is not self._manager or not memory._is_init():
             check_owner(memory, self._manager, f"{parameter.name!r} of {self.name}")
         check_argument(parameter, memory, f"{self.name}: {parameter.name!r}", array=array)
 
     def _beside(self, index: int, values: list[Any]) -> list[tuple[Parameter, Any]]:
-        """The other parameters with what they are given, those first that have to agree in size with parameter `index`."""
+        """The other parameters with what they are given, those first that have to agree in size with
+        parameter `index`.
+        """
         tied = SizeRules(self._signature, self._module, self._special).tied_to(index)
         given = enumerate(zip(self._signature.parameters, values, strict=True))
         return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
@@ -388,11 +404,14 @@ class Kernel:
     def _borrow(
         self, index: int, parameter: Parameter, value: Any, values: list[Any]
     ) -> tuple[np.ndarray[Any, Any], Memory]:
-        """(array over the argument's memory, tensor to hold a copy of it) for an argument that is not a Tensor."""
+        """(array over the argument's memory, tensor to hold a copy of it) for an argument that is not a
+        Tensor.
+        """
         what = f"{self.name}: {parameter.name!r}"
         if parameter.is_image or parameter.kind == "sampler":
             raise ArgumentTypeError(
-                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with {made_by(parameter.kind)}"
+                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with "
+                f"{made_by(parameter.kind)}"
             )
         if type(value) is not np.ndarray:
             if is_number_for_array(parameter, value):
@@ -449,7 +468,8 @@ class Kernel:
         i, j, k = local_size
         if not min(local_size):
             raise InvalidArgumentError(
-                f"{self.name}: its constants give it the local size {local_size}; each axis needs at least 1: specialize it"
+                f"{self.name}: its constants give it the local size {local_size}; each axis needs at least "
+                "1: specialize it"
             )
         count = (-(-x // i), -(-y // j), -(-z // k))
         self._manager._check_groups(
@@ -465,7 +485,9 @@ class Kernel:
         push: bytes,
         by_default: bool,
     ) -> None:
-        """Raises if an array ends before the invocations that use it do: see `kernel_sizes`; or if a default grid is in doubt."""
+        """Raises if an array ends before the invocations that use it do: see `kernel_sizes`; or if a default
+        grid is in doubt.
+        """
         rules = self._size_rules()
         if by_default:
             self._doubt(bound, extent, groups, push)
@@ -591,23 +613,25 @@ class Kernel:
             for fast in [k for k, (found, _, _) in list(self._fast.items()) if found is call]:
                 self._fast.pop(fast, None)
 
-    # -- specialization ------------------------------------------------------------------------------------------------
+    # -- specialization --------------------------------------------------------------------------------------
 
     def specialize(self, constants: Mapping[str | int, Any] | None = None, /, **named: Any) -> Kernel:
         """The kernel with these specialization constants; those not given keep their values.
 
-        The same constants give the same kernel while that is in use, and for the 16 that were asked for last also when it is not
-        (fewer if the Manager's `recent_pipelines` is less).
+        The same constants give the same kernel while that is in use, and for the 16 that were asked for last
+        also when it is not (fewer if the Manager's `recent_pipelines` is less).
 
-        By name, ``k.specialize(TILE=16)``, or by id, ``k.specialize({0: 16})``, for constants that have no name. What is
-        given again replaces what was given before.
+        By name, ``k.specialize(TILE=16)``, or by id, ``k.specialize({0: 16})``, for constants that have no
+        name. What is given again replaces what was given before.
 
-        Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a value that does
-        not fit its type; ArgumentTypeError for `constants` that are no mapping and for keys that are neither.
+        Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a
+        value that does not fit its type; ArgumentTypeError for `constants` that are no mapping and for keys
+        that are neither.
         """
         if constants is not None and not isinstance(constants, Mapping):
             raise ArgumentTypeError(
-                f"{self.name}: constants are a {type(constants).__name__}; give {{id or name: value}}, or name=value"
+                f"{self.name}: constants are a {type(constants).__name__}; give {{id or name: value}}, or "
+                "name=value"
             )
         if not constants and not named:
             return self
@@ -638,24 +662,26 @@ class Kernel:
                 found = self._specialized.add(key, made)
         return found
 
-    # -- other versions ------------------------------------------------------------------------------------------------
+    # -- other versions --------------------------------------------------------------------------------------
 
     @property
     def error(self) -> KomputeError | None:
-        """What is wrong with the kernel's file since it was last looked at: a ShaderCompileError, an InvalidArgumentError where
-        the bindings are others, UnimplementedError where the device lacks something. None where all is well: what runs is
-        what the file says.
+        """What is wrong with the kernel's file since it was last looked at: a ShaderCompileError, an
+        InvalidArgumentError where the bindings are others, UnimplementedError where the device lacks
+        something. None where all is well: what runs is what the file says.
         """
         return self._reloader.error if self._reloader is not None else None
 
     def reload(self) -> bool:
-        """Compiles the file again and goes on with the result: this kernel, all that `specialize` made of the same file, and
-        what is recorded of them, at its next evaluation. Grids are kept, and groups follow the new local size.
+        """Compiles the file again and goes on with the result: this kernel, all that `specialize` made of the
+        same file, and what is recorded of them, at its next evaluation. Grids are kept, and groups follow the
+        new local size.
 
-        Returns whether the shader is another. Raises ShaderCompileError where it does not compile, InvalidArgumentError where
-        its bindings are others or what is recorded does not fit it, UnimplementedError where the device lacks what it needs,
-        NotFoundError for a missing file (the last version goes on then, and `error` has the exception), and
-        FailedPreconditionError for a kernel that was not made from a file.
+        Returns whether the shader is another. Raises ShaderCompileError where it does not compile,
+        InvalidArgumentError where its bindings are others or what is recorded does not fit it,
+        UnimplementedError where the device lacks what it needs, NotFoundError for a missing file (the last
+        version goes on then, and `error` has the exception), and FailedPreconditionError for a kernel that
+        was not made from a file.
         """
         if self._reloader is None:
             raise not_in_a_file(self.name)
@@ -676,7 +702,7 @@ class Kernel:
         self._calls.clear()
         self._fast.clear()
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- what it is ------------------------------------------------------------------------------------------
 
     @property
     def manager(self) -> Manager:
@@ -705,7 +731,9 @@ class Kernel:
 
     @property
     def spec_constants(self) -> dict[str, Any]:
-        """The specialization constants by name (or number where it has none): values given, else the defaults."""
+        """The specialization constants by name (or number where it has none): values given, else the
+        defaults.
+        """
         constants: dict[str, Any] = {}
         spec = self._signature.spec
         for identity, value in spec.unpack(self._special).items():

@@ -36,7 +36,8 @@ class Version(NamedTuple):
 class OpKernel(OpBase):
     """A kernel with its arguments bound, to be recorded: made by ``kernel.bind(...)``.
 
-    `set` changes push constants and the grid; every recording that holds it runs the new values at its next evaluation.
+    `set` changes push constants and the grid; every recording that holds it runs the new values at its next
+    evaluation.
     """
 
     __slots__ = (
@@ -106,10 +107,12 @@ class OpKernel(OpBase):
         push: Mapping[str, Any] = _EMPTY,
         **members: Any,
     ) -> OpKernel:
-        """Changes push constants, and with `grid` (invocations) or `groups` (workgroups) how many run. Returns itself.
+        """Changes push constants, and with `grid` (invocations) or `groups` (workgroups) how many run.
+        Returns itself.
 
-        What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the operation.
-        Raises InvalidArgumentError for unknown names or values that do not fit; nothing has changed then.
+        What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the
+        operation. Raises InvalidArgumentError for unknown names or values that do not fit; nothing has
+        changed then.
         """
         kernel = self._kernel
         with kernel._lock:
@@ -149,7 +152,10 @@ class OpKernel(OpBase):
     ) -> tuple[
         _native.Algorithm, tuple[int, int, int] | None, tuple[int, int, int], bytes, tuple[Memory, ...]
     ]:
-        """The operation with another version of its kernel. Raises where it does not fit, and changes nothing."""
+        """The operation with another version of its kernel.
+
+        Raises where it does not fit, and changes nothing.
+        """
         kernel, push = self._kernel, version.signature.push
         who = f"what is recorded of {kernel.name}"
         packed = b"" if push is None else push.pack_named(self._members, who)

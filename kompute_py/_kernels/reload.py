@@ -1,13 +1,14 @@
 """Hot reload: kernels and recordings pick up edits of their shader file.
 
-A `Reloader` belongs to one source. Its users are the kernel of that source, the kernels that `specialize` derived from it, and the
-operations that `bind` created from any of them. A new version is adopted in two steps. The first step creates everything that can
-fail: the module, each kernel's pipeline, an algorithm for each operation. The second step switches all users and cannot fail. So an
-edit that does not work changes nothing.
+A `Reloader` belongs to one source. Its users are the kernel of that source, the kernels that `specialize`
+derived from it, and the operations that `bind` created from any of them. A new version is adopted in two
+steps. The first step creates everything that can
+fail: the module, each kernel's pipeline, an algorithm for each operation. The second step switches all users
+and cannot fail. So an edit that does not work changes nothing.
 
-No background thread watches files. Watched kernels check their files when they are called. Operations bound by them have a
-`pre_eval`, so a sequence with such an operation checks before each submission; other sequences pay nothing. Running work keeps
-its version: native recordings own the old algorithm until they are rebuilt.
+No background thread watches files. Watched kernels check their files when they are called. Operations bound
+by them have a `pre_eval`, so a sequence with such an operation checks before each submission; other sequences
+pay nothing. Running work keeps its version: native recordings own the old algorithm until they are rebuilt.
 """
 
 from __future__ import annotations
@@ -103,7 +104,10 @@ class Reloader:
                 warn(f"{where}{error}\nThe last working version stays in use.", again=True)
 
     def reload(self) -> bool:
-        """Adopts the current version of the files; returns whether it differs. If it raises, nothing has changed."""
+        """Adopts the current version of the files; returns whether it differs.
+
+        If it raises, nothing has changed.
+        """
         with self.lock:
             return self._take()
 

@@ -1,15 +1,17 @@
 """Checks that the arrays of a call have an element for every invocation that uses one.
 
-On a device, reading beyond the end of an array gives zeros and writing there does nothing, so arrays of different sizes would
-silently give wrong numbers. Reflection finds the element of a run-time array that each invocation certainly uses, as an expression of
-its number (``a[gl_GlobalInvocationID.x]``, ``a[y * width + x]``), and the bounds checks before the access. Arrays with
-the same index expression belong together:
+On a device, reading beyond the end of an array gives zeros and writing there does nothing, so arrays of
+different sizes would silently give wrong numbers. Reflection finds the element of a run-time array that each
+invocation certainly uses, as an expression of its number (``a[gl_GlobalInvocationID.x]``, ``a[y * width +
+x]``), and the bounds checks before the access. Arrays with the same index expression belong together:
 
 * The call raises if one of them is too short for the invocations that use it.
-* The call warns if no grid was given and one of them has elements that no invocation uses. Giving the grid states the intent.
+* The call warns if no grid was given and one of them has elements that no invocation uses. Giving the grid
+states the intent.
 
-Not checked: arrays that belong to no other array (the bins of a histogram, look-up tables, the matrices of a product), accesses in
-loops or under conditions other than bounds checks, indices or bounds that depend on a buffer's contents, and blocks of fixed size.
+Not checked: arrays that belong to no other array (the bins of a histogram, look-up tables, the matrices of a
+product), accesses in loops or under conditions other than bounds checks, indices or bounds that depend on a
+buffer's contents, and blocks of fixed size.
 """
 
 from __future__ import annotations
@@ -165,9 +167,12 @@ class SizeRules:
             if need is None or count >= min(need, largest):
                 continue
             raise InvalidArgumentError(
-                f"{kernel}: {name!r} has {_elements(count)}, {longest!r} has {largest}, and {need} invocations use one of each. Beyond "
-                f"the end of {name!r}, reads would give zeros and writes would do nothing. Give arrays of one size "
-                f"(np.full and np.broadcast_to repeat a value), or choose the number of invocations with grid="
+                f"{kernel}: {name!r} has {_elements(count)}, {longest!r} has {largest}, and {need} "
+                "invocations use one of each. Beyond "
+                f"the end of {name!r}, reads would give zeros and writes would do nothing. Give arrays of "
+                "one size "
+                "(np.full and np.broadcast_to repeat a value), or choose the number of invocations with "
+                "grid="
             )
         if not launch.by_default:
             return
@@ -179,7 +184,8 @@ class SizeRules:
                 continue
             shorter = names[counts.index(min(counts))]
             warn(
-                f"{kernel}: {name!r} has {_elements(count)}, {shorter!r} has {min(counts)}: the rest of {name!r} is not used. "
+                f"{kernel}: {name!r} has {_elements(count)}, {shorter!r} has {min(counts)}: the rest of "
+                f"{name!r} is not used. "
                 f"If you intend this, give grid=({need},)"
             )
             return
@@ -215,7 +221,7 @@ class Reached:
         self._most: dict[int, int] = {}  # of expressions with guards
 
     def needed(self, index: int, guards: tuple[tuple[int, int], ...]) -> int | None:
-        """One more than the largest value of `index` among invocations that pass `guards`; None if unknown."""
+        """One more than the largest `index` of invocations that pass `guards`; None if unknown."""
         self._most = {}
         bounds = []
         for left, right in guards:
@@ -239,7 +245,7 @@ class Reached:
         return None if found is None or found[0] != found[1] else found[0]
 
     def limits(self, guards: tuple[tuple[int, int], ...]) -> dict[int, int]:
-        """The number of invocations that pass `guards` on each axis with a bound of its own, if all were run."""
+        """Invocations that pass `guards` on each axis with a bound of its own, if all were run."""
         found: dict[int, int] = {}
         for left, right in guards:
             term, axis, _, _ = self._rules.expressions[left]

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 lock = threading.RLock()
 """Protects the process's Managers."""
-# The Managers of the enclosing ``with`` blocks, outermost first. Weak references, because copies of contexts may live long.
+# The Managers of the enclosing ``with`` blocks, outermost first. Weak references, because copies of contexts
+# may live long.
 _entered: ContextVar[tuple[weakref.ref[Manager], ...]] = ContextVar("kompute_py_managers", default=())
 
 

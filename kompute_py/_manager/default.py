@@ -22,16 +22,16 @@ def manager(
 ) -> Manager:
     """The Manager of the enclosing ``with`` block, or else the process's Manager, created on first use.
 
-    Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` returns `mgr`; in nested blocks, the innermost Manager. Like every
-    context variable, this is inherited by asyncio tasks, but by threads only if they run in a copy of the context
-    (``asyncio.to_thread``, ``contextvars.copy_context().run``). Generators see the context of the code that drives them. After
-    the block, or after that Manager is destroyed, the enclosing block's or the process's Manager is returned (docs/threads.md
-    lists all cases).
+    Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` returns `mgr`; in nested blocks, the innermost
+    Manager. Like every context variable, this is inherited by asyncio tasks, but by threads only if they run
+    in a copy of the context (``asyncio.to_thread``, ``contextvars.copy_context().run``). Generators see the
+    context of the code that drives them. After the block, or after that Manager is destroyed, the enclosing
+    block's or the process's Manager is returned (docs/threads.md lists all cases).
 
-    With `device` (see `kp.Manager`), the call returns the process's Manager of that device, also inside ``with`` blocks.
-    Without it, and outside of blocks, it returns the process's default Manager on the best device or the device that the
-    environment prefers. A destroyed Manager is replaced by a new one. Different names of one device give the same Manager.
-    Raises the errors of `kp.Manager`.
+    With `device` (see `kp.Manager`), the call returns the process's Manager of that device, also inside
+    ``with`` blocks. Without it, and outside of blocks, it returns the process's default Manager on the best
+    device or the device that the environment prefers. A destroyed Manager is replaced by a new one. Different
+    names of one device give the same Manager. Raises the errors of `kp.Manager`.
     """
     if device is None and (around := entered()) is not None:
         return around

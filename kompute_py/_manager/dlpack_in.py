@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 
 def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None = None) -> Tensor:
-    """A Tensor of memory type `host` from an array in CPU memory: a NumPy array, a torch tensor, or any DLPack producer.
+    """A Tensor of memory type `host` from an array in CPU memory: a NumPy array, a torch tensor, or any
+    DLPack producer.
 
-    The memory is shared if the device can import process memory and the data is dense, writable, and aligned to
-    ``mgr.host_import_alignment`` (`kp.aligned_empty` creates such arrays); otherwise it is copied. ``copy=True`` always copies.
-    ``copy=False`` never copies; read-only data then gives a read-only Tensor. The memory lives as long as the Tensor or any
-    view of it. `manager` defaults to ``kp.manager()``.
+    The memory is shared if the device can import process memory and the data is dense, writable, and aligned
+    to ``mgr.host_import_alignment`` (`kp.aligned_empty` creates such arrays); otherwise it is copied.
+    ``copy=True`` always copies. ``copy=False`` never copies; read-only data then gives a read-only Tensor.
+    The memory lives as long as the Tensor or any view of it. `manager` defaults to ``kp.manager()``.
 
     Producers of DLPack versions before 1 cannot mark data as read-only, so their data is taken as writable.
 
-    Raises ExchangeError if the data is on another device, if `obj` does not share it (NumPy refuses other byte orders, records
-    and objects), or if it cannot be shared with ``copy=False``; ArgumentTypeError if `obj` has no ``__dlpack__`` or the device
-    does not support its dtype.
+    Raises ExchangeError if the data is on another device, if `obj` does not share it (NumPy refuses other
+    byte orders, records and objects), or if it cannot be shared with ``copy=False``; ArgumentTypeError if
+    `obj` has no ``__dlpack__`` or the device does not support its dtype.
     """
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)
@@ -48,7 +49,8 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         ) from None
     if where not in CPU_MEMORY:
         raise ExchangeError(
-            f"The data is on DLPack device type {where}, not in CPU memory: move it there first (torch: .cpu())"
+            f"The data is on DLPack device type {where}, not in CPU memory: move it there first (torch: "
+            ".cpu())"
         )
     try:
         capsule = capsule_of(obj, False if copy is False else None)

@@ -76,43 +76,48 @@ def _modes(address: Any) -> Any:
 class Manager(Device):
     """Opens a device and creates tensors, images, algorithms and sequences on it.
 
-    `device` selects the device: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a type ("discrete",
-    "integrated", "virtual", "cpu", or "gpu" for all but CPUs), a UUID, or a `DeviceInfo`. A list of these, or text with commas
-    ("nvidia,amd,cpu"), is tried in order. None selects the device that the environment variable KOMPUTE_PY_DEVICE prefers, or
-    else the best device (discrete, integrated, virtual, CPU).
+    `device` selects the device: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a
+    type ("discrete", "integrated", "virtual", "cpu", or "gpu" for all but CPUs), a UUID, or a `DeviceInfo`. A
+    list of these, or text with commas ("nvidia,amd,cpu"), is tried in order. None selects the device that the
+    environment variable KOMPUTE_PY_DEVICE prefers, or else the best device (discrete, integrated, virtual,
+    CPU).
 
-    `family_queue_indices` has one entry for each queue: its Vulkan queue family. The default is one compute queue. The first
-    family must support compute; the others may support transfers only, and sequences on them cannot dispatch (see
-    `Sequence.stream`). `desired_extensions` lists device extensions to enable if the device has them; missing ones are logged.
+    `family_queue_indices` has one entry for each queue: its Vulkan queue family. The default is one compute
+    queue. The first family must support compute; the others may support transfers only, and sequences on them
+    cannot dispatch (see `Sequence.stream`). `desired_extensions` lists device extensions to enable if the
+    device has them; missing ones are logged.
 
     Each option is a keyword, else the environment variable ``KOMPUTE_PY_<NAME>``, else its default:
 
-    - `validation` turns the validation layer on; its messages go to ``logging.getLogger("kompute_py")``. `strict` raises its errors.
+    - `validation` turns the validation layer on; its messages go to ``logging.getLogger("kompute_py")``.
+      `strict` raises its errors.
     - `robust_access` (default True), `required_extensions`, `debug_layers`.
     - `pipeline_cache_dir`: the folder of the pipeline cache, "" for none.
-    - `memory_limit`: the most memory to take from the driver; `memory_block_size`. A size is an int of bytes, or text: "128 MiB" or
-      "128M" (binary), "128 MB" (decimal), "1.5 GiB".
-    - `memory_debug` puts guard bytes around memory (see `memory`); `force_staging` and `force_non_coherent` take the code paths
-      of other GPUs. These three are for debugging.
-    - `recent_pipelines` (default 128): how many unused pipelines and shader modules are kept, the most recently used ones (see
-      `kp.DeviceMemory.pipelines`).
-    - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the end of short work
-      sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which is faster (see `waits`).
+    - `memory_limit`: the most memory to take from the driver; `memory_block_size`. A size is an int of bytes,
+      or text: "128 MiB" or "128M" (binary), "128 MB" (decimal), "1.5 GiB".
+    - `memory_debug` puts guard bytes around memory (see `memory`); `force_staging` and `force_non_coherent`
+      take the code paths of other GPUs. These three are for debugging.
+    - `recent_pipelines` (default 128): how many unused pipelines and shader modules are kept, the most
+      recently used ones (see `kp.DeviceMemory.pipelines`).
+    - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the
+      end of short work sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which
+      is faster (see `waits`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
-    - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of compiled shaders;
-      `compile_timeout` (default 20, in seconds); `compiler` ("slang" or "glslang", for HLSL); `slang_library` (a file or folder, ""
-      for no Slang). They hold for this Manager's kernels. `kp.compile` and `kp.ShaderModule`, which have no Manager, use the
-      variables under ``KOMPUTE_PY_``.
+    - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
+      compiled shaders; `compile_timeout` (default 20, in seconds); `compiler` ("slang" or "glslang", for
+      HLSL); `slang_library` (a file or folder, "" for no Slang). They hold for this Manager's kernels.
+      `kp.compile` and `kp.ShaderModule`, which have no Manager, use the variables under ``KOMPUTE_PY_``.
 
-    `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the environment.
-    `config` shows the value and the source of each option.
+    `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the
+    environment. `config` shows the value and the source of each option.
 
-    Raises UnavailableError if there is no Vulkan loader, driver or suitable device; NotFoundError if the requested device does
-    not exist or is not suitable (both errors give the reason for each device); InvalidArgumentError for an unknown option, or
-    if the first queue family does not support compute; OutOfRangeError if the device lacks a queue family.
+    Raises UnavailableError if there is no Vulkan loader, driver or suitable device; NotFoundError if the
+    requested device does not exist or is not suitable (both errors give the reason for each device);
+    InvalidArgumentError for an unknown option, or if the first queue family does not support compute;
+    OutOfRangeError if the device lacks a queue family.
 
-    Objects keep their Manager alive. ``with kp.Manager() as mgr:`` destroys it at the end of the block; inside the block,
-    ``kp.manager()`` returns it.
+    Objects keep their Manager alive. ``with kp.Manager() as mgr:`` destroys it at the end of the block;
+    inside the block, ``kp.manager()`` returns it.
     """
 
     __slots__ = ("__weakref__", "_buffer")
@@ -138,7 +143,7 @@ class Manager(Device):
         self._buffer = self._native.buffer
         watch_over(self)
 
-    # -- tensors -------------------------------------------------------------------------------------------------------
+    # -- tensors ---------------------------------------------------------------------------------------------
 
     def tensor(
         self,
@@ -150,13 +155,15 @@ class Manager(Device):
     ) -> Tensor:
         """A Tensor of `data`, converted to float32, in the data's shape. The data is copied.
 
-        `data` is an array, nested lists, a number, or an object with the buffer protocol. `memory_type` defaults to
-        `MemoryTypes.device`; `tensor_type` is its older name. The data goes to the tensor's host copy (for `storage`: to the
-        device). It is uploaded once, before the first use of the device memory, with or without an OpSyncDevice. After that,
-        OpSyncDevice and `write` upload changes (see `Memory.data`). Empty data gives a Tensor with no elements.
+        `data` is an array, nested lists, a number, or an object with the buffer protocol. `memory_type`
+        defaults to `MemoryTypes.device`; `tensor_type` is its older name. The data goes to the tensor's host
+        copy (for `storage`: to the device). It is uploaded once, before the first use of the device memory,
+        with or without an OpSyncDevice. After that, OpSyncDevice and `write` upload changes (see
+        `Memory.data`). Empty data gives a Tensor with no elements.
 
-        Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError if the data is not real numbers,
-        OutOfMemoryError if the device has too little memory, FailedPreconditionError if the Manager is destroyed.
+        Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError if the data is not real
+        numbers, OutOfMemoryError if the device has too little memory, FailedPreconditionError if the Manager
+        is destroyed.
         """
         if type(data) is not _ndarray or data.dtype is not FLOAT32 or not data.flags.c_contiguous:
             data = as_float32(data)
@@ -184,9 +191,10 @@ class Manager(Device):
     ) -> Tensor:
         """A Tensor of `data` in the data's own dtype and shape. The data is copied. See `tensor`.
 
-        dtypes: bool (one byte an element), integers of 8 to 64 bits, float16, float32, float64, complex64, complex128,
-        structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types if ml_dtypes is installed.
-        Byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype, for other dtypes.
+        dtypes: bool (one byte an element), integers of 8 to 64 bits, float16, float32, float64, complex64,
+        complex128, structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types if
+        ml_dtypes is installed. Byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype,
+        for other dtypes.
         """
         if dtype is not None:
             raise misplaced.keyword(dtype, misplaced.KEPT_BY_TENSOR_T)
@@ -204,11 +212,12 @@ class Manager(Device):
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` (None: float32) with undefined contents.
 
-        `shape` is an int or a tuple, () for a scalar; an axis may be 0. No host array is allocated. A `device` tensor gets its
-        host copy when it is first needed: by `data`, `numpy`, or an OpSyncDevice or OpSyncLocal.
+        `shape` is an int or a tuple, () for a scalar; an axis may be 0. No host array is allocated. A
+        `device` tensor gets its host copy when it is first needed: by `data`, `numpy`, or an OpSyncDevice or
+        OpSyncLocal.
 
-        Raises InvalidArgumentError for a negative axis, ArgumentTypeError for an unsupported dtype, OutOfMemoryError if the
-        device has too little memory.
+        Raises InvalidArgumentError for a negative axis, ArgumentTypeError for an unsupported dtype,
+        OutOfMemoryError if the device has too little memory.
         """
         return self._allocate(shape, dtype, memory_type, None)
 
@@ -218,7 +227,10 @@ class Manager(Device):
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy. Otherwise as `empty`."""
+        """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy.
+
+        Otherwise as `empty`.
+        """
         return self._allocate(shape, dtype, memory_type, b"\0")
 
     def full(
@@ -228,14 +240,16 @@ class Manager(Device):
         dtype: DTypeLike | None = None,
         memory_type: MemoryTypes | str | None = None,
     ) -> Tensor:
-        """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy. Otherwise as `empty`.
+        """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy.
+        Otherwise as `empty`.
 
-        `dtype` defaults to float32, or to the dtype of a `fill_value` that is a NumPy scalar or array. For a structured dtype,
-        `fill_value` is a tuple or a record. It is one element, or an array that broadcasts over the last axes: shape (n, 3)
-        takes 3 values.
+        `dtype` defaults to float32, or to the dtype of a `fill_value` that is a NumPy scalar or array. For a
+        structured dtype, `fill_value` is a tuple or a record. It is one element, or an array that broadcasts
+        over the last axes: shape (n, 3) takes 3 values.
 
-        Raises the errors of `empty`; InvalidArgumentError if the value does not fit `dtype` or `shape`; ArgumentTypeError if it
-        does not convert to `dtype` without loss (integers take floats that are whole).
+        Raises the errors of `empty`; InvalidArgumentError if the value does not fit `dtype` or `shape`;
+        ArgumentTypeError if it does not convert to `dtype` without loss (integers take floats that are
+        whole).
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
         wanted = fill_value.dtype if own else np.float32 if dtype is None else dtype
@@ -258,23 +272,29 @@ class Manager(Device):
         semantics: HostBufferSemantics | str | int | None = None,
         on_done: Callable[[], object] | None = None,
     ) -> Tensor:
-        """A Tensor of memory type `host` that uses the array's own memory: the host and the device read each other's writes.
+        """A Tensor of memory type `host` that uses the array's own memory: the host and the device read each
+        other's writes.
 
-        The device imports the memory (VK_EXT_external_memory_host) if the array is C-contiguous and writable, begins at a
-        multiple of `host_import_alignment` and has a multiple of 4 bytes; `kp.aligned_empty` creates such arrays. The Tensor
-        and its views keep the array alive. You must order your own writes with the device's work.
+        The device imports the memory (VK_EXT_external_memory_host) if the array is C-contiguous and writable,
+        begins at a multiple of `host_import_alignment` and has a multiple of 4 bytes; `kp.aligned_empty`
+        creates such arrays. The Tensor and its views keep the array alive. You must order your own writes
+        with the device's work.
 
-        copy: "auto" copies if the memory cannot be imported (a debug line in the log gives the reason); "never" raises
+        copy: "auto" copies if the memory cannot be imported (a debug line in the log gives the reason);
+        "never" raises
             instead; "always" copies.
-        semantics: how long the caller leaves the memory unchanged, see `kp.HostBufferSemantics`; None is MUTABLE_ZERO_COPY.
-            A read-only array is shared under IMMUTABLE_ZERO_COPY only, and then the Tensor cannot be written. The two
-            semantics without ZERO_COPY always copy.
-        on_done: called once, without arguments, when the caller may reuse the memory: before the return if the data was
+        semantics: how long the caller leaves the memory unchanged, see `kp.HostBufferSemantics`; None is
+        MUTABLE_ZERO_COPY.
+            A read-only array is shared under IMMUTABLE_ZERO_COPY only, and then the Tensor cannot be written.
+            The two semantics without ZERO_COPY always copy.
+        on_done: called once, without arguments, when the caller may reuse the memory: before the return if
+        the data was
             copied, else after the device releases the memory, on the interpreter's main thread.
 
-        Raises InvalidArgumentError or UnimplementedError, naming the reason, if ``copy="never"`` and the memory cannot be
-        imported, or the array has no elements; ArgumentTypeError if `array` is not an ndarray or has an unsupported dtype;
-        OutOfMemoryError; FailedPreconditionError if the Manager is destroyed.
+        Raises InvalidArgumentError or UnimplementedError, naming the reason, if ``copy="never"`` and the
+        memory cannot be imported, or the array has no elements; ArgumentTypeError if `array` is not an
+        ndarray or has an unsupported dtype; OutOfMemoryError; FailedPreconditionError if the Manager is
+        destroyed.
         """
         return from_host(self, array, copy, semantics, on_done)
 
@@ -301,7 +321,7 @@ class Manager(Device):
         tensor._adopt(native, self, array.shape, array.dtype, array.size, where)
         self._after(where)
 
-    # -- images --------------------------------------------------------------------------------------------------------
+    # -- images ----------------------------------------------------------------------------------------------
 
     def image(
         self,
@@ -314,18 +334,20 @@ class Manager(Device):
         format: str | None = None,
         **options: Any,
     ) -> Image:
-        """An Image of `data`, converted to float32; uint8 data stays uint8, and with `format` the data keeps its dtype.
+        """An Image of `data`, converted to float32; uint8 data stays uint8, and with `format` the data keeps
+        its dtype.
 
-        `width`, `height` and `num_channels` (1, 2 or 4) default to those of an (h, w) or (h, w, c) array or a Pillow image. uint8
-        gives the integer format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives unorm. Other GLSL and Vulkan names of
-        formats work too (`image_formats` lists them).
+        `width`, `height` and `num_channels` (1, 2 or 4) default to those of an (h, w) or (h, w, c) array or a
+        Pillow image. uint8 gives the integer format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives
+        unorm. Other GLSL and Vulkan names of formats work too (`image_formats` lists them).
 
-        Options: `dims` (1, 2 or 3 dimensions), `depth`, `layers` (the number of layers of an image array; True takes the first
-        axis of the data), and `tensor_type`, the older name of `memory_type`. The axes of the data are (layers,) (depth,)
-        height, width (, c).
+        Options: `dims` (1, 2 or 3 dimensions), `depth`, `layers` (the number of layers of an image array;
+        True takes the first axis of the data), and `tensor_type`, the older name of `memory_type`. The axes
+        of the data are (layers,) (depth,) height, width (, c).
 
-        Raises InvalidArgumentError if the sizes do not fit the data, there are three channels, or the format is unknown;
-        UnimplementedError if the device lacks the format; ArgumentTypeError if the format lacks the data's dtype.
+        Raises InvalidArgumentError if the sizes do not fit the data, there are three channels, or the format
+        is unknown; UnimplementedError if the device lacks the format; ArgumentTypeError if the format lacks
+        the data's dtype.
         """
         array = to_array(data)
         keep = format is not None or array.dtype == np.uint8
@@ -342,7 +364,10 @@ class Manager(Device):
         memory_type: MemoryTypes | str | None = None,
         **options: Any,
     ) -> Image:
-        """An Image of `data` in the data's own dtype: integers of 8, 16 or 32 bits, float16 or float32. See `image`."""
+        """An Image of `data` in the data's own dtype: integers of 8, 16 or 32 bits, float16 or float32.
+
+        See `image`.
+        """
         return self._make_image(data, width, height, num_channels, memory_type, **options)
 
     def image_empty(
@@ -356,15 +381,16 @@ class Manager(Device):
     ) -> Image:
         """An Image of `shape`, which excludes the channels, with undefined contents. No data is copied.
 
-        `shape` is (height, width) by default, width with ``dims=1``, and (depth, height, width) with ``dims=3``. If `layers` is
-        True, it begins with the number of layers. Raises the errors of `image`.
+        `shape` is (height, width) by default, width with ``dims=1``, and (depth, height, width) with
+        ``dims=3``. If `layers` is True, it begins with the number of layers. Raises the errors of `image`.
         """
         wanted = as_shape(shape)
         dims, layers = as_index(dims, "dims"), to_flag(layers, "layers")
         size = size_of(wanted, dims, None, None, None, True if layers else None)
         if len(wanted) != len(size.axes):
             raise InvalidArgumentError(
-                f"shape {wanted} has {len(wanted)} axes; an image with dims={dims}{', layers=True' if layers else ''} has "
+                f"shape {wanted} has {len(wanted)} axes; an image with "
+                f"dims={dims}{', layers=True' if layers else ''} has "
                 f"{len(size.axes)}, without its channels"
             )
         return Image._empty(self, size, parse_format(format), to_memory_type(memory_type))
@@ -372,7 +398,10 @@ class Manager(Device):
     def sampler(
         self, filter: str = "nearest", address: str | Iterable[str] = "clamp_to_edge", **options: Any
     ) -> Sampler:
-        """A Sampler, which defines how shaders read images between texels and beyond the edge. See `kp.Sampler`."""
+        """A Sampler, which defines how shaders read images between texels and beyond the edge.
+
+        See `kp.Sampler`.
+        """
         return Sampler(
             self, filter, address if isinstance(address, (str, list)) else _modes(address), **options
         )
@@ -399,7 +428,7 @@ class Manager(Device):
         if self._watch is not None:
             self._watch()
 
-    # -- algorithms and sequences ------------------------------------------------------------------------------------------
+    # -- algorithms and sequences ----------------------------------------------------------------------------
 
     def algorithm(
         self,
@@ -428,16 +457,18 @@ class Manager(Device):
     def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
         """A Kernel: a shader that is called like a function.
 
-        `source` is GLSL, HLSL or Slang text, a path, SPIR-V assembly, or SPIR-V: bytes, an array of uint32, a list of ints, a
-        `ShaderModule`, or an object with ``to_spirv()``.
-        Options: `name`; the options of `kp.compile` (`language`, `entry`, `defines`, `include_dirs`, `optimize`, `debug_info`,
-        `target`); and `includes`, texts by name that ``#include`` finds before any file.
+        `source` is GLSL, HLSL or Slang text, a path, SPIR-V assembly, or SPIR-V: bytes, an array of uint32, a
+        list of ints, a `ShaderModule`, or an object with ``to_spirv()``.
+        Options: `name`; the options of `kp.compile` (`language`, `entry`, `defines`, `include_dirs`,
+        `optimize`, `debug_info`, `target`); and `includes`, texts by name that ``#include`` finds before any
+        file.
 
-        With ``watch=True``, the kernel and recordings of it pick up edits to the shader file and to the files that it includes
-        (see `Kernel`).
+        With ``watch=True``, the kernel and recordings of it pick up edits to the shader file and to the files
+        that it includes (see `Kernel`).
 
-        Raises ShaderCompileError if the source does not compile, InvalidArgumentError for invalid SPIR-V or an unknown option,
-        UnimplementedError if the device lacks a feature that the shader needs, NotFoundError if a path does not exist.
+        Raises ShaderCompileError if the source does not compile, InvalidArgumentError for invalid SPIR-V or
+        an unknown option, UnimplementedError if the device lacks a feature that the shader needs,
+        NotFoundError if a path does not exist.
         """
         from .._kernels.kernel import (
             Kernel,  # late, because not every script needs the compilers
@@ -459,11 +490,13 @@ class Manager(Device):
         """Submits one or several recorded sequences at once, in order. Returns a Fence for their end.
 
         Consecutive sequences of one queue form one submission to the driver. `wait` and `signal` are as in
-        `Sequence.eval_async`: all sequences start after `wait`, and `signal` follows the last one. Without sequences, `signal`
-        follows `wait`. Waiting for the fence collects the sequences. If one sequence is refused, none is submitted.
+        `Sequence.eval_async`: all sequences start after `wait`, and `signal` follows the last one. Without
+        sequences, `signal` follows `wait`. Waiting for the fence collects the sequences. If one sequence is
+        refused, none is submitted.
 
-        Raises FailedPreconditionError if a sequence is running or uses a destroyed object, InvalidArgumentError if a sequence
-        is given twice or belongs to another Manager, and the errors of `eval_async`.
+        Raises FailedPreconditionError if a sequence is running or uses a destroyed object,
+        InvalidArgumentError if a sequence is given twice or belongs to another Manager, and the errors of
+        `eval_async`.
         """
         if isinstance(sequences, Sequence):
             sequences = (sequences,)
@@ -497,14 +530,16 @@ class Manager(Device):
         if self._watch is not None:
             self._watch()
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- life ------------------------------------------------------------------------------------------------
 
     def destroy(self) -> None:
-        """Waits for the device's work, then destroys all objects of this Manager. May be called any number of times.
+        """Waits for the device's work, then destroys all objects of this Manager. May be called any number of
+        times.
 
         Afterwards, ``is_init()`` of tensors, images, algorithms and sequences is False, and using them raises
-        FailedPreconditionError; arrays from `data()` stay readable. Held work, which waits for a signal that was not given,
-        is cancelled, and a KomputeWarning names it. Ctrl-C during the wait raises KeyboardInterrupt and destroys nothing.
+        FailedPreconditionError; arrays from `data()` stay readable. Held work, which waits for a signal that
+        was not given, is cancelled, and a KomputeWarning names it. Ctrl-C during the wait raises
+        KeyboardInterrupt and destroys nothing.
         """
         told = self._native.destroy()
         waiting = sys.modules.get("kompute_py._sync.waiting")
@@ -530,8 +565,9 @@ class Manager(Device):
         self.destroy()
 
     def __del__(self, warn: Any = warn_of_cancelled) -> None:
-        # Never waits: objects in use are released when the device is done with them. (If __init__ failed, there is no
-        # _native. At the interpreter's end, the module's globals may be gone, hence the default argument.)
+        # Never waits: objects in use are released when the device is done with them. (If __init__ failed,
+        # there is no _native. At the interpreter's end, the module's globals may be gone, hence the default
+        # argument.)
         native = getattr(self, "_native", None)
         if native is not None and (told := native.abandon()):
             warn(told)
@@ -561,7 +597,8 @@ def alive(detail: bool) -> int | dict[str, int]: ...
 def alive(detail: bool = False) -> int | dict[str, int]:
     """The number of native objects alive in the process; with `detail`, a dict of counts by kind.
 
-    Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's recording), "semaphore".
+    Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's
+    recording), "semaphore".
     """
     counts = _native.alive()
     return dict(counts) if to_flag(detail, "detail") else sum(counts.values())

@@ -1,4 +1,5 @@
-"""The end of the program: cancels held work and waits for all other work before the interpreter and the driver are torn down.
+"""The end of the program: cancels held work and waits for all other work before the interpreter and the
+driver are torn down.
 
 docs/threads.md has the rules.
 """

@@ -33,7 +33,10 @@ _default_workgroup_warned = False
 
 
 def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
-    """`workgroup` (an int, or up to three) as three ints; what is left out is 0. `what` names it in errors."""
+    """`workgroup` (an int, or up to three) as three ints; what is left out is 0.
+
+    `what` names it in errors.
+    """
     if type(workgroup) is tuple and len(workgroup) == 3 and all(type(n) is int for n in workgroup):
         given: tuple[int, ...] = workgroup
     else:
@@ -48,26 +51,29 @@ def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
 
 
 class Algorithm:
-    """A compute pipeline: a shader, the tensors and images bound to it in order, its constants and default workgroup.
+    """A compute pipeline: a shader, the tensors and images bound to it in order, its constants and default
+    workgroup.
 
     Made by ``mgr.algorithm(...)``, or as ``kp.Algorithm(mgr, ...)`` with the same arguments:
 
-    `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0); ``image.sampled(...)`` goes to a
-    ``sampler2D``, ``mgr.sampler(...)`` to a ``sampler``. (`mgr.kernel` binds by name, several sets and arrays of bindings.) `spirv` is bytes as from
-    `kp.compile`, an array of uint32, a list of ints, a path to a .spv file, a `kp.ShaderModule`, or an object with ``to_spirv()``.
-    `workgroup` counts groups in x, y, z; left out, it is
-    one group for each element of the first tensor. `spec_consts` by position (element i is ``constant_id = i``) or
-    as ``{id or name: value}``. `push_consts` are the initial values of the shader's block: numbers in the order of its scalars, or a list with lists in it, with the
-    members' values in their order, as kernels take them by name. Numbers are converted to the types that the shader declares; an array whose bytes equal
-    the block's goes in bit by bit. `entry` is the entry point; it may
-    be left out where the module has only one, or one called main, and for a ShaderModule, which has chosen.
+    `tensors` go to the bindings by position (tensor i to ``binding = i`` of set 0); ``image.sampled(...)``
+    goes to a ``sampler2D``, ``mgr.sampler(...)`` to a ``sampler``. (`mgr.kernel` binds by name, several sets
+    and arrays of bindings.) `spirv` is bytes as from `kp.compile`, an array of uint32, a list of ints, a path
+    to a .spv file, a `kp.ShaderModule`, or an object with ``to_spirv()``. `workgroup` counts groups in x, y,
+    z; left out, it is one group for each element of the first tensor. `spec_consts` by position (element i is
+    ``constant_id = i``) or as ``{id or name: value}``. `push_consts` are the initial values of the shader's
+    block: numbers in the order of its scalars, or a list with lists in it, with the members' values in their
+    order, as kernels take them by name. Numbers are converted to the types that the shader declares; an array
+    whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may be left out where the
+    module has only one, or one called main, and for a ShaderModule, which has chosen.
 
-    Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory than the
-    binding has, a structured dtype that is not laid out as the shader's block, constants that do not fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong
-    types; NotFoundError for a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where
-    the shader needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once for each binding, a
-    tensor or image whose contents differ from the declaration (dtype, padding, size of the block, format): nothing is converted, and
-    `mgr.tensor` makes float32 of everything.
+    Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory
+    than the binding has, a structured dtype that is not laid out as the shader's block, constants that do not
+    fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong types; NotFoundError for
+    a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where the shader
+    needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once for each
+    binding, a tensor or image whose contents differ from the declaration (dtype, padding, size of the block,
+    format): nothing is converted, and `mgr.tensor` makes float32 of everything.
     """
 
     __slots__ = (
@@ -83,7 +89,8 @@ class Algorithm:
         "_tensors",
     )
 
-    # Of the workgroup and push constants that are its own: when those change, so do the recordings that it is in.
+    # Of the workgroup and push constants that are its own: when those change, so do the recordings that it is
+    # in.
     _dispatch: core.BoundDispatch
     _groups: tuple[int, int, int]
     _push: bytes
@@ -275,10 +282,12 @@ class Algorithm:
 
     @property
     def push_consts(self) -> tuple[bool | int | float, ...]:
-        """The values of its own push constants, in the order of `push_constants`.components; () where there are none.
+        """The values of its own push constants, in the order of `push_constants`.components; () where there
+        are none.
 
-        Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from their next evaluation on.
-        Operations with push constants or a grid of their own keep what they were made with.
+        Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from
+        their next evaluation on. Operations with push constants or a grid of their own keep what they were
+        made with.
         """
         push = self._signed().push
         return () if push is None else push.unpack(self._push)
@@ -291,7 +300,10 @@ class Algorithm:
 
     @property
     def spec_consts(self) -> dict[int, bool | int | float]:
-        """The values of its specialization constants by id. They are part of the pipeline: `rebuild` changes them."""
+        """The values of its specialization constants by id.
+
+        They are part of the pipeline: `rebuild` changes them.
+        """
         return self._signed().spec.unpack(self._special)
 
     def rebuild(
@@ -304,14 +316,15 @@ class Algorithm:
         *,
         entry: str | None = None,
     ) -> None:
-        """Makes it anew with what is given, which the constructor describes; what is None stays as it was. `entry` is the entry
-        point of a new `spirv`.
+        """Makes it anew with what is given, which the constructor describes; what is None stays as it was.
+        `entry` is the entry point of a new `spirv`.
 
-        A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is counted again. What is
-        recorded from now on runs the new one: operations of this algorithm, those made before included, and recordings
-        after ``seq.rerecord()``. Other recordings keep the one that they were recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
-        InvalidArgumentError if they do not fit the new shader.
-        Raises what the constructor raises, and stays as it was then.
+        A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is
+        counted again. What is recorded from now on runs the new one: operations of this algorithm, those made
+        before included, and recordings after ``seq.rerecord()``. Other recordings keep the one that they were
+        recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
+        InvalidArgumentError if they do not fit the new shader. Raises what the constructor raises, and stays
+        as it was then.
         """
         before = None if self._native is None else (self._native, self._dispatch)
         if spirv is None:
@@ -360,9 +373,10 @@ class Algorithm:
         name = f" {self._native.name!r}" if self._native.name else ""
         if not self._native.is_init():
             return f"<kp.Algorithm{name} destroyed>"
-        return f"<kp.Algorithm{name} {len(self._tensors)} tensors workgroup={self.workgroup} local_size={self.local_size}>"
+        sizes = f"workgroup={self.workgroup} local_size={self.local_size}"
+        return f"<kp.Algorithm{name} {len(self._tensors)} tensors {sizes}>"
 
-    # -- raw Vulkan: of a destroyed algorithm they raise FailedPreconditionError ---------------------------------------
+    # -- raw Vulkan: of a destroyed algorithm they raise FailedPreconditionError -----------------------------
 
     def _alive(self) -> core.Algorithm:
         native = self._built("give Vulkan handles")
@@ -400,8 +414,10 @@ def _bind(tensors: Iterable[Memory], signature: Signature, manager: Manager) -> 
     if len(bound) < signature.slots:
         missing = next(p for position, _, p in signature.required if position >= len(bound))
         raise InvalidArgumentError(
-            f"The shader uses {len(signature.required)} bindings up to number {signature.slots - 1}, so it needs {signature.slots} "
-            f"tensors; {len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
+            f"The shader uses {len(signature.required)} bindings up to number {signature.slots - 1}, so it "
+            f"needs {signature.slots} "
+            f"tensors; {len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, "
+            "has none)"
         )
     for position, dtype, parameter in signature.required:
         memory = bound[position]
@@ -413,13 +429,16 @@ def _bind(tensors: Iterable[Memory], signature: Signature, manager: Manager) -> 
             check_argument(parameter, memory, what, subject, lenient=signature)
     if len(bound) > signature.top:
         warn(
-            f"{len(bound)} tensors were given to a shader with {signature.top} bindings: the rest are not bound"
+            f"{len(bound)} tensors were given to a shader with {signature.top} bindings: the rest are not "
+            "bound"
         )
     return bound
 
 
 def pack_push(signature: Signature, values: Any) -> bytes:
-    """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped it)."""
+    """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped
+    it).
+    """
     if signature.push is None:
         warn("push_consts were given to a shader with no push constants: they are ignored")
         return b""
@@ -432,7 +451,9 @@ def _remind_of_local_size(local_size: Sequence[int], groups: int) -> None:
     if invocations > 1 and not _default_workgroup_warned:
         _default_workgroup_warned = True
         warn(
-            f"No workgroup was given, so {groups} groups (one for each element of the first tensor) run, of {invocations} "
-            f"invocations each. To run one invocation for each element: workgroup=({-(-groups // local_size[0])}, 1, 1), "
+            f"No workgroup was given, so {groups} groups (one for each element of the first tensor) run, of "
+            f"{invocations} "
+            "invocations each. To run one invocation for each element: "
+            f"workgroup=({-(-groups // local_size[0])}, 1, 1), "
             f"or kp.OpAlgoDispatch(algorithm, grid=({groups},))"
         )

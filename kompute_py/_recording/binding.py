@@ -1,9 +1,10 @@
 """The rules for the memory that is bound to a shader, the same by position (Algorithm) and by name (Kernel).
 
-An object of another kind than the binding's (a tensor for an image, a sampler, an image of other dimensions), an object of another
-Manager, a destroyed object and a structured dtype that does not have the block's layout are errors. Where the contents alone differ from
-the declaration (another dtype, elements without the shader's padding, a block that is too small, another image format), a kernel
-raises. An algorithm warns, once for each shader, binding and difference: Kompute's scripts rely on it.
+An object of another kind than the binding's (a tensor for an image, a sampler, an image of other dimensions),
+an object of another Manager, a destroyed object and a structured dtype that does not have the block's layout
+are errors. Where the contents alone differ from the declaration (another dtype, elements without the shader's
+padding, a block that is too small, another image format), a kernel raises. An algorithm warns, once for each
+shader, binding and difference: Kompute's scripts rely on it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def made_by(kind: str) -> str:
 
 
 def check_owner(memory: Any, manager: Manager, what: str) -> None:
-    """Raises InvalidArgumentError if `memory` belongs to another Manager, FailedPreconditionError if it is destroyed."""
+    """Raises InvalidArgumentError if `memory` belongs to another Manager, FailedPreconditionError if it is
+    destroyed.
+    """
     if memory._manager is not manager:
         raise InvalidArgumentError(
             f"{what} ({memory._describe()}) belongs to {memory._manager!r}, not to {manager!r}; "
@@ -56,8 +59,8 @@ def check_argument(
 ) -> None:
     """Raises, or warns, if `memory` does not fit `parameter`: see the module for the rules.
 
-    `what` names the parameter in errors, `subject` the memory. `array` is the array that the memory holds, if that was given.
-    `lenient` is the signature of an algorithm, which keeps what was warned of.
+    `what` names the parameter in errors, `subject` the memory. `array` is the array that the memory holds, if
+    that was given. `lenient` is the signature of an algorithm, which keeps what was warned of.
     """
     subject = subject or (
         memory._describe() if array is None else f"the array of shape {array.shape}, {array.dtype}"
@@ -107,7 +110,8 @@ def _difference(
         and not (lenient and parameter.packs(dtype, memory._shape))
     ):
         return ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {wanted}; {subject} has {dtype}: {difference(dtype, wanted)}. "
+            f"{what} is {parameter.type}, which holds {wanted}; {subject} has {dtype}: "
+            f"{difference(dtype, wanted)}. "
             f"{conversion(dtype, wanted, array)}"
         )
     raw = dtype.names is not None or (parameter.is_record and dtype.itemsize == 1)
@@ -119,13 +123,15 @@ def _difference(
         return InvalidArgumentError(f"{what} is {parameter.type}{why}")
     if memory.nbytes < parameter.size:
         return InvalidArgumentError(
-            f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has {memory.nbytes}"
+            f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has "
+            f"{memory.nbytes}"
         )
     return None
 
 
 def _unpadded(parameter: Parameter, memory: Memory, subject: str) -> str:
-    """Why elements without the shader's padding do not fit: std140 pads the elements of arrays to 16 bytes, and std430 a vec3 to the room
+    """Why elements without the shader's padding do not fit: std140 pads the elements of arrays to 16 bytes,
+    and std430 a vec3 to the room
     of four. "" if they do."""
     stride = parameter.padded_stride
     rowed = len(memory._shape) > 1
@@ -139,13 +145,15 @@ def _unpadded(parameter: Parameter, memory: Memory, subject: str) -> str:
     numbers = "numbers" if rows == 1 else f"rows of {('two', 'three')[rows == 3]}"
     return (
         f", whose elements are {stride} bytes apart; {subject} has {numbers} without padding. Make it with "
-        f"dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of {stride // memory._dtype.itemsize}, or declare the block with "
+        f"dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of {stride // memory._dtype.itemsize}, "
+        "or declare the block with "
         f"{'std430' if rows < 3 else 'scalar'} layout{'' if rows < 3 else ', or as an array of numbers'}"
     )
 
 
 def _transposed(parameter: Parameter, memory: Memory, subject: str) -> str:
-    """Why an array with the rows and columns of the matrices has other bytes: a matrix has its columns one after the other in memory, or
+    """Why an array with the rows and columns of the matrices has other bytes: a matrix has its columns one
+    after the other in memory, or
     its lines are padded. "" if it has not. (A square one without padding is not told from its transpose.)"""
     members = parameter.layout["members"]
     sole = members[0] if len(members) == 1 and len(memory._shape) > 1 else None
@@ -162,7 +170,8 @@ def _transposed(parameter: Parameter, memory: Memory, subject: str) -> str:
     padded = f", each padded to {room}" if room != each else ""
     return (
         f": in memory a matrix is its {lines} {order} of {each} numbers{padded}. The bytes of {subject} "
-        f"are not those. Give {(*memory._shape[:-2], lines, room)}, as np.zeros(n, kp.struct_dtype(kernel, {parameter.name!r})) makes it"
+        f"are not those. Give {(*memory._shape[:-2], lines, room)}, as np.zeros(n, kp.struct_dtype(kernel, "
+        f"{parameter.name!r})) makes it"
     )
 
 
@@ -187,7 +196,8 @@ def _check_image(parameter: Parameter, image: Any, what: str, subject: str) -> N
     else:
         mend = "kompute_py makes no image of that kind"
     raise InvalidArgumentError(
-        f"{what} is {parameter.type}{' (multisampled)' if declared['multisampled'] else ''}; {subject} with format "
+        f"{what} is {parameter.type}{' (multisampled)' if declared['multisampled'] else ''}; {subject} with "
+        "format "
         f"{image._format.name} is {seen}: {mend}, or declare it as {seen}"
     )
 
@@ -199,6 +209,7 @@ def _format_difference(parameter: Parameter, image: Any, what: str, subject: str
     if parameter.kind != "storage image" or not declared or image._format.name == declared:
         return None
     return InvalidArgumentError(
-        f"{what} ({parameter.type}) is declared layout({declared}); {subject} has the format {image._format.name}: make it with "
+        f"{what} ({parameter.type}) is declared layout({declared}); {subject} has the format "
+        f"{image._format.name}: make it with "
         f"format={declared!r}, or leave the format out of the shader"
     )

@@ -1,6 +1,8 @@
-"""Specialization constants: from values by position, by id or by name to the data that a pipeline is made with.
+"""Specialization constants: from values by position, by id or by name to the data that a pipeline is made
+with.
 
-Each constant is one scalar, packed by the rules of `scalars`. An array whose elements have the constant's size goes in bit by bit.
+Each constant is one scalar, packed by the rules of `scalars`. An array whose elements have the constant's
+size goes in bit by bit.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def is_given(values: Any) -> bool:
 
 
 class Specialization(NamedTuple):
-    """Packed specialization constants: the data, (id, offset, size) of each, and how many values had no constant."""
+    """Packed specialization constants: the data, (id, offset, size) of each, and how many values had no
+    constant.
+    """
 
     data: bytes
     entries: tuple[tuple[int, int, int], ...]
@@ -81,9 +85,9 @@ class SpecConstants:
     def pack(self, values: Any) -> Specialization:
         """`values` by position (element i is constant id i) or as ``{id or name: value}``.
 
-        Array elements of the constant's size go in bit by bit; other numbers are converted to the declared type and raise
-        InvalidArgumentError where they do not fit. An id or a name that the shader lacks raises InvalidArgumentError;
-        positional values beyond the last id are counted as surplus.
+        Array elements of the constant's size go in bit by bit; other numbers are converted to the declared
+        type and raise InvalidArgumentError where they do not fit. An id or a name that the shader lacks
+        raises InvalidArgumentError; positional values beyond the last id are counted as surplus.
         """
         if isinstance(values, Mapping):
             items = [(self._find(key), value) for key, value in values.items()]
@@ -96,13 +100,15 @@ class SpecConstants:
             values = [values]
         elif isinstance(values, (bytearray, memoryview)) or not is_sequence(values):
             raise ArgumentTypeError(
-                f"spec_consts are a {type(values).__name__}; give a list of numbers, an array, or {{id: value}}"
+                f"spec_consts are a {type(values).__name__}; give a list of numbers, an array, or {{id: "
+                "value}"
             )
         if isinstance(values, np.ndarray):
             refuse_mask(values, "spec_consts")
             if values.dtype.kind not in "biufO" and not is_small_float(values.dtype):
                 raise ArgumentTypeError(
-                    f"spec_consts have dtype {values.dtype}; give numbers, or {{name: value}}: {self._known()}"
+                    f"spec_consts have dtype {values.dtype}; give numbers, or {{name: value}}: "
+                    f"{self._known()}"
                 )
             bitwise = values.dtype.itemsize if values.dtype.kind in "biuf" else 0
             # Of more, nothing is copied: a broadcast array may stand for more than there is memory.
@@ -140,13 +146,15 @@ class SpecConstants:
             if identity is None and key in self._by_name:
                 ids = [str(i) for i, (_, name) in sorted(self._by_id.items()) if name == key]
                 raise InvalidArgumentError(
-                    f"{len(ids)} specialization constants are named {shown(key)}, ids {', '.join(ids)}: give the id"
+                    f"{len(ids)} specialization constants are named {shown(key)}, ids {', '.join(ids)}: give "
+                    "the id"
                 )
             if identity is None and key.isdecimal() and key.isascii():
                 identity = int(key)  # one that has no name is called by its number: specialize(**{"3": 16})
         elif isinstance(key, bool) or not hasattr(key, "__index__"):
             raise ArgumentTypeError(
-                f"A specialization constant is named by its id, an int, or its name, not by {shown(key)} of type "
+                f"A specialization constant is named by its id, an int, or its name, not by {shown(key)} of "
+                "type "
                 f"{type(key).__name__}"
             )
         else:
@@ -167,14 +175,18 @@ class SpecConstants:
         return name if name and self._by_name[name] is not None else identity
 
     def labelled(self, values: Mapping[Any, Any]) -> dict[str | int, Any]:
-        """`values` by `label`. InvalidArgumentError for what pack() refuses, and for a constant that is given twice."""
+        """`values` by `label`.
+
+        InvalidArgumentError for what pack() refuses, and for a constant that is given twice.
+        """
         found: dict[str | int, Any] = {}
         for key, value in values.items():
             identity = self._find(key)
             label = self.label(identity)
             if label in found:
                 raise InvalidArgumentError(
-                    f"Specialization constant {identity}{f' ({label})' if isinstance(label, str) else ''} is given twice"
+                    f"Specialization constant {identity}{f' ({label})' if isinstance(label, str) else ''} is "
+                    "given twice"
                 )
             found[label] = value
         return found
@@ -187,7 +199,8 @@ class SpecConstants:
         for identity, conflict in self._conflicts.items():
             if identity not in given:
                 warn(
-                    f"{what}: specialization constant {identity} is declared with two defaults, {conflict}. No value is given, so each "
+                    f"{what}: specialization constant {identity} is declared with two defaults, {conflict}. "
+                    "No value is given, so each "
                     "declaration uses its own. Give a value, or declare one default (for a local size of 8: "
                     f"layout(local_size_x = 8, local_size_x_id = {identity}))"
                 )
@@ -204,7 +217,8 @@ class SpecConstants:
                 if identity not in self._warned and reads_others(scalar, value.dtype, value)[0]:
                     self._warned.add(identity)
                     warn(
-                        f"spec_consts are an array of {value.dtype}, whose elements go in bit by bit; the shader declares constant "
+                        f"spec_consts are an array of {value.dtype}, whose elements go in bit by bit; the "
+                        "shader declares constant "
                         f"{called} as {scalar.name}. Give a list, which is converted"
                     )
             else:

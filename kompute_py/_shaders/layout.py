@@ -1,12 +1,13 @@
 """Structured dtypes and the blocks of shaders: the dtype that fits a block, and a check of a given dtype.
 
-The model. A block is a run of bytes; some belong to scalars and the rest is padding. Both a shader's reflection (offsets, strides) and
-a NumPy dtype (offsets, itemsize) describe them. Both are *painted*: each byte gets a code for its scalar's kind and its place in
-the scalar; padding is 0. A dtype fits if it has the same code at every byte for which the shader's painting has one. So the grouping
-and the names of fields do not matter, and the dtype may use the shader's padding.
+The model. A block is a run of bytes; some belong to scalars and the rest is padding. Both a shader's
+reflection (offsets, strides) and a NumPy dtype (offsets, itemsize) describe them. Both are *painted*: each
+byte gets a code for its scalar's kind and its place in the scalar; padding is 0. A dtype fits if it has the
+same code at every byte for which the shader's painting has one. So the grouping and the names of fields do
+not matter, and the dtype may use the shader's padding.
 
-Signed and unsigned integers of one size share a code, as does a shader's bool (32 bits), because the bits are the same. Raw bytes and
-ml_dtypes' floats, which shaders treat as bits, match anything.
+Signed and unsigned integers of one size share a code, as does a shader's bool (32 bits), because the bits are
+the same. Raw bytes and ml_dtypes' floats, which shaders treat as bits, match anything.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _Misfit(Exception):
     """The block has no dtype; the message gives the reason."""
 
 
-# -- from a block to a dtype ------------------------------------------------------------------------------------------------
+# -- from a block to a dtype ---------------------------------------------------------------------------------
 
 
 def tail_of(block: Layout) -> Layout | None:
@@ -54,10 +55,11 @@ def tail_of(block: Layout) -> Layout | None:
 
 
 def element_dtype(block: Layout) -> np.dtype[Any] | None:
-    """The dtype of one element of a block: of the array's elements if the block is one array, else of all members.
+    """The dtype of one element of a block: of the array's elements if the block is one array, else of all
+    members.
 
-    None if NumPy cannot express it, or if an array of run-time length follows other members; then `block_dtype` needs the
-    array's length.
+    None if NumPy cannot express it, or if an array of run-time length follows other members; then
+    `block_dtype` needs the array's length.
     """
     try:
         return _element(block)
@@ -66,16 +68,19 @@ def element_dtype(block: Layout) -> np.dtype[Any] | None:
 
 
 def block_dtype(block: Layout, length: int | None, what: str) -> np.dtype[Any]:
-    """`element_dtype`; with `length`, the dtype of the whole block with that many elements in its array of run-time length.
+    """`element_dtype`; with `length`, the dtype of the whole block with that many elements in its array of
+    run-time length.
 
-    `what` names the block in errors. Raises InvalidArgumentError if the block needs a length, has no such array, or has no dtype.
+    `what` names the block in errors. Raises InvalidArgumentError if the block needs a length, has no such
+    array, or has no dtype.
     """
     tail = tail_of(block)
     if length is not None and tail is None:
         raise InvalidArgumentError(f"{what} has no array of run-time length: omit length")
     if length is None and tail is not None and len(block["members"]) > 1:
         raise InvalidArgumentError(
-            f"{what} ends with the array {_name(tail, 0)!r} of run-time length, after other members: give its "
+            f"{what} ends with the array {_name(tail, 0)!r} of run-time length, after other members: give "
+            "its "
             "number of elements, length=n"
         )
     try:
@@ -144,7 +149,10 @@ def _stretched(dtype: np.dtype[Any], stride: int) -> np.dtype[Any]:
 
 
 def _single(member: Layout, stride: int) -> np.dtype[Any]:
-    """One element of `member`, `stride` bytes long. If that is more than it needs, padding extends the last axis."""
+    """One element of `member`, `stride` bytes long.
+
+    If that is more than it needs, padding extends the last axis.
+    """
     if member["kind"] == "struct":
         if not member["members"]:
             raise _Misfit(f"the type of {member['name']!r} has no layout")
@@ -157,7 +165,8 @@ def _single(member: Layout, stride: int) -> np.dtype[Any]:
         line = member["matrix_stride"]
         if line % scalar.itemsize:
             raise _Misfit(f"the matrix {member['name']!r} has a stride of {line} bytes")
-        # The last line includes its padding. A member that begins in the padding overlaps it, which NumPy allows.
+        # The last line includes its padding. A member that begins in the padding overlaps it, which NumPy
+        # allows.
         shape = (lines, line // scalar.itemsize)
     else:
         padded = stride // scalar.itemsize if stride % scalar.itemsize == 0 else 0
@@ -166,7 +175,7 @@ def _single(member: Layout, stride: int) -> np.dtype[Any]:
     return np.dtype((scalar, shape)) if shape else scalar
 
 
-# -- painting ---------------------------------------------------------------------------------------------------------------
+# -- painting ------------------------------------------------------------------------------------------------
 
 
 def _codes(scalar: np.dtype[Any]) -> np.ndarray[Any, np.dtype[np.uint16]]:
@@ -222,7 +231,7 @@ def _paint_layout(layout: Layout, into: np.ndarray[Any, Any], offset: int, axis:
         room[:] = run[: room.size]
 
 
-# -- comparing --------------------------------------------------------------------------------------------------------------
+# -- comparing -----------------------------------------------------------------------------------------------
 
 
 def _misfits(block: Layout, dtype: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
@@ -251,7 +260,8 @@ def _misfits(block: Layout, dtype: np.dtype[Any], count: int) -> np.ndarray[Any,
 
 
 def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: int) -> None:
-    """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit the block of binding `number`.
+    """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit the block of
+    binding `number`.
 
     The message begins with `what` and shows both layouts side by side and the dtype that fits.
     """
@@ -261,7 +271,8 @@ def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: in
 
 
 def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> None:
-    """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit a block of push constants.
+    """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit a block of push
+    constants.
 
     A field with the name of another member does not fit either. The message shows both layouts side by side.
     """
@@ -274,7 +285,8 @@ def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> No
     if wrong:
         table = _table(block, dtype, count, np.array(sorted(wrong)))
         raise InvalidArgumentError(
-            f"{what} does not have the layout of the shader's block:\n    {table}\nGive the values as a list, or an "
+            f"{what} does not have the layout of the shader's block:\n    {table}\nGive the values as a "
+            "list, or an "
             "array with the fields at the offsets of the shader's members"
         )
 

@@ -27,18 +27,19 @@ _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 class ShaderModule:
     """A compute shader, compiled from `source` or given as SPIR-V.
 
-    `entry` is the entry point. For source text it names the function to compile (in GLSL, where the function is always `main`,
-    the resulting entry point). For a module it selects an entry point, and may be omitted if there is only one or one is called
-    main. `source` is GLSL, HLSL or Slang text, SPIR-V assembly, a path (a path object, or a str on one line that ends in
-    .comp, .glsl, .hlsl, .slang, .spv or .spvasm), or SPIR-V: bytes, a bytearray, a memoryview, an array of uint32, a list of ints,
-    another ShaderModule, or any object with a method ``to_spirv()`` that returns bytes. A file that begins with SPIR-V's magic number
-    is SPIR-V, regardless of its name. The other arguments and `options` are those of `kp.compile`.
-    `name` names the shader in errors; the default is the path's stem, else the entry point. If `target` is given, SPIR-V is checked
-    against it, in addition to the device.
+    `entry` is the entry point. For source text it names the function to compile (in GLSL, where the function
+    is always `main`, the resulting entry point). For a module it selects an entry point, and may be omitted
+    if there is only one or one is called main. `source` is GLSL, HLSL or Slang text, SPIR-V assembly, a path
+    (a path object, or a str on one line that ends in .comp, .glsl, .hlsl, .slang, .spv or .spvasm), or
+    SPIR-V: bytes, a bytearray, a memoryview, an array of uint32, a list of ints, another ShaderModule, or any
+    object with a method ``to_spirv()`` that returns bytes. A file that begins with SPIR-V's magic number is
+    SPIR-V, regardless of its name. The other arguments and `options` are those of `kp.compile`. `name` names
+    the shader in errors; the default is the path's stem, else the entry point. If `target` is given, SPIR-V
+    is checked against it, in addition to the device.
 
-    Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not SPIR-V, the module has no
-    compute entry point, or several of which none was selected, or compile options are given for SPIR-V; NotFoundError if a
-    path does not exist; ArgumentTypeError for other types.
+    Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not
+    SPIR-V, the module has no compute entry point, or several of which none was selected, or compile options
+    are given for SPIR-V; NotFoundError if a path does not exist; ArgumentTypeError for other types.
     """
 
     __slots__ = (
@@ -71,7 +72,8 @@ class ShaderModule:
         for option in options:
             if option not in COMPILE_OPTIONS:
                 raise ArgumentTypeError(
-                    f"A shader has no option {shown(option)}{nearest(option, ('name', *COMPILE_OPTIONS))} The options are name, {', '.join(COMPILE_OPTIONS)}"
+                    f"A shader has no option {shown(option)}{nearest(option, ('name', *COMPILE_OPTIONS))} "
+                    f"The options are name, {', '.join(COMPILE_OPTIONS)}"
                 )
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(
@@ -108,7 +110,8 @@ class ShaderModule:
         else:
             if language is not None or _is_given(defines) or _is_given(includes) or _is_given(include_dirs):
                 raise InvalidArgumentError(
-                    "language, defines, includes and include_dirs are for source text; this shader is SPIR-V already"
+                    "language, defines, includes and include_dirs are for source text; this shader is SPIR-V "
+                    "already"
                 )
             target = options.get("target")
             if isinstance(source, str):
@@ -129,7 +132,8 @@ class ShaderModule:
         if entry is not None and not isinstance(entry, str):
             raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
         self._spirv = spirv
-        # The module before optimization; b"" if it is the same or unknown. The optimizer removes declarations that only dead code uses.
+        # The module before optimization; b"" if it is the same or unknown. The optimizer removes declarations
+        # that only dead code uses.
         self._declared: bytes = declared
         # "main" also stands for the only compute entry point.
         self._entry = "main" if entry is None else entry
@@ -146,8 +150,8 @@ class ShaderModule:
 
     @property
     def reflection(self) -> dict[str, Any]:
-        """The module's reflection as plain data: bindings with types, layouts and accesses, push constants, specialization
-        constants, local size, entry points, capabilities.
+        """The module's reflection as plain data: bindings with types, layouts and accesses, push constants,
+        specialization constants, local size, entry points, capabilities.
 
         For compiled shaders it describes the source, so it is the same at all levels of optimization.
         """
@@ -164,7 +168,9 @@ class ShaderModule:
 
     @property
     def entry_points(self) -> tuple[str, ...]:
-        """All compute entry points of the module; select another with ``kp.ShaderModule(module, entry="blur")``."""
+        """All compute entry points of the module; select another with ``kp.ShaderModule(module,
+        entry="blur")``.
+        """
         return tuple(p["name"] for p in self.reflection["entry_points"] if p["model"] == "GLCompute")
 
     @property
@@ -175,7 +181,7 @@ class ShaderModule:
         return self._signature
 
     def _specialized(self, special: Specialization) -> Signature:
-        """The signature with these constants: blocks, local size and arrays of bindings may depend on them."""
+        """The signature with these constants; blocks, local size and binding arrays may depend on them."""
         if not special.entries:
             return self.signature
         with naming(self.name):
@@ -190,7 +196,10 @@ class ShaderModule:
         return _native.disassemble_spirv(self._spirv)
 
     def to(self, language: str) -> str:
-        """The shader written in "glsl" or "hlsl" (through SPIRV-Cross). Raises InvalidArgumentError for another language."""
+        """The shader written in "glsl" or "hlsl" (through SPIRV-Cross).
+
+        Raises InvalidArgumentError for another language.
+        """
         return _native.decompile_spirv(self._spirv, as_text(language, "language"), self.reflection["entry"])
 
     def __reduce_ex__(self, protocol: object) -> Any:

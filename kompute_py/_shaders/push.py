@@ -1,15 +1,20 @@
-"""From the values of a block to the bytes that the shader declares: push constants by name and by position, and uniform blocks.
+"""From the values of a block to the bytes that the shader declares: push constants by name and by position,
+and uniform blocks.
 
-The shader's reflected layout is the truth. `leaves` walks it, through structs, arrays and matrices down to scalars, and takes a value
+The shader's reflected layout is the truth. `leaves` walks it, through structs, arrays and matrices down to
+scalars, and takes a value
 along: each scalar gets its part of the value. Everything is packed by that walk:
 
-- By name: a value for each member. A scalar takes a number; a vector a sequence of its length; a matrix of R rows and C columns a
-  sequence of R rows, whatever its order in memory; an array a sequence of its length; a struct a mapping of all its members, or a
-  sequence in their order; a buffer reference a Tensor, or an address as an int.
-- By position, lists in lists: the members' values in their order. For a block of one member, that member's value, too.
-- By position, flat numbers: the block's scalars in the order of their offsets (a column-major matrix column by column). Arrays are
-  memory, so they count as flat, whatever their shape.
-- By position, bytes or an array with exactly the block's bytes: bit by bit. A structured dtype must have the block's layout then.
+- By name: a value for each member. A scalar takes a number; a vector a sequence of its length; a matrix of R
+  rows and C columns a sequence of R rows, whatever its order in memory; an array a sequence of its length; a
+  struct a mapping of all its members, or a sequence in their order; a buffer reference a Tensor, or an
+  address as an int.
+- By position, lists in lists: the members' values in their order. For a block of one member, that member's
+  value, too.
+- By position, flat numbers: the block's scalars in the order of their offsets (a column-major matrix column
+  by column). Arrays are memory, so they count as flat, whatever their shape.
+- By position, bytes or an array with exactly the block's bytes: bit by bit. A structured dtype must have the
+  block's layout then.
 """
 
 from __future__ import annotations
@@ -53,7 +58,8 @@ _FLAT: Any = _Flat()
 
 
 class Leaf(NamedTuple):
-    """One scalar of a block: bytes from the block's start, its type, its name for errors, and the value for it.
+    """One scalar of a block: bytes from the block's start, its type, its name for errors, and the value for
+    it.
 
     Without a value, the name of the type that a buffer reference leads to.
     """
@@ -67,9 +73,11 @@ class Leaf(NamedTuple):
 def leaves(
     layout: Mapping[str, Any], offset: int, what: str, value: Any = _FLAT, axis: int = 0
 ) -> Iterator[Leaf]:
-    """The scalars of a reflected layout that starts at `offset`, each with its part of `value`. `what` names the layout.
+    """The scalars of a reflected layout that starts at `offset`, each with its part of `value`. `what` names
+    the layout.
 
-    Raises InvalidArgumentError if a part of the value has another length or lacks a member, ArgumentTypeError if it is of another kind.
+    Raises InvalidArgumentError if a part of the value has another length or lacks a member, ArgumentTypeError
+    if it is of another kind.
     """
     lengths = layout["array"]
     if axis < len(lengths):
@@ -161,7 +169,8 @@ def _check_reference(value: Any, type_name: str, what: str) -> None:
     elif isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         hint = ": make one with mgr.tensor(array)" if isinstance(value, (np.ndarray, list, tuple)) else ""
         raise ArgumentTypeError(
-            f"{what} is a buffer reference ({type_name or 'buffer'}): give a Tensor, or an address as an int, "
+            f"{what} is a buffer reference ({type_name or 'buffer'}): give a Tensor, or an address as an "
+            "int, "
             f"not {type(value).__name__}{hint}"
         )
 
@@ -176,7 +185,8 @@ def _pack_leaves(found: Iterable[Leaf], size: int) -> bytes:
 
 
 def pack_struct(layout: Mapping[str, Any], value: Any, what: str) -> bytes:
-    """The bytes of a struct of fixed size, such as a uniform block, from a mapping of its members or a sequence in their order.
+    """The bytes of a struct of fixed size, such as a uniform block, from a mapping of its members or a
+    sequence in their order.
 
     `what` names it in errors. Raises what `leaves` and `pack_scalar` raise.
     """
@@ -187,7 +197,8 @@ class Block:
     """Packs the push constants of one shader, by name (a Kernel's) and by position (an Algorithm's)."""
 
     __slots__ = (
-        "_by_number", "_components", "_known", "_layout", "_struct", "has_references", "members", "name", "names", "plain", "size", "start", "zeros",
+        "_by_number", "_components", "_known", "_layout", "_struct", "has_references", "members",
+        "name", "names", "plain", "size", "start", "zeros",
     )  # fmt: skip
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
@@ -226,13 +237,14 @@ class Block:
         """Names of the scalars in the order in which a flat list fills them."""
         return [component.name for component in self._components]
 
-    # -- by name -------------------------------------------------------------------------------------------------------
+    # -- by name ---------------------------------------------------------------------------------------------
 
     def pack_named(self, values: Mapping[str, Any], who: str) -> bytes:
-        """The block's bytes from a value for every member; names that are no members are ignored. `who` begins errors.
+        """The block's bytes from a value for every member; names that are no members are ignored. `who`
+        begins errors.
 
-        Raises InvalidArgumentError if a member is missing, out of range or of another length, ArgumentTypeError for a value
-        that is not a number.
+        Raises InvalidArgumentError if a member is missing, out of range or of another length,
+        ArgumentTypeError for a value that is not a number.
         """
         if self._by_number:
             try:
@@ -244,7 +256,10 @@ class Block:
         return _pack_leaves(self._leaves_of(values, who), self.size)
 
     def references(self, values: Mapping[str, Any], who: str) -> tuple[Any, ...]:
-        """The tensors among the values: those whose addresses `pack_named` puts into the block. Raises what it raises."""
+        """The tensors among the values: those whose addresses `pack_named` puts into the block.
+
+        Raises what it raises.
+        """
         if not self.has_references:
             return ()
         return tuple(
@@ -256,20 +271,23 @@ class Block:
         missing = [name for name in self.names if name not in values]
         if missing:
             raise InvalidArgumentError(
-                f"{who} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: it has "
-                f"{', '.join(f'{type_text(member)} {name}' for member, name in zip(self.members, self.names, strict=True))}"
+                f"{who} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: "
+                "it has "
+                + ", ".join(
+                    f"{type_text(m)} {name}" for m, name in zip(self.members, self.names, strict=True)
+                )
             )
         for member in self._layout["members"]:
             yield from leaves(member, member["offset"], f"{who}: {member['name']}", values[member["name"]])
 
-    # -- by position ---------------------------------------------------------------------------------------------------
+    # -- by position -----------------------------------------------------------------------------------------
 
     def pack(self, values: Any) -> bytes:
         """The block's bytes from numbers by position, an array, or bytes: see the module for the rules.
 
-        Raises InvalidArgumentError for another count, size or layout, and for a number that does not fit; ArgumentTypeError for
-        a value that is not a number. Warns, once for each dtype, if an array goes in bit by bit and the shader reads other
-        numbers in its bits.
+        Raises InvalidArgumentError for another count, size or layout, and for a number that does not fit;
+        ArgumentTypeError for a value that is not a number. Warns, once for each dtype, if an array goes in
+        bit by bit and the shader reads other numbers in its bits.
         """
         if (
             (type(values) is list or type(values) is tuple)
@@ -297,7 +315,8 @@ class Block:
                 made = [made]
             if len(made) != len(self.names):
                 raise InvalidArgumentError(
-                    f"push_consts are values for {len(made)} members; the shader's block {self.name} has {len(self.names)}: "
+                    f"push_consts are values for {len(made)} members; the shader's block {self.name} has "
+                    f"{len(self.names)}: "
                     f"{', '.join(self.names)}"
                 )
             found = self._leaves_of(dict(zip(self.names, made, strict=True)), "push_consts")
@@ -325,7 +344,8 @@ class Block:
             return own.tobytes()
         if values.dtype.names is not None:
             raise InvalidArgumentError(
-                f"push_consts are a record of {values.nbytes} bytes; the shader's block {self.name} has {self.size} bytes"
+                f"push_consts are a record of {values.nbytes} bytes; the shader's block {self.name} has "
+                f"{self.size} bytes"
             )
         require_numbers(values.dtype, "push_consts")
         # Of another number, nothing is copied: a broadcast array may stand for more than there is memory.
@@ -352,7 +372,8 @@ class Block:
         return _pack_leaves(found, self.size)
 
     def _look_at(self, values: np.ndarray[Any, Any]) -> None:
-        """Raises if an array that goes in bit by bit has fields elsewhere than the block; warns, once, if the shader reads other
+        """Raises if an array that goes in bit by bit has fields elsewhere than the block; warns, once, if the
+        shader reads other
         numbers in its bits."""
         dtype = values.dtype
         if dtype.names is not None:
@@ -367,7 +388,8 @@ class Block:
             if others:
                 self._known.add(dtype)
                 warn(
-                    f"push_consts are an array of {dtype} with the bytes of the shader's block {self.name}: they go in bit by bit, "
+                    f"push_consts are an array of {dtype} with the bytes of the shader's block {self.name}: "
+                    "they go in bit by bit, "
                     f"and the shader reads {scalar.name} in {name!r}. Give a list, which is converted, or "
                     "array.tobytes() if the bits are meant"
                 )
@@ -384,10 +406,13 @@ class Block:
 
 
 def _addressed(leaf: Leaf) -> Leaf:
-    """Raises ArgumentTypeError for a Tensor as a buffer reference: an algorithm's constants would not keep it alive."""
+    """Raises ArgumentTypeError for a Tensor as a buffer reference: an algorithm's constants would not keep it
+    alive.
+    """
     if leaf.scalar.name == "pointer" and isinstance(leaf.value, DeviceMemoryObject):
         raise ArgumentTypeError(
-            f"{leaf.name} is a buffer reference; push_consts are numbers: give tensor.device_address and keep the tensor, or use "
+            f"{leaf.name} is a buffer reference; push_consts are numbers: give tensor.device_address and "
+            "keep the tensor, or use "
             "mgr.kernel, which takes the Tensor"
         )
     return leaf

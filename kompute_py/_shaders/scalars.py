@@ -1,9 +1,9 @@
 """From one value to the bytes of a shader's scalar: the rules for numbers, the same for all constants.
 
-A number is converted to the type that the shader declares. An integer type takes integers and floats without a fraction, within
-its range. A float type rounds; a finite number beyond its range is refused, infinity and NaN are taken. A bool takes 0, 1, False and
-True, and has 32 bits. A NumPy array of one element counts as that element. Text, bytes, complex numbers, dates and masked arrays are no
-numbers.
+A number is converted to the type that the shader declares. An integer type takes integers and floats without
+a fraction, within its range. A float type rounds; a finite number beyond its range is refused, infinity and
+NaN are taken. A bool takes 0, 1, False and True, and has 32 bits. A NumPy array of one element counts as that
+element. Text, bytes, complex numbers, dates and masked arrays are no numbers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
     if isinstance(value, np.ndarray):
         if value.size != 1:
             raise InvalidArgumentError(
-                f"{what} is an array of shape {value.shape}; the shader declares one {scalar.name}: give one number"
+                f"{what} is an array of shape {value.shape}; the shader declares one {scalar.name}: give one "
+                "number"
             )
         value = value.reshape(())[()]
     if isinstance(value, np.generic) and value.dtype.kind not in "mM":
@@ -87,7 +88,8 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
         raise
     except Exception as error:  # of the object's own __float__ or __index__
         raise ArgumentTypeError(
-            f"{what} is {shown(value)} of type {type(value).__name__}, which is no number ({error}); the shader declares "
+            f"{what} is {shown(value)} of type {type(value).__name__}, which is no number ({error}); the "
+            "shader declares "
             f"{scalar.name}"
         ) from error
 
@@ -122,8 +124,8 @@ def _packed(value: Any, scalar: Scalar, what: str) -> bytes:
 
 
 def typed(values: Any, what: str) -> Any:
-    """A memoryview of typed elements and a record as a NumPy array, an array of ctypes as a list of its numbers; anything else as it
-    is. `what` names the values in errors.
+    """A memoryview of typed elements and a record as a NumPy array, an array of ctypes as a list of its
+    numbers; anything else as it is. `what` names the values in errors.
 
     Raises ArgumentTypeError for a memoryview that was released.
     """
@@ -142,7 +144,10 @@ def typed(values: Any, what: str) -> Any:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether `value` has elements in an order, and is not text or bytes. A mapping is by name, and a set has no order."""
+    """Whether `value` has elements in an order, and is not text or bytes.
+
+    A mapping is by name, and a set has no order.
+    """
     return (
         getattr(value, "__iter__", None) is not None
         and not isinstance(value, (str, bytes, bytearray, Mapping, set, frozenset))
@@ -170,9 +175,11 @@ def require_numbers(dtype: np.dtype[Any], what: str) -> None:
 
 
 def reads_others(scalar: Scalar, dtype: np.dtype[Any], number: Any) -> tuple[bool, bool]:
-    """(whether a shader that declares `scalar` reads another number in the bits of `number`, whether that depends on the number).
+    """(whether a shader that declares `scalar` reads another number in the bits of `number`, whether that
+    depends on the number).
 
-    `number` is an element of `dtype`. Signed and unsigned integers of one size have the same bits for the numbers that both hold.
+    `number` is an element of `dtype`. Signed and unsigned integers of one size have the same bits for the
+    numbers that both hold.
     """
     if kind_of(dtype) != scalar.kind:
         return True, False

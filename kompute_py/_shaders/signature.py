@@ -1,7 +1,8 @@
 """What calling a shader takes: its bindings, push constants and specialization constants under their names.
 
-A binding is called by its instance name, else by the name of the only member of its block, else by the block's name. A Kernel binds the
-parameters by name. An Algorithm binds them by position: place i is binding i of set 0.
+A binding is called by its instance name, else by the name of the only member of its block, else by the
+block's name. A Kernel binds the parameters by name. An Algorithm binds them by position: place i is binding i
+of set 0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Binding(NamedTuple):
     name: str
     """The variable's name; the block's if it has none."""
     dtype: np.dtype[Any] | None = None
-    """Of a buffer: the NumPy dtype with the layout of one element, or of a whole block that is not an array (see
+    """Of a buffer: the NumPy dtype with the layout of one element, or of a whole block that is not an array
+    (see
     `kp.struct_dtype`). None for images, and if an array of run-time length follows other members."""
 
 
@@ -90,7 +92,9 @@ class Parameter(NamedTuple):
         return len(members) != 1 or members[0]["kind"] == "struct"
 
     def contradicts(self, dtype: np.dtype[Any]) -> bool:
-        """Whether the shader finds other numbers in elements of `dtype` than they are; not said of blocks of several kinds."""
+        """Whether the shader finds other numbers in elements of `dtype` than they are; not said of blocks of
+        several kinds.
+        """
         wanted = self.dtype
         if dtype is wanted or wanted is None:
             return False
@@ -100,7 +104,8 @@ class Parameter(NamedTuple):
 
     @property
     def plain_dtype(self) -> np.dtype[Any] | None:
-        """The dtype of a tensor of which nothing else has to be looked at: the block is an array of numbers or vectors without
+        """The dtype of a tensor of which nothing else has to be looked at: the block is an array of numbers
+        or vectors without
         padding. None for any other binding."""
         members = self.layout["members"]
         if (
@@ -114,7 +119,9 @@ class Parameter(NamedTuple):
         return self.dtype
 
     def packs(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-        """Whether rows of smaller numbers make up whole elements of integers: pixels of four bytes in each uint."""
+        """Whether rows of smaller numbers make up whole elements of integers: pixels of four bytes in each
+        uint.
+        """
         members, wanted = self.layout["members"], self.dtype
         if (
             wanted is None
@@ -128,7 +135,9 @@ class Parameter(NamedTuple):
 
     @property
     def padded_stride(self) -> int:
-        """Bytes from one number or vector of its sole member, an array, to the next where that is more than one takes; else 0."""
+        """Bytes from one number or vector of its sole member, an array, to the next where that is more than
+        one takes; else 0.
+        """
         members = self.layout["members"]
         if len(members) != 1 or not members[0]["array"] or self.dtype is None:
             return 0
@@ -210,7 +219,8 @@ class Signature:
     """The arguments of a shader."""
 
     __slots__ = (
-        "_bindings", "_by_name", "_reflected", "capabilities", "entry", "local_size", "local_size_ids", "parameters", "plain", "push",
+        "_bindings", "_by_name", "_reflected", "capabilities", "entry", "local_size", "local_size_ids",
+        "parameters", "plain", "push",
         "refusal", "required", "slots", "spec", "spec_constants", "top", "unbindable", "warned",
     )  # fmt: skip
 
@@ -231,7 +241,9 @@ class Signature:
         self.refusal: str = next(filter(None, (_refusal(p) for _, _, p in used)), "")
         """Why tensors by position cannot serve this shader; "" if they can."""
         self.warned: set[tuple[int, Any]] = set()
-        """By position: (binding, dtype or format) of tensors and images that differ from the declaration, of which was warned."""
+        """By position: (binding, dtype or format) of tensors and images that differ from the declaration, of
+        which was warned.
+        """
         self._reflected = reflected["bindings"]
         self._bindings: tuple[Binding, ...] | None = None
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
@@ -273,20 +285,24 @@ class Signature:
         bind: Mapping[str, Any],
         push: Mapping[str, Any],
     ) -> tuple[list[Any], dict[str, Any]]:
-        """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out is `MISSING`.
+        """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out
+        is `MISSING`.
 
-        Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice or missing, or
-        too many of them, and UnimplementedError where the shader uses what nothing can be bound to.
+        Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice
+        or missing, or too many of them, and UnimplementedError where the shader uses what nothing can be
+        bound to.
         """
         if (odd := self.unbindable) is not None:
             raise UnimplementedError(
-                f"{kernel}: {odd.name!r} is a {odd.kind} ({odd.type}), which kompute_py does not bind: declare it as a "
+                f"{kernel}: {odd.name!r} is a {odd.kind} ({odd.type}), which kompute_py does not bind: "
+                "declare it as a "
                 "storage buffer, which takes a Tensor, or as an image"
             )
         parameters = self.parameters
         if len(positional) > len(parameters):
             raise InvalidArgumentError(
-                f"{kernel} takes {len(parameters)} bindings by position; {len(positional)} were given: {self.text(kernel)}"
+                f"{kernel} takes {len(parameters)} bindings by position; {len(positional)} were given: "
+                f"{self.text(kernel)}"
             )
         values: list[Any] = [*positional, *[MISSING] * (len(parameters) - len(positional))]
         members: dict[str, Any] = {}
@@ -337,7 +353,9 @@ class Signature:
         )
 
     def structs(self) -> list[str]:
-        """The structs that its arguments are made of, with each member's offset: ``Light { vec3 pos @0; float power @12 }``."""
+        """The structs that its arguments are made of, with each member's offset: ``Light { vec3 pos @0; float
+        power @12 }``.
+        """
         found: dict[str, None] = {}  # in order
         blocks = [p.layout for p in self.parameters] + (list(self.push.members) if self.push else [])
         for block in blocks:
@@ -365,12 +383,14 @@ def _refusal(p: Parameter) -> str:
     """Why a tensor by position cannot be bound to this parameter; "" if it can."""
     if p.set != 0:
         return (
-            f"The shader's {p.kind} {p.name!r} is in descriptor set {p.set}; an algorithm binds set 0 by position: "
+            f"The shader's {p.kind} {p.name!r} is in descriptor set {p.set}; an algorithm binds set 0 by "
+            "position: "
             "declare layout(set = 0, binding = ...), or use mgr.kernel, which binds by name"
         )
     if p.descriptors != 1:
         return (
-            f"The shader's binding {p.binding} ({p.name!r}) is an array of {p.kind}s; give each one a binding "
+            f"The shader's binding {p.binding} ({p.name!r}) is an array of {p.kind}s; give each one a "
+            "binding "
             "number of its own, or use mgr.kernel, which takes a list there"
         )
     return ""

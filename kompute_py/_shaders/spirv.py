@@ -3,11 +3,12 @@
 SPIR-V is given as
 
 - bytes, a bytearray, or a memoryview of any format: the memory as it is;
-- an array of integers (NumPy, array.array, ctypes, mmap; in any byte order and layout). 8-bit integers are bytes; wider ones are
-  words, one for each element. int32 counts as its bits;
+- an array of integers (NumPy, array.array, ctypes, mmap; in any byte order and layout). 8-bit integers are
+  bytes; wider ones are words, one for each element. int32 counts as its bits;
 - a list or tuple of ints: words from 0 to 2**32 - 1;
 - a file: a path object, or a str on one line that ends in ``.spv``;
-- a `ShaderModule`, a `Kernel`, or any object with a method ``to_spirv()`` that returns one of these, a file excepted.
+- a `ShaderModule`, a `Kernel`, or any object with a method ``to_spirv()`` that returns one of these, a file
+  excepted.
 
 A module in the other byte order is converted.
 """
@@ -33,8 +34,9 @@ _TAKEN = "bytes, an array of uint32, a list of ints, the path of a .spv file, or
 def to_spirv(given: Any) -> bytes:
     """The module that `given` is or names, in this machine's byte order.
 
-    Raises InvalidArgumentError if the content is not SPIR-V, ArgumentTypeError if `given` is of another type or source text,
-    NotFoundError for a path with no file. Errors of an object's own ``to_spirv()`` are passed on.
+    Raises InvalidArgumentError if the content is not SPIR-V, ArgumentTypeError if `given` is of another type
+    or source text, NotFoundError for a path with no file. Errors of an object's own ``to_spirv()`` are passed
+    on.
     """
     if type(given) is bytes:
         return module_bytes(given)
@@ -61,7 +63,7 @@ def bytes_of(given: Any) -> bytes:
 
 
 def chosen_entry(given: Any, entry: str | None) -> str | None:
-    """`entry`; if it is None, the entry point that `given`, a ShaderModule or Kernel, has chosen, else None."""
+    """`entry`, or else the entry point that `given`, a ShaderModule or Kernel, has selected, or None."""
     if entry is not None:
         return entry
     chosen = getattr(getattr(given, "module", given), "entry", None)
@@ -76,7 +78,8 @@ def _content(given: str | os.PathLike[str]) -> bytes:
         )
     if is_source_file(path):
         raise InvalidArgumentError(
-            f"{os.fspath(path)!r} is a file of source by its name, and this call takes SPIR-V. Compile it first: kp.compile(path)"
+            f"{os.fspath(path)!r} is a file of source by its name, and this call takes SPIR-V. Compile it "
+            "first: kp.compile(path)"
         )
     return read_file(path, "SPIR-V")
 
@@ -116,6 +119,7 @@ def _of_integers(words: np.ndarray[Any, Any]) -> bytes:
         raise ArgumentTypeError(f"A shader as an array has dtype uint32; this one has {dtype}")
     if dtype.itemsize == 8 and words.size and not 0 <= int(words.min()) <= int(words.max()) < 2**32:
         raise InvalidArgumentError(
-            f"A shader as an array has words from 0 to 2**32 - 1; this one, of {dtype}, has {words.min()} to {words.max()}"
+            f"A shader as an array has words from 0 to 2**32 - 1; this one, of {dtype}, has {words.min()} to "
+            f"{words.max()}"
         )
     return (words if dtype.itemsize == 1 else words.astype(np.uint32)).tobytes()

@@ -17,17 +17,18 @@ def struct_dtype(
 ) -> np.dtype[Any]:
     """The NumPy dtype with the layout of a shader's buffer: ``np.zeros(n, kp.struct_dtype(spirv, 0))``.
 
-    `shader` is a shader as for `kp.ShaderModule`. `binding` is the name of a storage or uniform buffer, as in calls of kernels, or
-    its number (in set 0), or (set, number). If the block is one array, the result is the dtype of an element, as long as the
-    array's stride; otherwise it is the dtype of the whole block. `length` is the number of elements of an array of run-time length
-    that follows other members.
+    `shader` is a shader as for `kp.ShaderModule`. `binding` is the name of a storage or uniform buffer, as in
+    calls of kernels, or its number (in set 0), or (set, number). If the block is one array, the result is the
+    dtype of an element, as long as the array's stride; otherwise it is the dtype of the whole block. `length`
+    is the number of elements of an array of run-time length that follows other members.
 
-    Offsets, strides and padding are the shader's. Vectors and matrices are sub-arrays: ``vec3`` is ``(3,)``. If the stride is
-    longer than the vector, the last axis is as long as the stride, so use ``["m"][..., :3]``. A column-major matrix has its
-    columns as rows. A shader's bool is a uint32, a buffer reference a uint64.
+    Offsets, strides and padding are the shader's. Vectors and matrices are sub-arrays: ``vec3`` is ``(3,)``.
+    If the stride is longer than the vector, the last axis is as long as the stride, so use ``["m"][...,
+    :3]``. A column-major matrix has its columns as rows. A shader's bool is a uint32, a buffer reference a
+    uint64.
 
-    Raises NotFoundError if the shader has no such buffer; InvalidArgumentError if `length` is missing or not applicable, or NumPy
-    has no dtype for the block; and the errors of `kp.ShaderModule`.
+    Raises NotFoundError if the shader has no such buffer; InvalidArgumentError if `length` is missing or not
+    applicable, or NumPy has no dtype for the block; and the errors of `kp.ShaderModule`.
     """
     module = ShaderModule(shader)
     buffers = [p for p in module.signature.parameters if p.kind in BUFFERS]

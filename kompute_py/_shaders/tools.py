@@ -1,4 +1,7 @@
-"""SPIR-V to text and back: its assembly through SPIRV-Tools, GLSL and HLSL through SPIRV-Cross. Needs no device."""
+"""SPIR-V to text and back: its assembly through SPIRV-Tools, GLSL and HLSL through SPIRV-Cross.
+
+Needs no device.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from .spirv import chosen_entry, to_spirv
 def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
     """Assembles SPIR-V, in the newest version of `target` ("vulkan1.0" to "vulkan1.3").
 
-    Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module violates the
-    target's rules, ArgumentTypeError if `text` is not a str.
+    Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module
+    violates the target's rules, ArgumentTypeError if `text` is not a str.
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"SPIR-V assembly is a str, not {type(text).__name__}")
@@ -30,10 +33,12 @@ def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
 
 
 def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
-    """SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, a `ShaderModule` or Kernel) as assembly.
+    """SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, a `ShaderModule` or Kernel) as
+    assembly.
 
-    `friendly_names` shows the module's names for its ids; without it, ids are numbers. Raises InvalidArgumentError
-    for bytes that are not SPIR-V, NotFoundError if a path does not exist, ArgumentTypeError for objects of other types.
+    `friendly_names` shows the module's names for its ids; without it, ids are numbers. Raises
+    InvalidArgumentError for bytes that are not SPIR-V, NotFoundError if a path does not exist,
+    ArgumentTypeError for objects of other types.
     """
     return _native.disassemble_spirv(to_spirv(spirv), to_flag(friendly_names, "friendly_names"))
 
@@ -41,9 +46,9 @@ def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
 def decompile(spirv: Any, language: str = "glsl", *, entry: str | None = None) -> str:
     """Translates SPIR-V to "glsl" (450, for Vulkan) or "hlsl" (shader model 6.0).
 
-    `spirv` is as for `disassemble`. `entry` selects one of several entry points; a ShaderModule or Kernel has one already. Raises
-    InvalidArgumentError for another language or invalid SPIR-V, NotFoundError if the module lacks the entry point,
-    UnimplementedError if the language cannot express the shader.
+    `spirv` is as for `disassemble`. `entry` selects one of several entry points; a ShaderModule or Kernel has
+    one already. Raises InvalidArgumentError for another language or invalid SPIR-V, NotFoundError if the
+    module lacks the entry point, UnimplementedError if the language cannot express the shader.
     """
     module = to_spirv(spirv)
     entry = chosen_entry(spirv, entry if entry is None else as_text(entry, "entry"))

@@ -1,7 +1,8 @@
-"""For notebooks: rich representations, the magics of ``%load_ext kompute_py``, `kp.plot`, and sliders for push constants.
+"""For notebooks: rich representations, the magics of ``%load_ext kompute_py``, `kp.plot`, and sliders for
+push constants.
 
-All modules are imported on first use. Representations need only NumPy; `kp.plot` needs matplotlib (the extra ``plot``); the
-magics need IPython and `sliders` ipywidgets (both in the extra ``notebook``).
+All modules are imported on first use. Representations need only NumPy; `kp.plot` needs matplotlib (the extra
+``plot``); the magics need IPython and `sliders` ipywidgets (both in the extra ``notebook``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Sliders for a kernel's push constants, with a picture that follows them. Needs ipywidgets (the extra ``notebook``)."""
+"""Sliders for a kernel's push constants, with a picture that follows them.
+
+Needs ipywidgets (the extra ``notebook``).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _INTEGERS = {f"{sign}int{bits}": (sign == "", bits) for sign in ("", "u") for bi
 
 
 class Sliders(ipywidgets.VBox):
-    """A widget with a slider for each push constant and a picture of the kernel's result. Created by `sliders`."""
+    """A widget with a slider for each push constant and a picture of the kernel's result.
+
+    Created by `sliders`.
+    """
 
     def __init__(
         self,
@@ -57,7 +63,10 @@ class Sliders(ipywidgets.VBox):
         return {name: knob.value for name, knob in self.knobs.items()}
 
     def close(self) -> None:
-        """Removes the widgets and releases the kernel and its memory. Without it, ipywidgets keeps them alive."""
+        """Removes the widgets and releases the kernel and its memory.
+
+        Without it, ipywidgets keeps them alive.
+        """
         for knob in self.knobs.values():
             knob.close()
         self.picture.close()
@@ -88,14 +97,15 @@ def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: 
 
         kp.notebook.sliders(blur, src, out=dst, sigma=(0.0, 10.0), steps=3)
 
-    The arguments are those of a call of the kernel, with tensors and images. For a push constant give a tuple ``(low, high)``,
-    ``(low, high, step)`` or ``(low, high, step, start)`` for a slider in that range, or a number for a fixed value. Without an
-    argument, a float gets a slider from 0 to 1, an integer from 0 to 16, and a bool a check box. Vectors, matrices and
-    structs need a value. `show` is the tensor or image to draw, by default the first that the kernel writes.
+    The arguments are those of a call of the kernel, with tensors and images. For a push constant give a tuple
+    ``(low, high)``, ``(low, high, step)`` or ``(low, high, step, start)`` for a slider in that range, or a
+    number for a fixed value. Without an argument, a float gets a slider from 0 to 1, an integer from 0 to 16,
+    and a bool a check box. Vectors, matrices and structs need a value. `show` is the tensor or image to draw,
+    by default the first that the kernel writes.
 
-    Raises InvalidArgumentError for an invalid range, a push constant that needs a value, or a kernel that writes none of its
-    arguments; ArgumentTypeError if `kernel` is not a Kernel or an argument is an array; and the errors of the first call.
-    Errors of later calls replace the picture.
+    Raises InvalidArgumentError for an invalid range, a push constant that needs a value, or a kernel that
+    writes none of its arguments; ArgumentTypeError if `kernel` is not a Kernel or an argument is an array;
+    and the errors of the first call. Errors of later calls replace the picture.
     """
     if not isinstance(kernel, Kernel):
         raise ArgumentTypeError(f"sliders takes a kp.Kernel first, not {type(kernel).__name__}")
@@ -131,7 +141,8 @@ def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: 
                 written.append(value)
             elif parameter.descriptors == 1:
                 raise ArgumentTypeError(
-                    f"{kernel.name}: {parameter.name!r} is a {type(value).__name__}; sliders needs a Tensor or an Image"
+                    f"{kernel.name}: {parameter.name!r} is a {type(value).__name__}; sliders needs a Tensor "
+                    "or an Image"
                 )
     if show is None and not written:
         raise InvalidArgumentError(f"{kernel.name} writes no tensor or image to draw: give show=")

@@ -80,22 +80,33 @@ class KomputeMagics(Magics):
 
     @cell_magic
     def glsl(self, line: str, cell: str) -> None:
-        """``%%glsl name [options]``: the cell is a compute shader in GLSL and becomes the kernel `name`. --help lists options."""
+        """``%%glsl name [options]``: the cell is a compute shader in GLSL and becomes the kernel `name`.
+
+        --help lists options.
+        """
         self._define("glsl", line, cell)
 
     @cell_magic
     def hlsl(self, line: str, cell: str) -> None:
-        """``%%hlsl name [options]``: the cell is a compute shader in HLSL and becomes the kernel `name`. --help lists options."""
+        """``%%hlsl name [options]``: the cell is a compute shader in HLSL and becomes the kernel `name`.
+
+        --help lists options.
+        """
         self._define("hlsl", line, cell)
 
     @cell_magic
     def slang(self, line: str, cell: str) -> None:
-        """``%%slang name [options]``: the cell is a compute shader in Slang and becomes the kernel `name`. --help lists options."""
+        """``%%slang name [options]``: the cell is a compute shader in Slang and becomes the kernel `name`.
+
+        --help lists options.
+        """
         self._define("slang", line, cell)
 
     @line_magic
     def kp(self, line: str) -> None:
-        """``%kp``: shows the device of kp.manager() and its memory; ``%kp --manager NAME`` those of another Manager."""
+        """``%kp``: shows the device of kp.manager() and its memory; ``%kp --manager NAME`` those of another
+        Manager.
+        """
         given = _parse(_parser("%kp", "Shows the device and its memory."), line)
         if given is None:
             return
@@ -161,7 +172,9 @@ def _parse(parser: _Parser, line: str) -> argparse.Namespace | None:
 
 
 def body_for_help(lines: list[str]) -> list[str]:
-    """Adds a body to a cell that only contains ``%%glsl --help``, because IPython requires one for cell magics."""
+    """Adds a body to a cell that only contains ``%%glsl --help``, because IPython requires one for cell
+    magics.
+    """
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if first is None or any(line.strip() for line in lines[first + 1 :]):
         return lines

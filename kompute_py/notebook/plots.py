@@ -19,8 +19,9 @@ _KINDS = ("line", "image", "hist")
 def contents(thing: Any) -> np.ndarray[Any, Any]:
     """The contents of a tensor, an image or an array.
 
-    For tensors and images, the device's contents after pending work if the device memory was written, else the host copy.
-    Raises ArgumentTypeError if `thing` is not numeric, FailedPreconditionError if it is destroyed.
+    For tensors and images, the device's contents after pending work if the device memory was written, else
+    the host copy. Raises ArgumentTypeError if `thing` is not numeric, FailedPreconditionError if it is
+    destroyed.
     """
     if isinstance(thing, Memory):
         thing._require_init("be shown")
@@ -40,14 +41,15 @@ def contents(thing: Any) -> np.ndarray[Any, Any]:
 def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
     """Draws tensors, images or arrays into one matplotlib Axes and returns it.
 
-    `kind` is "line", "image" or "hist". By default, an array that looks like a picture ((height, width[, 3 or 4])) is drawn as
-    an image, and others as lines, one for each row. `ax` is the Axes to draw into (default: that of a new figure). `options`
-    are passed to matplotlib's ``plot``, ``imshow`` or ``hist``. Tensors show the device's contents after pending work if the
-    device memory was written, else their host copy. Complex numbers show their magnitudes.
+    `kind` is "line", "image" or "hist". By default, an array that looks like a picture ((height, width[, 3 or
+    4])) is drawn as an image, and others as lines, one for each row. `ax` is the Axes to draw into (default:
+    that of a new figure). `options` are passed to matplotlib's ``plot``, ``imshow`` or ``hist``. Tensors show
+    the device's contents after pending work if the device memory was written, else their host copy. Complex
+    numbers show their magnitudes.
 
-    Raises FailedPreconditionError if matplotlib is missing (the error names the extra) or an object is destroyed;
-    InvalidArgumentError for an unknown kind, nothing to draw, several pictures, or an array that is not a picture;
-    ArgumentTypeError if an argument is not numeric.
+    Raises FailedPreconditionError if matplotlib is missing (the error names the extra) or an object is
+    destroyed; InvalidArgumentError for an unknown kind, nothing to draw, several pictures, or an array that
+    is not a picture; ArgumentTypeError if an argument is not numeric.
     """
     if kind is not None and kind not in _KINDS:
         raise InvalidArgumentError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")

@@ -1,4 +1,6 @@
-"""What users of NumPy try on tensors and in factories: each attempt is answered, or refused with code that works when it is run."""
+"""What users of NumPy try on tensors and in factories: each attempt is answered, or refused with code that
+works when it is run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def advice(text, pattern=r"(?:with a copy|elements|has it): (.*)$"):
     return found[1]
 
 
-# -- operators -------------------------------------------------------------------------------------------------------------------
+# -- operators -----------------------------------------------------------------------------------------------
 
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="]
 
@@ -77,7 +79,7 @@ def test_images_have_the_same_texts(mgr):
     np.testing.assert_array_equal(eval(advice(raised.value)), np.full((2, 2), 2))
 
 
-# -- equality and truth -------------------------------------------------------------------------------------------------------------
+# -- equality and truth --------------------------------------------------------------------------------------
 
 
 def test_equality_is_identity_and_says_so_of_numbers(mgr):
@@ -126,7 +128,7 @@ def test_the_truth_of_others_is_komputes_and_says_so(mgr):
         assert not t
 
 
-# -- one element ----------------------------------------------------------------------------------------------------------------------
+# -- one element ---------------------------------------------------------------------------------------------
 
 
 USERS = ["int(t)", "float(t)", "complex(t)", "t.item()"]
@@ -163,7 +165,7 @@ def test_len_counts_all_elements_as_in_kompute(mgr):
     assert len(mgr.zeros((2, 3))) == mgr.zeros((2, 3)).size() == 6
 
 
-# -- attributes and items ---------------------------------------------------------------------------------------------------------------
+# -- attributes and items ------------------------------------------------------------------------------------
 
 
 def test_what_arrays_have_names_the_copy_that_has_it(mgr):
@@ -195,7 +197,7 @@ def test_an_item_is_written_by_write_and_fill(mgr):
             use(t)
 
 
-# -- the factories: the dtype in another place ---------------------------------------------------------------------------------------------
+# -- the factories: the dtype in another place ---------------------------------------------------------------
 
 
 DTYPES = [np.int32, "int32", np.dtype("i4"), kp.DataTypes.int]
@@ -287,7 +289,7 @@ def test_what_no_device_has_is_not_taken_for_a_dtype(mgr, wrong):
         mgr.tensor([1], wrong)
 
 
-# -- warnings without a line of the user's ------------------------------------------------------------------------------------------------
+# -- warnings without a line of the user's -------------------------------------------------------------------
 
 
 HELD = """import kompute_py as kp
@@ -299,7 +301,8 @@ later.name = "later"
 later.eval_async(wait=[(frames, 3)])
 """
 TOLD = (
-    "KomputeWarning: The sequence 'later' (OpFill) did not run: it waited for the semaphore 'frames' to reach 3 (it is at 0) "
+    "KomputeWarning: The sequence 'later' (OpFill) did not run: it waited for the semaphore 'frames' to "
+    "reach 3 (it is at 0) "
     "when the program ended."
 )
 

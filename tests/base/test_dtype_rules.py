@@ -1,4 +1,6 @@
-"""Arrays whose dtype contradicts the shader's: kernels refuse them, algorithms warn once, and each says how to convert."""
+"""Arrays whose dtype contradicts the shader's: kernels refuse them, algorithms warn once, and each says how
+to convert.
+"""
 
 from __future__ import annotations
 
@@ -262,7 +264,7 @@ def test_specialization_constants_warn_as_well(mgr, needs):
     assert out.read() == [6]
 
 
-# -- one value into a tensor ------------------------------------------------------------------------------------------------
+# -- one value into a tensor ---------------------------------------------------------------------------------
 
 
 def put(mgr, how, dtype, value):

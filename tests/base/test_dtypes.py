@@ -1,4 +1,6 @@
-"""Every dtype that a tensor can have: through the host, through the device, through shaders that have the type."""
+"""Every dtype that a tensor can have: through the host, through the device, through shaders that have the
+type.
+"""
 
 from __future__ import annotations
 
@@ -238,7 +240,7 @@ def test_complex_numbers_and_bfloat16_are_what_shaders_make_of_their_bits(mgr, n
     np.testing.assert_array_equal(wide.data(), half.astype(np.float32))
 
 
-# -- the other byte order ----------------------------------------------------------------------------------------------------
+# -- the other byte order ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["u2", "i4", "f4", "f8", "c8"])

@@ -1,4 +1,6 @@
-"""Misuse: each row kills Kompute's process or is silently wrong there; here it is a typed error that names the fix."""
+"""Misuse: each row kills Kompute's process or is silently wrong there; here it is a typed error that names
+the fix.
+"""
 
 from __future__ import annotations
 

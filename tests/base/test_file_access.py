@@ -23,7 +23,8 @@ from tests.support.child import run_child
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes as POSIX has them")
 
 SOURCE = (
-    "#version 450\nlayout(local_size_x = 4) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+    "#version 450\nlayout(local_size_x = 4) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; "
+    "};\n"
     "void main() { data[gl_GlobalInvocationID.x] += 1.5; }\n"
 )
 
@@ -65,7 +66,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-# -- caches ---------------------------------------------------------------------------------------------------------
+# -- caches --------------------------------------------------------------------------------------------------
 
 
 def test_caches_are_the_users_alone(tmp_path, make_manager, monkeypatch):
@@ -229,7 +230,7 @@ def test_a_folder_that_no_system_can_spell(folder):
         kp.Manager(pipeline_cache_dir=folder)
 
 
-# -- temporary files ------------------------------------------------------------------------------------------------
+# -- temporary files -----------------------------------------------------------------------------------------
 
 
 def test_temporary_files_go_with_their_writer(tmp_path):
@@ -264,7 +265,7 @@ def test_saving_deletes_what_a_killed_process_left(mgr, tmp_path):
     assert {found.name for found in tmp_path.iterdir()} == {"model", ".model.0123456789ab.tmp.mine"}
 
 
-# -- parameter files ------------------------------------------------------------------------------------------------
+# -- parameter files -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "device", "link to a device"])
@@ -388,7 +389,7 @@ def test_a_file_that_shrinks_all_the_time_ends_no_process(mgr, tmp_path):
     assert run_child(loads_while_it_shrinks, str(path)) > 0
 
 
-# -- sources --------------------------------------------------------------------------------------------------------
+# -- sources -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "endless", "dangling"])

@@ -1,4 +1,6 @@
-"""Arguments that are odd rather than wrong: refused by an error of ours that names them, or taken for what they are."""
+"""Arguments that are odd rather than wrong: refused by an error of ours that names them, or taken for what
+they are.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,15 @@ void main() { data[gl_GlobalInvocationID.x] *= f; }
 """
 # Each level of the macro doubles the text.
 BOMB = (
-    "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+    "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; "
+    "};\n"
     "#define A0 data[0] += 1.0;\n"
     + "".join(f"#define A{i} A{i - 1} A{i - 1}\n" for i in range(1, 22))
     + "void main() { A21 }\n"
 )
 
 
-# -- what converts --------------------------------------------------------------------------------------------------
+# -- what converts -------------------------------------------------------------------------------------------
 
 
 def numbers_as() -> dict[str, object]:
@@ -79,7 +82,7 @@ def test_masked_arrays_are_refused_everywhere(mgr, mask):
             use()
 
 
-# -- what is refused ------------------------------------------------------------------------------------------------
+# -- what is refused -----------------------------------------------------------------------------------------
 
 
 def test_push_constants_of_another_size_name_themselves(mgr):
@@ -173,7 +176,9 @@ class Unwilling:
 
 
 def test_arguments_that_convert_to_nothing(mgr):
-    """Of every number, name and list there is, an object whose methods fail, an int of many digits, spans of time, odd buffers."""
+    """Of every number, name and list there is, an object whose methods fail, an int of many digits, spans of
+    time, odd buffers.
+    """
     k, t = mgr.kernel(SOURCE), mgr.zeros(4)
     spirv = kp.compile(SOURCE)
     span = np.timedelta64(3, "s")
@@ -248,7 +253,7 @@ def test_documented_variables_are_known(monkeypatch, recwarn):
     assert not [each for each in recwarn if "nothing reads it" in str(each.message)]
 
 
-# -- time -----------------------------------------------------------------------------------------------------------
+# -- time ----------------------------------------------------------------------------------------------------
 
 
 def compiles_on_in_the_background() -> None:

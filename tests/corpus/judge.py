@@ -29,7 +29,8 @@ class Verdict(NamedTuple):
 
     name: str
     outcome: str
-    """"loads", "refused", or what must not be: "crash", "hang", "wrong signature", "unnamed refusal", "untyped error"; "not
+    """"loads", "refused", or what must not be: "crash", "hang", "wrong signature", "unnamed refusal",
+    "untyped error"; "not
     accepted" where the stock tools refuse it, too."""
     detail: str = ""
     seconds: float = 0.0
@@ -147,7 +148,9 @@ def _one(kp: Any, mgr: Any, shader: Published, stock: Accepted) -> dict[str, str
 
 
 def _named(message: str, stock: Accepted) -> str:
-    """What a refusal says is missing: a capability of the module, a feature, an extension or a limit of the device."""
+    """What a refusal says is missing: a capability of the module, a feature, an extension or a limit of the
+    device.
+    """
     if not stock.valid and "The SPIR-V is not valid for Vulkan" in message:
         return "valid SPIR-V (the stock validator refuses it, too)"
     if re.search(r"declares set \d+, binding \d+ as an? .* and as an? .*; a binding has one kind", message):
@@ -183,7 +186,8 @@ def ours(reflection: dict[str, Any]) -> dict[str, Any]:
 def compare(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """How a signature differs from what SPIRV-Cross says; [] where it does not."""
     differences = []
-    # What only other entry points use is an optional argument of ours, and none of SPIRV-Cross's (from SPIR-V 1.4 on).
+    # What only other entry points use is an optional argument of ours, and none of SPIRV-Cross's (from SPIR-V
+    # 1.4 on).
     needed = {place for place, b in found["bindings"].items() if b["used"] or place in expected["bindings"]}
     if needed != set(expected["bindings"]):
         differences.append(f"bindings {sorted(needed)}, not {sorted(expected['bindings'])}")

@@ -59,7 +59,10 @@ def _language(path: Path) -> str:
 
 
 def published(archive: Archive) -> list[Published]:
-    """All of an archive's compute shaders, in an order that does not change. Raises CorpusUnavailableError."""
+    """All of an archive's compute shaders, in an order that does not change.
+
+    Raises CorpusUnavailableError.
+    """
     folder = archive.folder()
     found: list[Published] = []
     for path in sorted(folder.rglob("*")):

@@ -1,5 +1,5 @@
-"""What the tools that everybody has say about a shader: glslangValidator and spirv-as whether it is one, SPIRV-Cross what it
-declares. None of them is ours, and none shares our reflection.
+"""What the tools that everybody has say about a shader: glslangValidator and spirv-as whether it is one,
+SPIRV-Cross what it declares. None of them is ours, and none shares our reflection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class Accepted(NamedTuple):
     """What the stock tools know of a shader."""
 
     declared: dict[str, Any]
-    """Its arguments, in the terms of `judge.ours`, with all that a default or a size may be; None for what SPIRV-Cross leaves
+    """Its arguments, in the terms of `judge.ours`, with all that a default or a size may be; None for what
+    SPIRV-Cross leaves
     out (defaults of 8 and 16 bits)."""
     capabilities: list[str]
     valid: bool

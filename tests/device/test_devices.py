@@ -265,7 +265,7 @@ def test_a_cpu_is_not_taken_where_there_is_a_gpu():
     run_child(check_gpus_before_cpus, driver="lavapipe+null")
 
 
-# -- where options come from ---------------------------------------------------------------------------------------------
+# -- where options come from ---------------------------------------------------------------------------------
 
 
 def test_config_report(monkeypatch):
@@ -329,7 +329,8 @@ def test_variables_that_nothing_reads_are_said(monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_XYZZY", "1")
     with pytest.warns(
         kp.KomputeWarning,
-        match="KOMPUTE_PY_XYZZY .*there are: KOMPUTE_PY_COMPILER, KOMPUTE_PY_COMPILE_TIMEOUT, KOMPUTE_PY_DEBUG_LAYERS",
+        match="KOMPUTE_PY_XYZZY .*there are: KOMPUTE_PY_COMPILER, KOMPUTE_PY_COMPILE_TIMEOUT, "
+        "KOMPUTE_PY_DEBUG_LAYERS",
     ):
         kp.list_devices()
     for name in (
@@ -353,7 +354,7 @@ def test_variables_that_nothing_reads_are_said(monkeypatch):
         kp.config_report(wait_mod="spin")
 
 
-# -- the loader ----------------------------------------------------------------------------------------------------------
+# -- the loader ----------------------------------------------------------------------------------------------
 
 
 def check_library(path, works):

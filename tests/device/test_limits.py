@@ -1,4 +1,5 @@
-"""What a device allows: each limit is said with its name and both numbers, before the driver sees what is beyond it.
+"""What a device allows: each limit is said with its name and both numbers, before the driver sees what is
+beyond it.
 
 The null driver notes as a violation what gets to it all the same.
 """
@@ -75,7 +76,9 @@ def the_other(mgr, kind):
 
 
 def check_arrays():
-    """On the smallest limits: arrays of all kinds, at the limit and one beyond, of run-time length and of a fixed one."""
+    """On the smallest limits: arrays of all kinds, at the limit and one beyond, of run-time length and of a
+    fixed one.
+    """
     mgr = kp.Manager()
     limits = mgr.get_device_properties()["limits"]
     for kind, (_, _, limit) in KINDS.items():
@@ -121,7 +124,9 @@ MANY = HEAD + "layout(binding = 1) buffer B { float b[]; } x[];\nvoid main() { o
 
 
 def check_sums():
-    """Over all bindings and sets: eight images and as many buffers as there may be are more resources than there may be."""
+    """Over all bindings and sets: eight images and as many buffers as there may be are more resources than
+    there may be.
+    """
     mgr = kp.Manager()
     found = kp.check(BOTH, mgr, array_lengths={"x": 29, "y": 8})
     assert [finding[:4] for finding in found] == [("limit", "maxPerStageResources", 38, 37)]
@@ -160,7 +165,9 @@ def test_very_long_arrays():
 
 
 def check_set():
-    """More descriptors in one set than the driver promises to take: it is asked, and takes four times as many."""
+    """More descriptors in one set than the driver promises to take: it is asked, and takes four times as
+    many.
+    """
     mgr = kp.Manager()
     kernel, out, one = mgr.kernel(MANY), mgr.zeros(4), mgr.zeros(4)
     kernel.bind(out, [one] * 399, grid=(1,))
@@ -175,7 +182,7 @@ def test_descriptors_of_one_set():
     run_child(check_set, driver="null", config="maxPerSetDescriptors=100")
 
 
-# -- memory ----------------------------------------------------------------------------------------------------------------
+# -- memory --------------------------------------------------------------------------------------------------
 
 
 def check_allocation_size():
@@ -206,7 +213,9 @@ def test_largest_allocation(profile):
 
 
 def check_small_allocations():
-    """1 MiB at most: transfers of whole tensors and images, whose memory the host does not address, go in pieces that fit."""
+    """1 MiB at most: transfers of whole tensors and images, whose memory the host does not address, go in
+    pieces that fit.
+    """
     mgr = kp.Manager()
     words = np.arange(3 << 16, dtype=np.uint32)
     for kind in kp.MemoryTypes:
@@ -264,11 +273,13 @@ def test_most_samplers():
     run_child(check_samplers, driver="null", config="maxSamplerAllocationCount=3")
 
 
-# -- timestamps ------------------------------------------------------------------------------------------------------------
+# -- timestamps ----------------------------------------------------------------------------------------------
 
 
 def check_transfer_timestamps():
-    """A queue that only moves memory may not record the reset of its queries; each evaluation takes new times all the same."""
+    """A queue that only moves memory may not record the reset of its queries; each evaluation takes new times
+    all the same.
+    """
     mgr = kp.Manager(0, [0, 2], validation=True)
     a, b = mgr.tensor([1, 2, 3]), mgr.zeros(3)
     seq = mgr.sequence(1, timestamps=True).record(kp.OpSyncDevice([a])).record(kp.OpCopy([a, b]))
@@ -329,11 +340,12 @@ def test_the_first_time_excludes_what_was_queued_before(driver):
     run_child(check_first_timestamp, driver=driver, config="gpu_us=20000" if driver == "null" else None)
 
 
-# -- memory that the host does not cache ------------------------------------------------------------------------------------
+# -- memory that the host does not cache ---------------------------------------------------------------------
 
 
 def check_reads(cached):
-    """Every way to look at device memory that the host writes in place. The driver notes each word that the host reads.
+    """Every way to look at device memory that the host writes in place. The driver notes each word that the
+    host reads.
 
     `cached`: whether there is device memory that the host caches, which deviceAndHost tensors then have.
     """

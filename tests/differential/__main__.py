@@ -40,7 +40,9 @@ def _hangs(*_: object) -> None:
 def explore(
     device: str, operations: int, seed: str, first: int = 0, programs: int | None = None
 ) -> dict[str, Any]:
-    """Runs programs in this process until they did `operations` operations; what was done, and the first mismatch."""
+    """Runs programs in this process until they did `operations` operations; what was done, and the first
+    mismatch.
+    """
     import kompute_py as kp
 
     from .program import Program
@@ -163,7 +165,8 @@ def report(result: dict[str, Any], arguments: argparse.Namespace) -> bool:
             print(f"    {line}")
         print(mismatch.get("traceback", ""), end="")
         print(
-            f"  again: ./dev random --driver {device} --seed {arguments.seed} --first {mismatch['program']} --programs 1"
+            f"  again: ./dev random --driver {device} --seed {arguments.seed} --first {mismatch['program']} "
+            "--programs 1"
         )
     for violation in result["violations"][:8]:
         print(f"  violation: {violation}")
@@ -175,7 +178,8 @@ def report(result: dict[str, Any], arguments: argparse.Namespace) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="./dev random",
-        description="Random programs on every driver and null-driver profile, against a NumPy model (tests/differential).",
+        description="Random programs on every driver and null-driver profile, against a NumPy model "
+        "(tests/differential).",
     )
     parser.add_argument(
         "--operations", type=int, default=20_000, help="how many, on each device (default: 20,000)"

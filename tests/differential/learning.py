@@ -1,4 +1,7 @@
-"""Every way to learn that submitted work is done. Each is a function of the program and the work; it returns what it learned."""
+"""Every way to learn that submitted work is done.
+
+Each is a function of the program and the work; it returns what it learned.
+"""
 
 from __future__ import annotations
 

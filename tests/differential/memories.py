@@ -47,7 +47,8 @@ class Item:
         # The first use of the device's side uploads the host copy, with all edits until then.
         self.fresh = self.has_copy
         self.work: list[Work] = []  # unlearned, that uses it
-        # Bytes of the device's side that were written since a sync operation, or the first upload, moved them.
+        # Bytes of the device's side that were written since a sync operation, or the first upload, moved
+        # them.
         self.newer = np.zeros(data.size, bool)
         self.parts: kp.Tensor | None = None if self.is_image else thing.view(np.uint8)
 
@@ -148,7 +149,10 @@ class Recorded:
         return self
 
     def mention(self, item: Item) -> None:
-        """It names the item and moves nothing of it: a sync of the one memory. Who waits for work on the item may pass over it."""
+        """It names the item and moves nothing of it: a sync of the one memory.
+
+        Who waits for work on the item may pass over it.
+        """
         self.uses.setdefault(item, False)
 
 
@@ -210,7 +214,9 @@ def held_among(works: Iterable[Work]) -> list[Work]:
 
 
 def submitted(work: Work, earlier: list[Work]) -> None:
-    """Notes what `work` comes after: earlier work on its queue, and work that shares memory which one of the two writes."""
+    """Notes what `work` comes after: earlier work on its queue, and work that shares memory which one of the
+    two writes.
+    """
     held = held_among(earlier)
     for each in earlier:
         shared = [
@@ -245,7 +251,8 @@ def learned(works: Iterable[Work]) -> list[Work]:
 
 
 def cancelled_with(first: list[Work], works: Iterable[Work]) -> list[Work] | None:
-    """What is cancelled when `first` is, in the order of submission: itself, and all that comes after it. None: the documentation leaves it open.
+    """What is cancelled when `first` is, in the order of submission: itself, and all that comes after it.
+    None: the documentation leaves it open.
 
     `works` are all unlearned ones, in the order of submission.
     """

@@ -84,7 +84,7 @@ class Program:
         for _ in range(3):
             self.make()
 
-    # -- the run -------------------------------------------------------------------------------------------------------
+    # -- the run ---------------------------------------------------------------------------------------------
 
     def run(self, steps: int) -> None:
         """Does `steps` steps, then looks at everything."""
@@ -111,7 +111,7 @@ class Program:
         self.operations += 1
         self.trace.append(text)
 
-    # -- choices -------------------------------------------------------------------------------------------------------
+    # -- choices ---------------------------------------------------------------------------------------------
 
     def _slot(self) -> Slot:
         queue = self.random.randrange(self.queues)
@@ -148,7 +148,7 @@ class Program:
     def held(self) -> list[Work]:
         return held_among(self.unlearned)
 
-    # -- memory --------------------------------------------------------------------------------------------------------
+    # -- memory ----------------------------------------------------------------------------------------------
 
     def make(self) -> None:
         """A tensor or an image of random data in any memory; uploaded, or left for its first use to upload."""
@@ -194,7 +194,7 @@ class Program:
         if not destroys:
             item.thing = item.parts = _Gone()
 
-    # -- recordings ----------------------------------------------------------------------------------------------------
+    # -- recordings ------------------------------------------------------------------------------------------
 
     def recorded(self) -> Recorded | None:
         """A random operation, if the choice makes sense."""
@@ -327,7 +327,7 @@ class Program:
         slot.recorded = made
         return True
 
-    # -- submissions ---------------------------------------------------------------------------------------------------
+    # -- submissions -----------------------------------------------------------------------------------------
 
     def idle(self) -> Slot | None:
         """A sequence to work with: one that does not run, or that is waited for."""
@@ -405,7 +405,9 @@ class Program:
             self.unlearned.append(slot.work)
 
     def _refused(self, slots: list[Slot], why: str) -> None:
-        """Only what this memory cannot do: an upload of bytes that are still to land beside a part that the host may write."""
+        """Only what this memory cannot do: an upload of bytes that are still to land beside a part that the
+        host may write.
+        """
         if "nonCoherentAtomSize" not in why or (not self.held() and len(slots) == 1):
             raise MismatchError(f"refused without a reason: {why}")
         self.note("refused")  # all of them
@@ -474,7 +476,9 @@ class Program:
                 self._learned([slot.work], "destroy")
 
     def cancel(self) -> None:
-        """Cancels held work, by destroying its sequence or by failing what it waits for; what comes after it goes with it."""
+        """Cancels held work, by destroying its sequence or by failing what it waits for; what comes after it
+        goes with it.
+        """
         works = [work for work in self.held() if any(not gate.signalled for gate in work.waits)]
         if not works:
             return
@@ -542,7 +546,7 @@ class Program:
         slot.sequence.clear()
         slot.recorded = []
 
-    # -- learning ------------------------------------------------------------------------------------------------------
+    # -- learning --------------------------------------------------------------------------------------------
 
     def learn(self) -> None:
         """Learns in some way that some work is done."""
@@ -601,7 +605,7 @@ class Program:
         np.testing.assert_array_equal(target.data().view(np.uint8), item.device)
         return work
 
-    # -- the host ------------------------------------------------------------------------------------------------------
+    # -- the host --------------------------------------------------------------------------------------------
 
     def compare_host(self, item: Item, how: str) -> None:
         if item.host is None or isinstance(item.thing, _Gone) or not item.thing.is_init():
@@ -630,7 +634,9 @@ class Program:
             )
 
     def compare_freshness(self, item: Item) -> None:
-        """What is said of the host copy: that it matches never where the device was written since, nor the other way round."""
+        """What is said of the host copy: that it matches never where the device was written since, nor the
+        other way round.
+        """
         if not item.has_copy or isinstance(item.thing, _Gone):
             return
         begin, end = self.span(item)

@@ -1,7 +1,7 @@
 """Steers the null driver from Python: failures, counts, live objects, the log of executed commands.
 
-The control functions are in the driver's own library. Opening the file that the Vulkan loader opens gives the same
-instance of it, so this works in the process that uses the driver.
+The control functions are in the driver's own library. Opening the file that the Vulkan loader opens gives the
+same instance of it, so this works in the process that uses the driver.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _UNKNOWN = 2**64 - 1
 class NullControl:
     """The control functions of one null driver library. Making one switches the counting of calls on.
 
-    Counting and armed failures cost a submission some tens of nanoseconds; `count(False)` ends that for benchmarks.
+    Counting and armed failures cost a submission some tens of nanoseconds; `count(False)` ends that for
+    benchmarks.
     """
 
     def __init__(self, library: str | Path) -> None:
@@ -106,7 +107,9 @@ class NullControl:
 
     @contextlib.contextmanager
     def holding(self, entry: str) -> Iterator[NullControl]:
-        """Within a `with` block, calls of an entry point that can fail wait inside the driver; `waiting` counts them."""
+        """Within a `with` block, calls of an entry point that can fail wait inside the driver; `waiting`
+        counts them.
+        """
         self._call("hold", self._known(entry))
         try:
             yield self

@@ -1,13 +1,13 @@
 """Finds, fetches and builds the test drivers.
 
 - lavapipe is the one that the system has installed.
-- SwiftShader and a newer Khronos validation layer come out of Debian's package `chromium-common`. It is downloaded with
-  apt and unpacked, not installed, so this needs no root.
+- SwiftShader and a newer Khronos validation layer come out of Debian's package `chromium-common`. It is
+  downloaded with apt and unpacked, not installed, so this needs no root.
 - The null driver (see null/common.hpp) is compiled from the sources here, again whenever they change.
 
-What was made is kept under `$KOMPUTE_PY_TEST_CACHE`, or `.cache/drivers` in the repository. Each entry is made in a
-directory of its own and renamed into place under a file lock: two processes may ask at once, and an interrupted one
-leaves nothing that looks finished.
+What was made is kept under `$KOMPUTE_PY_TEST_CACHE`, or `.cache/drivers` in the repository. Each entry is
+made in a directory of its own and renamed into place under a file lock: two processes may ask at once, and an
+interrupted one leaves nothing that looks finished.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ SWIFTSHADER_LIBRARY = "libvk_swiftshader.so"
 LAYER_LIBRARY = "libVkLayer_khronos_validation.so"
 LAYER_MANIFEST = "VkLayer_khronos_validation.json"
 LAYERS = ("debian", "newer")
-# Of the null driver, for config="profile=NAME": a device of each kind that programs must be right on (README.md).
+# Of the null driver, for config="profile=NAME": a device of each kind that programs must be right on
+# (README.md).
 PROFILES = ("small_bar", "large_bar", "integrated", "mobile", "small_limits")
 
 
@@ -119,7 +120,8 @@ def _lavapipe() -> Path:
     native = [path for path in found if platform.machine() in path.name or path.name == "lvp_icd.json"]
     if not (native or found):
         raise DriverUnavailableError(
-            "lavapipe is not installed (no lvp_icd*.json); on Debian and Ubuntu: apt install mesa-vulkan-drivers"
+            "lavapipe is not installed (no lvp_icd*.json); on Debian and Ubuntu: apt install "
+            "mesa-vulkan-drivers"
         )
     return (native or found)[0]
 
@@ -129,7 +131,8 @@ def _system_layer() -> Path:
         if (directory / LAYER_MANIFEST).is_file():
             return directory
     raise DriverUnavailableError(
-        "the Khronos validation layer is not installed; on Debian and Ubuntu: apt install vulkan-validationlayers"
+        "the Khronos validation layer is not installed; on Debian and Ubuntu: apt install "
+        "vulkan-validationlayers"
     )
 
 
@@ -329,7 +332,8 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
     Args:
         driver: "lavapipe", "swiftshader" or "null"; several with "+" between (the loader orders devices).
         layer: "debian" or "newer" to offer that validation layer instead of what the loader finds, with
-            synchronization validation switched on. The program still has to enable it (or VK_INSTANCE_LAYERS has).
+            synchronization validation switched on. The program still has to enable it (or VK_INSTANCE_LAYERS
+            has).
         config: for the null driver, the value of KP_NULL_DRIVER, such as "profile=mobile,gpu_us=20".
 
     Raises:

@@ -1,1 +1,3 @@
-"""How programs end: scripts that stop in every state that the package can be in, run again and again (`./dev ends`)."""
+"""How programs end: scripts that stop in every state that the package can be in, run again and again (`./dev
+ends`).
+"""

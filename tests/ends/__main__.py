@@ -1,4 +1,6 @@
-"""`python -m tests.ends [TIMES] [PATTERN]`: runs each script so many times, and shows a table of how they ended."""
+"""`python -m tests.ends [TIMES] [PATTERN]`: runs each script so many times, and shows a table of how they
+ended.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def main() -> int:
             failures += sum(wrong.values())
             slowest = max(end.seconds for end in ends)
             print(
-                f"{name:{width}}  {len(ends) - sum(wrong.values()):3} of {len(ends)}  slowest {slowest:5.1f} s",
+                f"{name:{width}}  {len(ends) - sum(wrong.values()):3} of {len(ends)}  slowest {slowest:5.1f} "
+                "s",
                 flush=True,
             )
             for problem, count in wrong.items():

@@ -17,7 +17,8 @@ from .states import PRELUDE, State
 
 # What no end may say.
 _BAD = re.compile(
-    r"terminate called|Fatal Python error|Segmentation|double free|AssertionError|Exception ignored(?! in atexit)"
+    r"terminate called|Fatal Python error|Segmentation|double free|AssertionError|Exception ignored(?! in "
+    r"atexit)"
 )
 # How long after `ready()` Ctrl-C is pressed.
 _REACTION = 0.3

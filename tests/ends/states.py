@@ -1,6 +1,7 @@
 """The scripts, and how each is to end: exit status, output, and a time after which it counts as hanging.
 
-Each is a program of its own: its last line is where the interpreter ends. `docs/threads.md` has the rules that they are judged by.
+Each is a program of its own: its last line is where the interpreter ends. `docs/threads.md` has the rules
+that they are judged by.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ later.name = "later"
 later.eval_async(wait=[(frames, 3)])
 """
 _TOLD = (
-    r"KomputeWarning: The sequence 'later' \(OpSyncDevice, OpCopy\) did not run: it waited for the semaphore 'frames' "
+    r"KomputeWarning: The sequence 'later' \(OpSyncDevice, OpCopy\) did not run: it waited for the semaphore "
+    r"'frames' "
     r"to reach 3 \(it is at 1\) when "
 )
 _AT_END = _TOLD + "the program ended"
@@ -124,7 +126,7 @@ except KeyboardInterrupt:
 
 STATES: dict[str, State] = {
     "nothing": State("mgr = kp.Manager()"),
-    # -- held work ---------------------------------------------------------------------------------------------------------
+    # -- held work -------------------------------------------------------------------------------------------
     "held": State(_HELD, says=_AT_END),
     "held, raises": State(_HELD + "raise RuntimeError('over')", status=1, says=_AT_END),
     "held, sys.exit": State(_HELD + "sys.exit(7)", status=7, says=_AT_END),
@@ -132,8 +134,8 @@ STATES: dict[str, State] = {
         "import warnings; warnings.simplefilter('error')\n" + _HELD, says=_AT_END
     ),
     "held, awaited by a future": State(
-        _HELD
-        + "done = later.fence.future(); failed = []; done.add_done_callback(lambda d: failed.append(d.exception()))",
+        _HELD + "done = later.fence.future(); failed = []; done.add_done_callback(lambda d: "
+        "failed.append(d.exception()))",
         says=_AT_END,
     ),
     "held, and what comes after it": State(
@@ -197,7 +199,7 @@ print(b.read())
         _HELD + "ready()\nmgr.synchronize()", interrupts=1, status=CTRL_C, says=_AT_END
     ),
     "held, Ctrl-C in read": State(_HELD + "ready()\nb.read()", interrupts=1, status=CTRL_C, says=_AT_END),
-    # -- daemon threads ----------------------------------------------------------------------------------------------------
+    # -- daemon threads --------------------------------------------------------------------------------------
     "thread in eval": _thread("seq.eval()"),
     "thread in eval_async": _thread("seq.eval_async().fence.wait()"),
     "thread in record": _thread("mgr.sequence().record(kp.OpSyncDevice([t])).eval()"),
@@ -240,7 +242,8 @@ print(b.read())
     ),
     "thread in futures": _thread("seq.eval_async().fence.future().result()"),
     "thread in a future's callback": _thread(
-        "seq.eval_async().fence.future().add_done_callback(lambda f: sum(range(1000)))\n        seq.eval_await()"
+        "seq.eval_async().fence.future().add_done_callback(lambda f: sum(range(1000)))\n        "
+        "seq.eval_await()"
     ),
     "thread in a custom operation": _thread(
         "mgr.sequence().eval(Mine())",
@@ -286,9 +289,10 @@ mgr.destroy()
 for thread in threads: thread.join()
 print(len(ended) == len(calls), kp.alive(True))
 """,
-        prints=r"True \{'context': [01], 'buffer': 0, 'image': 0, 'shader': 0, 'algorithm': 0, 'stream': 0, 'semaphore': 0\}",
+        prints=r"True \{'context': [01], 'buffer': 0, 'image': 0, 'shader': 0, 'algorithm': 0, 'stream': 0, "
+        r"'semaphore': 0\}",
     ),
-    # -- Ctrl-C ------------------------------------------------------------------------------------------------------------
+    # -- Ctrl-C ----------------------------------------------------------------------------------------------
     "Ctrl-C in eval": _hearing("seq.eval()", before=""),
     "Ctrl-C in eval_await": _hearing("seq.eval_await()"),
     "Ctrl-C in fence.wait": _hearing("seq.fence.wait()"),
@@ -356,7 +360,7 @@ except KeyboardInterrupt:
         prints="",
         interrupts=2,
     ),
-    # -- what is left open -------------------------------------------------------------------------------------------------
+    # -- what is left open -----------------------------------------------------------------------------------
     "running work": State(_SLOW + "seq.eval_async()", driver="null", config="gpu_us=300000"),
     "running work, dropped": State(
         _SLOW + "seq.eval_async()\ndel seq, t, mgr", driver="null", config="gpu_us=300000"
@@ -416,7 +420,8 @@ seq = mgr.sequence().record(kernel.bind(n=3, a=t))
 seq.eval()
 """),
     "shared arrays": State(
-        "mgr = kp.Manager()\nt = mgr.from_host(kp.aligned_zeros(1000), on_done=lambda: print('let go of'))\nview = mgr.zeros(9).data()"
+        "mgr = kp.Manager()\nt = mgr.from_host(kp.aligned_zeros(1000), on_done=lambda: print('let go "
+        "of'))\nview = mgr.zeros(9).data()"
     ),
     "validation": State("mgr = kp.Manager(validation=True)\nmgr.zeros(9).read()"),
     # The interpreter can import nothing any more when globals go; NumPy does so for what takes arrays.
@@ -443,7 +448,7 @@ last = [Last(call) for call in calls]
 del sem, t, seq, mgr, calls
 """,
     ),
-    # -- processes ---------------------------------------------------------------------------------------------------------
+    # -- processes -------------------------------------------------------------------------------------------
     "forked child": State(
         """
 mgr = kp.Manager()

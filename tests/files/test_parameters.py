@@ -55,7 +55,7 @@ def left_beside(path):
     return [name for name in os.listdir(path.parent) if name != path.name]
 
 
-# -- loading --------------------------------------------------------------------------------------------------------
+# -- loading -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("memory_type", [None, *MEMORY_TYPES])
@@ -218,7 +218,7 @@ def test_what_no_tensor_can_hold_is_refused_and_the_rest_loads(mgr, path):
     assert kp.load_tensors(path, mgr, names="some")["some"].read().tobytes() == b"\4\5\6\7"
 
 
-# -- listing --------------------------------------------------------------------------------------------------------
+# -- listing -------------------------------------------------------------------------------------------------
 
 
 def test_lists_without_a_device_or_the_data(reference, monkeypatch):
@@ -233,7 +233,7 @@ def test_lists_without_a_device_or_the_data(reference, monkeypatch):
         assert set(theirs.keys()) == set(info.tensors)
 
 
-# -- saving ---------------------------------------------------------------------------------------------------------
+# -- saving --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("memory_type", MEMORY_TYPES)
@@ -390,7 +390,7 @@ def test_saving_refuses_destroyed_tensors_and_dtypes_that_files_lack(mgr, path):
         kp.save_tensors(path, {"c": mgr.zeros(3, np.complex128)})
 
 
-# -- files that are not what they should be ---------------------------------------------------------------------------
+# -- files that are not what they should be ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("use", [kp.tensor_file_info, kp.load_tensors])
@@ -476,7 +476,7 @@ def test_loading_into_a_destroyed_manager(make_manager, reference):
         kp.load_tensors(reference, manager)
 
 
-# -- progress ---------------------------------------------------------------------------------------------------------
+# -- progress ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("action", ["load", "save"])

@@ -1,4 +1,7 @@
-"""The header of safetensors files: what it must say, and that nothing else is believed. No device, no file."""
+"""The header of safetensors files: what it must say, and that nothing else is believed.
+
+No device, no file.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +157,7 @@ def test_refuses_lengths_that_do_not_fit(prefix, file_bytes, part):
         header_bytes(prefix, file_bytes)
 
 
-# -- against the reference implementation ---------------------------------------------------------------------------
+# -- against the reference implementation --------------------------------------------------------------------
 
 
 def reference_reads(text: bytes, data_bytes: int) -> bool:

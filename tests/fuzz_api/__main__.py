@@ -1,8 +1,9 @@
 """`python -m tests.fuzz_api [CALLS]`: odd arguments for every public callable, found by reflection.
 
-Each call gets one odd argument, now and then more, and arguments that fit for the rest. It may succeed, raise a KomputeError,
-raise what the odd object itself raised, or be refused by Python because its signature is another. Anything else is a fault: a
-Python error from within, the end of the process, and a call that neither returns nor hears signals within ten seconds.
+Each call gets one odd argument, now and then more, and arguments that fit for the rest. It may succeed, raise
+a KomputeError, raise what the odd object itself raised, or be refused by Python because its signature is
+another. Anything else is a fault: a Python error from within, the end of the process, and a call that neither
+returns nor hears signals within ten seconds.
 """
 
 from __future__ import annotations

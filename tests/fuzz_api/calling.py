@@ -129,7 +129,8 @@ def is_right(error: BaseException, name: str) -> bool:
     """Whether a refusal is as it should be."""
     if isinstance(error, (kp.KomputeError, OddError, Slow)):
         return True
-    # Python's own refusal of the call: raised before anything of the package ran, or by the protocol of the method.
+    # Python's own refusal of the call: raised before anything of the package ran, or by the protocol of the
+    # method.
     text = _text(error)
     if isinstance(error, TypeError) and "incompatible function arguments" not in text:
         if _SIGNATURE.search(text):  # of a keyword that is passed on, as mgr.sampler's

@@ -1,4 +1,6 @@
-"""One object of each public class, made anew if a call has ended it, and all that can be called on them, found by reflection."""
+"""One object of each public class, made anew if a call has ended it, and all that can be called on them,
+found by reflection.
+"""
 
 from __future__ import annotations
 

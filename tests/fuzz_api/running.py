@@ -1,4 +1,6 @@
-"""Tells a child process which calls to make, and watches it: a call that ends or blocks the child is a fault of its own."""
+"""Tells a child process which calls to make, and watches it: a call that ends or blocks the child is a fault
+of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Arguments that are seldom meant: numbers beyond every type, arrays of every odd kind, and objects with methods that raise or lie."""
+"""Arguments that are seldom meant: numbers beyond every type, arrays of every odd kind, and objects with
+methods that raise or lie.
+"""
 
 from __future__ import annotations
 

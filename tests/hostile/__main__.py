@@ -1,4 +1,5 @@
-"""`python -m tests.hostile`: processes that share all files, killed at random; the same on a full disk; hostile files at every path.
+"""`python -m tests.hostile`: processes that share all files, killed at random; the same on a full disk;
+hostile files at every path.
 
 It holds if every number is right, nothing hangs, no process fails, and nothing is left that no process needs.
 """
@@ -17,7 +18,8 @@ from .running import Report, crowd, full_disk, hostile, hostile_cases, scratch
 
 def _tell(name: str, report: Report) -> int:
     print(
-        f"{name}: {report.started} processes, {report.killed} killed, slowest wait {report.slowest:.1f} s, {len(report.faults)} faults",
+        f"{name}: {report.started} processes, {report.killed} killed, slowest wait {report.slowest:.1f} s, "
+        f"{len(report.faults)} faults",
         flush=True,
     )
     for fault in report.faults[:10]:

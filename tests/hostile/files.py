@@ -56,7 +56,8 @@ def make_hostile(path: Path, kind: str, content: bytes) -> None:
             "garbage": bytes(range(256)) * 16,
             "empty": b"",
             "truncated": content[: len(content) // 2],
-            # All files of the package begin with a magic of 8 bytes and the number of their format, or with a length.
+            # All files of the package begin with a magic of 8 bytes and the number of their format, or with a
+            # length.
             "version": content[:8]
             + bytes([(content[8] + 1) % 256] if len(content) > 8 else b"")
             + content[9:],

@@ -1,4 +1,6 @@
-"""Starts the processes, kills some, fills the disk, puts hostile files in the way, and judges what comes of it."""
+"""Starts the processes, kills some, fills the disk, puts hostile files in the way, and judges what comes of
+it.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def prepare(folder: Path) -> None:
 
 
 def start(folder: Path, seed: int, rounds: int, refusals: bool, patience: float) -> subprocess.Popen[str]:
-    """One process; 0 rounds for everything once. On a busy machine a compilation, too, takes what `patience` gives it."""
+    """One process; 0 rounds for everything once.
+
+    On a busy machine a compilation, too, takes what `patience` gives it.
+    """
     environment = {
         **os.environ,
         "KOMPUTE_PY_SHADER_CACHE_DIR": str(folder / "shaders"),
@@ -83,7 +88,9 @@ def finish(process: subprocess.Popen[str], report: Report, what: str, patience: 
 
 
 def litter(folder: Path, put: Path | None = None) -> list[str]:
-    """Names in the shared folders that are not to be there, and permissions that are too wide; `put` is what a test put there."""
+    """Names in the shared folders that are not to be there, and permissions that are too wide; `put` is what
+    a test put there.
+    """
     found = []
     for name in FOLDERS:
         place = folder / name

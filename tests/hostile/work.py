@@ -52,7 +52,10 @@ def load(manager: kp.Manager, path: str) -> None:
 
 
 def work(folder: str, seed: int, rounds: int, refusals: bool) -> None:
-    """`rounds` of all of it. With `refusals`, files may be refused by our errors; the numbers are to be right all the same."""
+    """`rounds` of all of it.
+
+    With `refusals`, files may be refused by our errors; the numbers are to be right all the same.
+    """
     chance = random.Random(seed)
     allowed = (kp.KomputeError,) if refusals else (kp.NotFoundError,)
     with kp.Manager() as manager:

@@ -207,7 +207,9 @@ def test_addresses(mgr):
 
 
 def test_an_algorithm_takes_addresses_by_position(mgr, needs):
-    """Not Tensors, which its push constants would not keep alive; what is no address is the same error as by name."""
+    """Not Tensors, which its push constants would not keep alive; what is no address is the same error as by
+    name.
+    """
     spirv, kernel = kp.compile(SCALE), mgr.kernel(SCALE, name="k")
     t, y = mgr.tensor([5.0]), mgr.zeros(1)
     for wrong in (5.0, True, np.float32(5), "5", None, [t], np.array([1, 2])):

@@ -1,4 +1,5 @@
-"""Default grids that the shader's code contradicts: refused with both choices, of which the first is right in every element.
+"""Default grids that the shader's code contradicts: refused with both choices, of which the first is right in
+every element.
 
 The others run, and are right.
 """
@@ -103,7 +104,8 @@ def test_the_order_of_declared_rows_and_of_three_axes(mgr, needs):
     assert choices(caught.value)[0] == (H, W)
     deep = mgr.kernel(
         ROWS
-        + "void main() { uvec3 p = gl_GlobalInvocationID; if (p.z < w && p.y < h) b[(p.x * h + p.y) * w + p.z] = 1; }"
+        + "void main() { uvec3 p = gl_GlobalInvocationID; if (p.z < w && p.y < h) b[(p.x * h + p.y) * w + "
+        "p.z] = 1; }"
     )
     with pytest.raises(kp.InvalidArgumentError, match="another order") as caught:
         deep(np.zeros((3, H, W), np.float32), **sizes(H, W))
@@ -132,10 +134,13 @@ def test_orders_that_run_the_same_or_leave_out_the_same_are_not_refused(mgr, nee
 
 
 COUNTS = {
-    "a status": "uint i = gl_GlobalInvocationID.x; if (i == 0) s[0] = 7; if (i < b.length()) b[i] = a[i] + 1;",
-    "a status on a condition": "uint i = gl_GlobalInvocationID.x; if (i >= b.length()) return; if (a[i] < 0) s[0] = 7; "
+    "a status": "uint i = gl_GlobalInvocationID.x; if (i == 0) s[0] = 7; if (i < b.length()) b[i] = a[i] + "
+    "1;",
+    "a status on a condition": "uint i = gl_GlobalInvocationID.x; if (i >= b.length()) return; if (a[i] < 0) "
+    "s[0] = 7; "
     "else b[i] = a[i] + 1;",
-    "several slots": "uint i = gl_GlobalInvocationID.x; if (i < b.length()) { s[i % 3] = 1; b[i] = a[i] + 1; }",
+    "several slots": "uint i = gl_GlobalInvocationID.x; if (i < b.length()) { s[i % 3] = 1; b[i] = a[i] + 1; "
+    "}",
 }
 
 
@@ -185,7 +190,8 @@ def test_an_array_whose_own_length_is_checked_warns_if_it_is_left_out(mgr, needs
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
         FLAT
-        + "void main() { uint i = gl_GlobalInvocationID.x; if (i < s.length()) s[i] = 1; if (i < b.length()) b[i] = 1; }"
+        + "void main() { uint i = gl_GlobalInvocationID.x; if (i < s.length()) s[i] = 1; if (i < b.length()) "
+        "b[i] = 1; }"
     )
     with pytest.warns(kp.KomputeWarning, match="the rest of 'b' is not used"):
         kernel(s=np.zeros(10, np.uint32), b=np.zeros(1000, np.float32))

@@ -1,7 +1,9 @@
-"""Default grids of code that divides, masks, shifts or subtracts from its invocation's number, in all languages.
+"""Default grids of code that divides, masks, shifts or subtracts from its invocation's number, in all
+languages.
 
-Each row is a body over `b` (written first), `a`, `x` and push constants n, w, h, s. Either the call is refused, and its first choice gives
-what the user meant; or it runs, and the numbers that come out are those of NumPy.
+Each row is a body over `b` (written first), `a`, `x` and push constants n, w, h, s. Either the call is
+refused, and its first choice gives what the user meant; or it runs, and the numbers that come out are those
+of NumPy.
 """
 
 from __future__ import annotations
@@ -286,7 +288,8 @@ def test_two_axes(mgr, needs):
     tiles = mgr.kernel(
         header.replace(
             "BODY",
-            "uvec2 t = p / 4, l = p % 4; uvec2 q = t * 4 + l; if (q.x < w && q.y < h) b[q.y * w + q.x] = a[q.y * w + q.x];",
+            "uvec2 t = p / 4, l = p % 4; uvec2 q = t * 4 + l; if (q.x < w && q.y < h) b[q.y * w + q.x] = "
+            "a[q.y * w + q.x];",
         )
     )
     b = np.zeros_like(a)

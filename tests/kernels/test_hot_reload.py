@@ -154,7 +154,8 @@ def test_what_a_shader_does_with_a_binding_may_change(mgr, shader):
     x, y = mgr.tensor(np.ones(100, np.float32)), mgr.zeros(100)
     scale = mgr.kernel(shader, watch=True)
     op = scale.bind(x, y, factor=2.0)
-    # Without an upload of y: once the code only asks for its length, newer validators still take the binding for written.
+    # Without an upload of y: once the code only asks for its length, newer validators still take the binding
+    # for written.
     sequence = mgr.sequence().record(kp.OpSyncDevice([x]), op, kp.OpSyncLocal([x, y]))
     sequence.eval()
     edit(shader, "readonly buffer X", "buffer X")

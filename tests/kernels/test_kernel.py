@@ -55,7 +55,7 @@ def scale(mgr, needs):
     return mgr.kernel(SCALE, name="scale")
 
 
-# -- calls ---------------------------------------------------------------------------------------------------------------------
+# -- calls ---------------------------------------------------------------------------------------------------
 
 
 def test_tensors_are_used_in_place(mgr, scale):
@@ -175,7 +175,7 @@ def test_hlsl(mgr, needs):
     np.testing.assert_array_equal(data, arange(50) + 1)
 
 
-# -- sources -------------------------------------------------------------------------------------------------------------------
+# -- sources -------------------------------------------------------------------------------------------------
 
 
 def test_sources(mgr, needs, tmp_path):
@@ -228,12 +228,13 @@ def test_a_graphics_shader_is_refused(mgr):
     with pytest.raises(kp.InvalidArgumentError, match="compute"):
         mgr.kernel(
             'OpCapability Shader\nOpMemoryModel Logical GLSL450\nOpEntryPoint Vertex %main "main"\n'
-            "%void = OpTypeVoid\n%fn = OpTypeFunction %void\n%main = OpFunction %void None %fn\n%l = OpLabel\nOpReturn\n"
+            "%void = OpTypeVoid\n%fn = OpTypeFunction %void\n%main = OpFunction %void None %fn\n%l = "
+            "OpLabel\nOpReturn\n"
             "OpFunctionEnd\n"
         )
 
 
-# -- push constants and specialization --------------------------------------------------------------------------------------------
+# -- push constants and specialization -----------------------------------------------------------------------
 
 
 def test_push_constants_by_layout(mgr, needs):
@@ -288,7 +289,7 @@ def test_specialization(mgr, needs):
         kernel.specialize(TILE=-1)
 
 
-# -- in sequences --------------------------------------------------------------------------------------------------------------
+# -- in sequences --------------------------------------------------------------------------------------------
 
 
 def test_bound_kernels_are_recorded(mgr, scale):
@@ -332,7 +333,7 @@ def test_hazards_between_calls_and_sequences(mgr, scale):
     assert set(x.read()) == {1024.0}
 
 
-# -- bad input -----------------------------------------------------------------------------------------------------------------
+# -- bad input -----------------------------------------------------------------------------------------------
 
 
 def test_bad_arguments_are_named(mgr, scale):
@@ -390,7 +391,7 @@ def test_destroyed_while_cached(mgr, scale):
     np.testing.assert_array_equal(y.read(), arange(8) * 2)
 
 
-# -- life ----------------------------------------------------------------------------------------------------------------------
+# -- life ----------------------------------------------------------------------------------------------------
 
 
 def test_calls_do_not_keep_tensors(mgr, scale):
@@ -447,7 +448,7 @@ def test_after_the_manager_is_destroyed(make_manager):
         kernel([1], np.zeros(1, np.float32), factor=1)
 
 
-# -- what it shows ---------------------------------------------------------------------------------------------------------------
+# -- what it shows -------------------------------------------------------------------------------------------
 
 
 def test_signature_as_text(mgr):
@@ -474,7 +475,7 @@ def test_warnings_point_at_the_caller(mgr):
     assert caught and caught[0].filename == __file__
 
 
-# -- names in texts ------------------------------------------------------------------------------------------------------------
+# -- names in texts ------------------------------------------------------------------------------------------
 
 
 def test_operations_are_called_by_their_kernel(mgr):
@@ -496,7 +497,8 @@ def test_specialize_names_the_kernel(mgr):
 )
 def test_no_axis_runs_fewer_than_none(mgr, wrong):
     kernel = mgr.kernel(
-        "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }\n"
+        "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; "
+        "}\n"
     )
     with pytest.raises(kp.InvalidArgumentError, match=r"main: gr(id|oups)"):
         kernel(mgr.zeros(4), **wrong)

@@ -1,4 +1,6 @@
-"""What a kernel takes in place of tensors: results are in the memory that was given, or the argument is refused."""
+"""What a kernel takes in place of tensors: results are in the memory that was given, or the argument is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a kernel's bindings take: those that the shader does not use, blocks of structs, and elements with padding."""
+"""What a kernel's bindings take: those that the shader does not use, blocks of structs, and elements with
+padding.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 import kompute_py as kp
 from tests.support.kernel_sources import SPECIAL
 
-# -- what the shader declares and does not use ---------------------------------------------------------------------------------
+# -- what the shader declares and does not use ---------------------------------------------------------------
 
 MUCH_UNUSED = """
 #version 450
@@ -157,7 +159,8 @@ def test_numbers_for_a_padded_array(mgr, needs):
     for given in (mgr.zeros(16), mgr.zeros((8, 2)), np.zeros(4, np.float32)):
         with pytest.raises(
             kp.InvalidArgumentError,
-            match=r"copy: 'x' is float\[\], whose elements are 16 bytes apart.*struct_dtype.*rows of 4.*std430",
+            match=r"copy: 'x' is float\[\], whose elements are 16 bytes apart.*struct_dtype.*rows of "
+            r"4.*std430",
         ):
             kernel(given, mgr.zeros(4))
     needs(mgr, "dispatch")

@@ -1,4 +1,5 @@
-"""How many invocations run if a call does not say: every shader of a matrix, over arrays of every shape, is right in each
+"""How many invocations run if a call does not say: every shader of a matrix, over arrays of every shape, is
+right in each
 element or refused with the choices named."""
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ LOCAL = {
 }
 CODE = {
     1: "uint i = gl_GlobalInvocationID.x; if (i >= b.length()) return;",
-    2: "uvec2 p = gl_GlobalInvocationID.xy; if (p.x >= size.x || p.y >= size.y) return; uint i = p.y * size.x + p.x;",
-    3: "uvec3 p = gl_GlobalInvocationID; if (any(greaterThanEqual(p, size))) return; uint i = (p.z * size.y + p.y) * size.x + p.x;",
+    2: "uvec2 p = gl_GlobalInvocationID.xy; if (p.x >= size.x || p.y >= size.y) return; uint i = p.y * "
+    "size.x + p.x;",
+    3: "uvec3 p = gl_GlobalInvocationID; if (any(greaterThanEqual(p, size))) return; uint i = (p.z * size.y "
+    "+ p.y) * size.x + p.x;",
 }
 SHAPES = [
     (1,),
@@ -141,22 +144,27 @@ def test_declared_lengths_and_arrays_after_members(mgr, needs):
     needs(mgr, "dispatch")
     head = "#version 450\nlayout(local_size_x = 4, local_size_y = 2) in;\n"
     table = mgr.kernel(head + "layout(binding = 0) buffer T { uint cells[6][5]; };\n"
-                       "void main() { uvec2 p = gl_GlobalInvocationID.xy; if (p.x < 5 && p.y < 6) cells[p.y][p.x] += 1; }")  # fmt: skip
+                       "void main() { uvec2 p = gl_GlobalInvocationID.xy; if (p.x < 5 && p.y < 6) "
+                       "cells[p.y][p.x] += 1; }")  # fmt: skip
     for shape in ((6, 5), (30,)):
         assert np.all(table(np.zeros(shape, np.uint32)) == 1)
     rows = mgr.kernel(head + "layout(binding = 0) buffer T { uint cells[][5]; };\n"
-                      "void main() { uvec2 p = gl_GlobalInvocationID.xy; if (p.x < 5 && p.y < cells.length()) cells[p.y][p.x] += 1; }")  # fmt: skip
+                      "void main() { uvec2 p = gl_GlobalInvocationID.xy; if (p.x < 5 && p.y < "
+                      "cells.length()) cells[p.y][p.x] += 1; }")  # fmt: skip
     for shape in ((7, 5), (35,)):
         assert np.all(rows(np.zeros(shape, np.uint32)) == 1)
-    tail = mgr.kernel("#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer T { uint n; uint skip; uvec2 cells[]; };\n"
-                      "void main() { uint i = gl_GlobalInvocationID.x; if (i < cells.length()) cells[i] += 1; }")  # fmt: skip
+    tail = mgr.kernel("#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer T { uint n; "
+    "uint skip; uvec2 cells[]; };\n"
+                      "void main() { uint i = gl_GlobalInvocationID.x; if (i < cells.length()) cells[i] += "
+                      "1; }")  # fmt: skip
     assert np.all(tail(np.zeros(2 + 2 * 37, np.uint32))[2:] == 1)
-    fixed = mgr.kernel("#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer T { uint n; uint bins[9]; };\n"
+    fixed = mgr.kernel("#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer T { uint n; "
+    "uint bins[9]; };\n"
                        "void main() { uint i = gl_GlobalInvocationID.x; if (i < 9) bins[i] += 1; }")  # fmt: skip
     assert np.all(fixed(np.zeros(10, np.uint32))[1:] == 1)
 
 
-# -- images --------------------------------------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------------------
 
 IMAGE = "layout(binding = 0, r32f) uniform {} img;"
 STORE = "imageStore(img, {}, imageLoad(img, {}) + 1);"
@@ -165,7 +173,8 @@ STORE = "imageStore(img, {}, imageLoad(img, {}) + 1);"
 def image_kernel(mgr, dims, kind, at):
     body = STORE.format(at, at)
     return mgr.kernel(
-        f"#version 450\nlayout({LOCAL[dims]}) in;\n{IMAGE.format(kind)}\nvoid main() {{ uvec3 id = gl_GlobalInvocationID; {body} }}"
+        f"#version 450\nlayout({LOCAL[dims]}) in;\n{IMAGE.format(kind)}\nvoid main() {{ uvec3 id = "
+        f"gl_GlobalInvocationID; {body} }}"
     )
 
 
@@ -192,13 +201,14 @@ def test_images(mgr, needs):
     assert "grid=(11, 35)" in text and "grid=(77, 5)" in text
 
 
-# -- groups, counters, nothing at all ------------------------------------------------------------------------------------------
+# -- groups, counters, nothing at all ------------------------------------------------------------------------
 
 
 def lines(mgr, body, local="local_size_x = 16", extra=""):
     return mgr.kernel(
         f"#version 450\nlayout({local}) in;\nlayout(binding = 0) readonly buffer A {{ float a[]; }};\n"
-        f"layout(binding = 1) buffer B {{ float b[]; }};\nlayout(push_constant) uniform P {{ uint width; }};\n"
+        f"layout(binding = 1) buffer B {{ float b[]; }};\nlayout(push_constant) uniform P {{ uint width; "
+        "};\n"
         f"{extra}\nshared float sums[16];\nvoid main() {{ {body} }}",
         name="k",
     )
@@ -256,7 +266,8 @@ def test_partial_sums_are_a_choice(mgr, needs):
     needs(mgr, "dispatch")
     kernel = lines(
         mgr,
-        "sums[gl_LocalInvocationID.x] = a[gl_GlobalInvocationID.x] * width; barrier(); if (gl_LocalInvocationID.x == 0) "
+        "sums[gl_LocalInvocationID.x] = a[gl_GlobalInvocationID.x] * width; barrier(); if "
+        "(gl_LocalInvocationID.x == 0) "
         "{ float all = 0; for (uint k = 0; k < 16; ++k) all += sums[k]; b[gl_WorkGroupID.x] = all; }",
     )
     a = np.arange(160, dtype=np.float32)
@@ -301,7 +312,8 @@ def test_counters_do_not_say_how_many_run(mgr, needs):
     select = mgr.kernel(
         "#version 450\nlayout(local_size_x = 16) in;\nlayout(binding = 0) buffer N { uint count; };\n"
         "layout(binding = 1) buffer O { uint o[]; };\n"
-        "void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) { atomicAdd(count, 1); o[i] = i; } }"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) { atomicAdd(count, 1); o[i] = "
+        "i; } }"
     )
     count, order = select(np.zeros(1, np.uint32), np.zeros(1000, np.uint32))
     assert count[0] == 1000 and np.array_equal(order, np.arange(1000))
@@ -387,7 +399,8 @@ def test_constants_decide(mgr, needs):
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x_id = 0) in;\nlayout(constant_id = 1) const uint TILE = 1;\n"
         "layout(binding = 0) buffer B { float b[]; };\n"
-        "void main() { uint i = gl_WorkGroupID.x * TILE + gl_LocalInvocationID.x; if (i < b.length()) b[i] += 1; }"
+        "void main() { uint i = gl_WorkGroupID.x * TILE + gl_LocalInvocationID.x; if (i < b.length()) b[i] "
+        "+= 1; }"
     )
     full = kernel.specialize(**dict.fromkeys(kernel.spec_constants, 32))
     assert full.local_size == (32, 1, 1)
@@ -395,21 +408,23 @@ def test_constants_decide(mgr, needs):
     refused(lambda: full.specialize(TILE=16)(np.zeros(1000, np.float32)))
 
 
-# -- a shader that counts one axis over two ----------------------------------------------------------------------------------------
+# -- a shader that counts one axis over two ------------------------------------------------------------------
 
 
 def test_the_fold_of_two_axes(mgr, needs):
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
-        "#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer B { uint b[]; };\nvoid main() {\n"
-        "uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x;\n"
+        "#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer B { uint b[]; };\nvoid "
+        "main() {\n"
+        "uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * "
+        "gl_WorkGroupSize.x;\n"
         "if (i < b.length()) b[i] += 1; }"
     )
     for shape in ((1,), (300_001,), (3, 4, 5), (11, 13), (2, 3, 4, 5)):
         assert np.all(kernel(np.zeros(shape, np.uint32)) == 1), shape
 
 
-# -- more groups than the device takes on an axis -------------------------------------------------------------------------------------
+# -- more groups than the device takes on an axis ------------------------------------------------------------
 
 ADD = """#version 450
 layout(local_size_x = 8) in;
@@ -546,7 +561,7 @@ def test_layers_stay_within_the_limits_of_the_device():
     assert violations == [] and done == [1, 2, 1, 2, 2, 2, 1]
 
 
-# -- the command line --------------------------------------------------------------------------------------------------------------------
+# -- the command line ----------------------------------------------------------------------------------------
 
 
 def test_the_command_line(mgr, needs, tmp_path, monkeypatch, capsys):
@@ -628,7 +643,8 @@ def test_of_a_block_the_array_of_run_time_length_or_the_longest_counts_and_count
     assert fixed.bind(mgr.zeros(28, np.uint32)).groups == (5, 1, 1)
     both = mgr.kernel(
         head + "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
-        "void main() { uint i = gl_GlobalInvocationID.x; if (i == 0u) a[1] = 5u; atomicAdd(a[0], 1u); b[i] = i; }"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i == 0u) a[1] = 5u; atomicAdd(a[0], 1u); b[i] = "
+        "i; }"
     )
     a, b = np.zeros(2, np.uint32), np.zeros(12, np.uint32)
     both(a, b)

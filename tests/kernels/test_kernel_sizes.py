@@ -1,4 +1,5 @@
-"""Arrays of different sizes in one call: which ones are refused, which ones warn, and which programs are left alone.
+"""Arrays of different sizes in one call: which ones are refused, which ones warn, and which programs are left
+alone.
 
 Beyond the end of an array a device reads zeros, so a wrong size is a wrong number without a word.
 """
@@ -35,8 +36,10 @@ TIED = {
     "the output's length": "uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] + b[i];",
     "early return": "uint i = gl_GlobalInvocationID.x; if (i >= c.length()) return; c[i] = a[i] + b[i];",
     "signed": "int i = int(gl_GlobalInvocationID.x); if (!(i > c.length() - 1)) c[i] = a[i] + b[i];",
-    "two checks": "uint i = gl_GlobalInvocationID.x; if (i < a.length() && i < c.length()) c[i] = a[i] + b[i];",
-    "either fails": "uint i = gl_GlobalInvocationID.x; if (i >= a.length() || i >= c.length()) return; c[i] = a[i] + b[i];",
+    "two checks": "uint i = gl_GlobalInvocationID.x; if (i < a.length() && i < c.length()) c[i] = a[i] + "
+    "b[i];",
+    "either fails": "uint i = gl_GlobalInvocationID.x; if (i >= a.length() || i >= c.length()) return; c[i] "
+    "= a[i] + b[i];",
     "minimum": "uint i = gl_GlobalInvocationID.x; if (i < min(a.length(), c.length())) c[i] = a[i] + b[i];",
     "push constant": "uint i = gl_GlobalInvocationID.x; if (i < n) c[i] = a[i] + b[i];",
     "vector": "uvec3 id = gl_GlobalInvocationID; uint i = id.x; if (i < n) c[i] = a[i] + b[i];",
@@ -44,10 +47,12 @@ TIED = {
     "if (i < c.length()) c[i] = a[i] + b[i];",
     "function": "uint i = only_once(gl_GlobalInvocationID.x); uint j = gl_GlobalInvocationID.x; "
     "if (j < c.length()) c[j] = both(j);",
-    "rows": "uint x = gl_GlobalInvocationID.x, y = gl_GlobalInvocationID.y; if (x >= width || y >= 1) return; "
+    "rows": "uint x = gl_GlobalInvocationID.x, y = gl_GlobalInvocationID.y; if (x >= width || y >= 1) "
+    "return; "
     "uint i = y * width + x; if (i < c.length()) c[i] = a[i] + b[i];",
     "constant": "uint i = gl_GlobalInvocationID.x; if (ADD_B) c[i] = a[i] + b[i]; else c[i] = a[i];",
-    "a condition before": "uint i = gl_GlobalInvocationID.x; float f = 1; if (a[0] > 1e30) f = 2; c[i] = f * (a[i] + b[i]);",
+    "a condition before": "uint i = gl_GlobalInvocationID.x; float f = 1; if (a[0] > 1e30) f = 2; c[i] = f * "
+    "(a[i] + b[i]);",
 }
 
 
@@ -112,16 +117,19 @@ FREE = {
     "a gather": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = b[uint(a[i])];", N, 2 * N, N),
     "a difference": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i + 1] - a[i];", N, 1, N - 1),
     "its own check": (
-        "uint i = gl_GlobalInvocationID.x; if (i >= c.length()) return; c[i] = a[i] + (i < b.length() ? b[i] : 0);", N, 3, N,
+        "uint i = gl_GlobalInvocationID.x; if (i >= c.length()) return; c[i] = a[i] + (i < b.length() ? b[i] "
+        ": 0);", N, 3, N,
     ),
     "a condition": ("uint i = gl_GlobalInvocationID.x; if (a[i] < 0) c[i] = a[i] + b[i]; else c[i] = a[i];", N, 1, N),
     "a uniform bound": ("uint i = gl_GlobalInvocationID.x; if (i < limit) c[i] = a[i] + b[i];", 2 * N, N, 2 * N),
     "a loop": (
-        "uint i = gl_GlobalInvocationID.x; float s = 0; for (uint k = 0; k < b.length(); ++k) s += b[k] * a[i]; c[i] = s;",
+        "uint i = gl_GlobalInvocationID.x; float s = 0; for (uint k = 0; k < b.length(); ++k) s += b[k] * "
+        "a[i]; c[i] = s;",
         N, 3, N,
     ),
     "strides": (
-        "for (uint i = gl_GlobalInvocationID.x; i < a.length(); i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) "
+        "for (uint i = gl_GlobalInvocationID.x; i < a.length(); i += gl_NumWorkGroups.x * "
+        "gl_WorkGroupSize.x) "
         "if (i < c.length() && i < b.length()) c[i] = a[i] + b[i];", N, 3, N,
     ),
     "groups": (
@@ -216,7 +224,8 @@ def test_one_number_for_an_array_is_refused(make, number):
     value = number.item() if isinstance(number, np.generic) else number
     with pytest.raises(
         kp.InvalidArgumentError,
-        match=rf"'b' is float\[\], an array, and {re.escape(repr(value))} is one number.*uniform P {{ float b; }}.*np\.full",
+        match=rf"'b' is float\[\], an array, and {re.escape(repr(value))} is one number.*uniform P {{ float "
+        r"b; }.*np\.full",
     ) as raised:
         kernel(a, number, c)
     advice = re.search(r"np\.full\(.*\)", str(raised.value))

@@ -1,4 +1,6 @@
-"""Scripts end with their exit status and without a hang, whatever is left open; `./dev ends` runs each of them fifty times."""
+"""Scripts end with their exit status and without a hang, whatever is left open; `./dev ends` runs each of
+them fifty times.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What is made from data is uploaded once, before the first use of its device memory by anything.
 
-Each use gets a fresh tensor or image, in memory that destroyed ones left full of 42s, and returns what the device was seen to hold
+Each use gets a fresh tensor or image, in memory that destroyed ones left full of 42s, and returns what the
+device was seen to hold
 afterwards: the data, in all of them.
 """
 
@@ -96,7 +97,7 @@ class RawCopy(kp.OpBase):
         vulkan.vkCmdCopyBuffer(cmd.vk_command_buffer, source, target, 1, [region])
 
 
-# -- tensors -----------------------------------------------------------------------------------------------------------
+# -- tensors -------------------------------------------------------------------------------------------------
 
 Use = Callable[[kp.Manager, Any], np.ndarray]
 TENSOR_USES: dict[str, Use] = {}  # that need no shader
@@ -376,7 +377,7 @@ def reference(mgr, t, how):
     return out.read()
 
 
-# -- images ------------------------------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------------------
 
 IMAGE_USES |= {
     "read": lambda mgr, image: image.read(),
@@ -436,7 +437,7 @@ def image_kernel(mgr, image, source, bound):
     return out.read()
 
 
-# -- the table ---------------------------------------------------------------------------------------------------------
+# -- the table -----------------------------------------------------------------------------------------------
 
 
 def cases(shaders: bool) -> Iterator[tuple[str, Callable[[kp.Manager], Any], np.ndarray, Use]]:

@@ -24,7 +24,8 @@ pytestmark = [
 
 
 def forked(work, limit=60.0):
-    """Runs `work` in a fork of this process, which then ends as an interpreter does; raises if that fails or hangs.
+    """Runs `work` in a fork of this process, which then ends as an interpreter does; raises if that fails or
+    hangs.
 
     It would hang in an exit handler of Mesa's, which joins threads that the child does not have.
     """

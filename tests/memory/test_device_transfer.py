@@ -39,7 +39,7 @@ def filled(manager, array, memory_type="device"):
     return tensor
 
 
-# -- what must hold between any two Managers; each runs on one device and on two -------------------------------------------------
+# -- what must hold between any two Managers; each runs on one device and on two -----------------------------
 
 
 def check_to(here, there):
@@ -483,7 +483,7 @@ def test_nothing_is_left_behind(make_manager):
     assert kp.alive() == before
 
 
-# -- two drivers -----------------------------------------------------------------------------------------------------------
+# -- two drivers ---------------------------------------------------------------------------------------------
 
 
 class _Messages(logging.Handler):
@@ -516,7 +516,9 @@ def test_between_two_drivers(staging):
 
 
 def check_null(config):
-    """Contents that are moved by a driver that runs no shaders, to one that does; memory that only flushes carry over."""
+    """Contents that are moved by a driver that runs no shaders, to one that does; memory that only flushes
+    carry over.
+    """
     from tests.drivers import null_control
 
     with kp.Manager("lavapipe") as here, kp.Manager("gpu") as there:

@@ -270,7 +270,8 @@ def test_images_are_refused(mgr):
 
 def test_struct_dtypes_with_no_element(mgr):
     spirv = kp.compile(
-        "#version 450\nlayout(local_size_x = 1) in; layout(set = 0, binding = 0) buffer A { uint n; float a[]; }; "
+        "#version 450\nlayout(local_size_x = 1) in; layout(set = 0, binding = 0) buffer A { uint n; float "
+        "a[]; }; "
         "void main() { n = a.length(); }"
     )
     dtype = kp.struct_dtype(spirv, 0, length=0)

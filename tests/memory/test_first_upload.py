@@ -1,4 +1,6 @@
-"""The first upload happens once, takes the host copy as it is then, and never goes over what was computed since."""
+"""The first upload happens once, takes the host copy as it is then, and never goes over what was computed
+since.
+"""
 
 from __future__ import annotations
 

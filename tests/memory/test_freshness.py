@@ -1,4 +1,7 @@
-"""What `repr` and cards say of a host copy: whether the device's contents are newer. Nothing is moved or waited for."""
+"""What `repr` and cards say of a host copy: whether the device's contents are newer.
+
+Nothing is moved or waited for.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def importing(mgr):
     return mgr
 
 
-# -- aligned_empty ---------------------------------------------------------------------------------------------------------
+# -- aligned_empty -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.own_driver
@@ -56,7 +56,7 @@ def test_aligned_arrays_refuse():
         kp.aligned_empty(1 << 62, np.uint8)
 
 
-# -- importing -------------------------------------------------------------------------------------------------------------
+# -- importing -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_view_of_a_page(importing):
     assert t.data().reshape(4, 1024).sum(axis=1).tolist() == [0, 1024, 0, 0]
 
 
-# -- lifetimes -------------------------------------------------------------------------------------------------------------
+# -- lifetimes -----------------------------------------------------------------------------------------------
 
 
 def test_the_array_lives_as_long_as_the_tensor(importing):
@@ -204,7 +204,7 @@ def test_an_error_in_on_done_reaches_the_hook(importing, monkeypatch):
     assert seen == [ZeroDivisionError]
 
 
-# -- semantics -------------------------------------------------------------------------------------------------------------
+# -- semantics -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.own_driver
@@ -294,7 +294,7 @@ def test_arguments_are_checked(mgr):
             mgr.from_host(kp.aligned_zeros(4), copy=copy)
 
 
-# -- without the extension, and when the driver refuses ------------------------------------------------------------------------
+# -- without the extension, and when the driver refuses ------------------------------------------------------
 
 
 def check_without_the_extension():

@@ -199,7 +199,7 @@ def test_sizes_that_contradict(mgr):
         mgr.image_empty((limit + 1, 1, 1), "r32f", layers=True)
 
 
-# -- copies of regions --------------------------------------------------------------------------------------------------------------
+# -- copies of regions ---------------------------------------------------------------------------------------
 
 
 def test_copies_of_regions(mgr):
@@ -249,7 +249,7 @@ def test_copies_that_cannot_be(mgr):
         kp.OpCopyRegion(b, mgr.zeros(9, np.uint8)[1:], source_region=np.s_[0:1])
 
 
-# -- what shaders see ---------------------------------------------------------------------------------------------------------------
+# -- what shaders see ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "axes"), KINDS)
@@ -324,7 +324,7 @@ def test_sizes_that_turn_the_data_are_refused(mgr):
     assert mgr.image(many.reshape(24, 1), 6, 4).shape == (4, 6)
 
 
-# -- making an image does not wait -----------------------------------------------------------------------------------------------------
+# -- making an image does not wait ---------------------------------------------------------------------------
 
 
 def check_no_wait():

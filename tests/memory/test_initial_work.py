@@ -1,4 +1,5 @@
-"""What new objects ask of the device is collected: few submissions, no waiting, and nothing of it is lost or left behind.
+"""What new objects ask of the device is collected: few submissions, no waiting, and nothing of it is lost or
+left behind.
 
 On the null driver's device-only memory, which carries the copies out.
 """
@@ -178,7 +179,9 @@ def fail_one_call(nth: int) -> tuple[bool, int]:
 
 
 def fail_each_call() -> int:
-    """The n-th call of the driver fails: whoever is told may try again, and what was made holds what it should."""
+    """The n-th call of the driver fails: whoever is told may try again, and what was made holds what it
+    should.
+    """
     told = 0
     for nth in range(1, 10_000):
         happened, by_this = fail_one_call(nth)

@@ -147,7 +147,9 @@ def expected(whole, kind):
 
 
 def in_state(t, state):
-    """Brings it there: fresh (made from DATA), edited (EDIT in the host copy, later than the upload), written (WORK on the device)."""
+    """Brings it there: fresh (made from DATA), edited (EDIT in the host copy, later than the upload), written
+    (WORK on the device).
+    """
     mgr = t.manager
     if state == "fresh":
         return

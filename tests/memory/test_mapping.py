@@ -68,7 +68,7 @@ def test_a_mapping_says_what_for(mgr):
         t.map(read=True)
 
 
-# -- the array ends with the mapping ----------------------------------------------------------------------------------------------
+# -- the array ends with the mapping -------------------------------------------------------------------------
 
 
 def test_views_end_with_the_mapping(mgr):
@@ -200,7 +200,7 @@ def test_many_views_leave_nothing(mgr):
         assert gone() is None
 
 
-# -- order with the device's work ---------------------------------------------------------------------------------------------------
+# -- order with the device's work ----------------------------------------------------------------------------
 
 
 def test_what_would_get_in_its_way_is_held_back(mgr):
@@ -412,7 +412,7 @@ def test_threads_map_and_evaluate(mgr):
     assert errors == [] and t.read()[0] == 200 and (not evaluated or t.read()[200] == 1)
 
 
-# -- memory that only flushes carry over, and memory that the host does not see ------------------------------------------------------
+# -- memory that only flushes carry over, and memory that the host does not see ------------------------------
 
 
 def check_discrete():

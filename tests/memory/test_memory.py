@@ -16,7 +16,7 @@ MIB = 2**20
 LIMIT_TEXT = "Out of memory under the limit"
 
 
-# -- what mgr.memory says --------------------------------------------------------------------------------------------
+# -- what mgr.memory says ------------------------------------------------------------------------------------
 
 
 def test_heaps_are_the_devices(mgr):
@@ -116,7 +116,7 @@ def test_memory_after_destroy(make_manager):
     assert view[999] == 999 and str(mgr.memory)
 
 
-# -- limits ------------------------------------------------------------------------------------------------------------
+# -- limits --------------------------------------------------------------------------------------------------
 
 
 def fill(mgr, size=MIB - 4096):
@@ -179,7 +179,7 @@ def test_host_copies_keep_to_the_limit(make_manager):
     assert t.read()[-1] == 7
 
 
-# -- options -----------------------------------------------------------------------------------------------------------
+# -- options -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_block_size(make_manager):
     assert max(h.blocks for h in mgr.memory.heaps) >= 10 and len(held) == 40
 
 
-# -- debug modes -------------------------------------------------------------------------------------------------------
+# -- debug modes ---------------------------------------------------------------------------------------------
 
 
 def overrun(t, at, count=4):
@@ -345,7 +345,7 @@ def test_force_non_coherent_runs_all_memory_types(make_manager):
         assert out.read().tolist() == list(range(1000))
 
 
-# -- on the null driver: heaps that are full, calls that fail ---------------------------------------------------------
+# -- on the null driver: heaps that are full, calls that fail ------------------------------------------------
 
 
 def child_falls_back_across_heaps():

@@ -1,4 +1,6 @@
-"""A list of tensors and images: one check for every call that takes one, and one for the list of sequences of `submit`."""
+"""A list of tensors and images: one check for every call that takes one, and one for the list of sequences of
+`submit`.
+"""
 
 from __future__ import annotations
 

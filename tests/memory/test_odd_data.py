@@ -1,4 +1,6 @@
-"""Every way in which data enters, with every kind of array and buffer: the right numbers, or a refusal; never other numbers."""
+"""Every way in which data enters, with every kind of array and buffer: the right numbers, or a refusal; never
+other numbers.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,8 @@ MASKED = {
     "masked in a sequence": lambda: Pair(masked()[:2], [masked()[2], 4.0]),
     "masked by conversion": lambda: Convertible(masked()),
 }
-# What shares its memory: taken everywhere, also as numbers of kernels, and where the dtype is the shader's as its output.
+# What shares its memory: taken everywhere, also as numbers of kernels, and where the dtype is the shader's as
+# its output.
 BUFFERS = {
     "ctypes": lambda: (ctypes.c_float * 4)(1, 2, 3, 4),
     "memoryview": lambda: memoryview(array.array("f", [1, 2, 3, 4])),
@@ -243,7 +246,7 @@ def test_reading_into_a_masked_array_is_refused(mgr):
         mgr.tensor(NUMBERS).read(masked())
 
 
-# -- numbers that do not fit ------------------------------------------------------------------------------------------
+# -- numbers that do not fit ---------------------------------------------------------------------------------
 
 UNFIT = {
     np.uint8: (

@@ -1,4 +1,6 @@
-"""Sampled images: filters and what lies beyond the edge, against NumPy; bindings of several sets and arrays of bindings."""
+"""Sampled images: filters and what lies beyond the edge, against NumPy; bindings of several sets and arrays
+of bindings.
+"""
 
 from __future__ import annotations
 
@@ -209,7 +211,7 @@ def test_sampled_images_are_ordered(mgr, picture):
     assert [out.read()[0, 0] for out in results] == [0, 1, 2, 3, 4]
 
 
-# -- sets and arrays of bindings ----------------------------------------------------------------------------------------------------------
+# -- sets and arrays of bindings -----------------------------------------------------------------------------
 
 
 def test_several_sets(mgr, needs):

@@ -400,7 +400,7 @@ def test_a_tensor_is_written_and_read_over_its_own_memory(mgr, memory_type):
     np.testing.assert_array_equal(tensor.data(), values)
 
 
-# -- what looks as if it could work ------------------------------------------------------------------------------------------------
+# -- what looks as if it could work --------------------------------------------------------------------------
 
 
 def test_one_element_is_a_number(mgr):

@@ -118,7 +118,7 @@ def test_sizes_beyond_any_memory_are_named(mgr, make):
     assert mgr.zeros(3).read().tolist() == [0, 0, 0]
 
 
-# -- host copies ------------------------------------------------------------------------------------------------------
+# -- host copies ---------------------------------------------------------------------------------------------
 
 
 def test_a_host_copy_is_made_when_it_is_needed(mgr):
@@ -217,8 +217,8 @@ def peak_of_large_tensors() -> int:
 @pytest.mark.own_driver
 @pytest.mark.skipif(not RESET.exists(), reason="this system does not count a process's peak anew")
 def test_large_tensors_cost_their_device_memory_once():
-    # Where device memory is the process's own. zeros and full touch their 64 MiB each; empty touches none, and nothing is
-    # made of that size on the way.
+    # Where device memory is the process's own. zeros and full touch their 64 MiB each; empty touches none,
+    # and nothing is made of that size on the way.
     assert 120 <= run_child(peak_of_large_tensors, driver="lavapipe") <= 136
 
 
@@ -240,7 +240,7 @@ def test_the_device_fills_memory_that_the_host_does_not_see():
     assert all(run_child(contents_on_discrete_memory, driver="null", config="memory=discrete"))
 
 
-# -- large tensors ------------------------------------------------------------------------------------------------------
+# -- large tensors -------------------------------------------------------------------------------------------
 
 
 def test_tensors_beyond_the_binding_limit_are_moved_and_bound_in_windows(mgr, needs):

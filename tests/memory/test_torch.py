@@ -1,7 +1,8 @@
-"""DLPack both ways with PyTorch: pip's, or the CPU build that Debian and Ubuntu package (`./dev test` installs it).
+"""DLPack both ways with PyTorch: pip's, or the CPU build that Debian and Ubuntu package (`./dev test`
+installs it).
 
-The system's package lies where a .venv does not look. Its torch 1.13 was built for NumPy 1, of which it warns once, and
-needs no NumPy for DLPack.
+The system's package lies where a .venv does not look. Its torch 1.13 was built for NumPy 1, of which it warns
+once, and needs no NumPy for DLPack.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def torch():
         except ModuleNotFoundError:
             if not system_torch_fits():
                 pytest.skip(
-                    "no PyTorch for this interpreter: install Debian's python3-torch (`./dev test` does, for the system's "
+                    "no PyTorch for this interpreter: install Debian's python3-torch (`./dev test` does, for "
+                    "the system's "
                     "own Python version) or the extra `torch`"
                 )
             sys.path.append(str(SYSTEM))

@@ -1,7 +1,8 @@
 """What transfers cost in memory: none of them holds a second copy of the data on the host.
 
-Each case runs in a process of its own and asks the system for the most memory that the process ever had in use, which the
-system counts page by page. The arrays, and the device's memory of the CPU drivers, are in use before the count begins.
+Each case runs in a process of its own and asks the system for the most memory that the process ever had in
+use, which the system counts page by page. The arrays, and the device's memory of the CPU drivers, are in use
+before the count begins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ MIB = 1 << 20
 SIZE = 96 * MIB
 # Two slots of native/core/device/staging.hpp.
 RING = 8 * MIB
-# Of memory that is not coherent the null driver keeps three copies, the host's, the device's, and that of the last flush.
+# Of memory that is not coherent the null driver keeps three copies, the host's, the device's, and that of the
+# last flush.
 NULL_RING = 3 * RING
 # Stacks, Python's own objects, a driver's command memory.
 SLACK = 3 * MIB
@@ -56,7 +58,7 @@ def filled(value: float) -> np.ndarray:
     return np.full(SIZE // 4, value, np.float32)
 
 
-# -- in the child ---------------------------------------------------------------------------------------------------
+# -- in the child --------------------------------------------------------------------------------------------
 
 
 def measure_a_copy() -> list[int]:
@@ -125,7 +127,7 @@ def parameter_files(memory_type: str) -> dict[str, int]:
     return {"save": save, "load": load}
 
 
-# -- here -----------------------------------------------------------------------------------------------------------
+# -- here ----------------------------------------------------------------------------------------------------
 
 # What is measured is the drivers' own memory, whatever options the whole run has.
 OWN_MEMORY = {

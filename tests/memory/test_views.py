@@ -33,7 +33,7 @@ def counting(*shape):
     return np.arange(np.prod(shape), dtype=np.uint32).reshape(shape)
 
 
-# -- what a view is ------------------------------------------------------------------------------------------------------------
+# -- what a view is ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
@@ -111,7 +111,7 @@ def test_no_items_are_set_and_nothing_iterates(mgr):
         1 in t  # noqa: B015
 
 
-# -- in sequences --------------------------------------------------------------------------------------------------------------
+# -- in sequences --------------------------------------------------------------------------------------------
 
 
 def test_partial_uploads_and_downloads(mgr):
@@ -196,7 +196,9 @@ def test_hazards_are_by_byte_range(mgr, needs):
 
 
 def test_a_long_chain_over_overlapping_windows(mgr, needs):
-    """Against NumPy: random windows of one tensor are copied, filled, counted up and synchronized in one recording."""
+    """Against NumPy: random windows of one tensor are copied, filled, counted up and synchronized in one
+    recording.
+    """
     needs(mgr, "dispatch")
     rng = np.random.default_rng(3)
     step = max(mgr.get_device_properties()["limits"]["minStorageBufferOffsetAlignment"] // 4, 1)
@@ -258,7 +260,7 @@ def test_parts_of_memory_that_only_flushes_carry_over(config):
     run_child(check_partial_flushes, driver="null", config=config)
 
 
-# -- life ----------------------------------------------------------------------------------------------------------------------
+# -- life ----------------------------------------------------------------------------------------------------
 
 
 def test_a_view_keeps_the_memory(mgr):

@@ -1,6 +1,8 @@
-"""Every way to learn that work is done makes its results visible, on memory that only flush and invalidate carry over.
+"""Every way to learn that work is done makes its results visible, on memory that only flush and invalidate
+carry over.
 
-Each case runs on the null driver's memory without a coherent type, where a host copy that was not invalidated shows noise.
+Each case runs on the null driver's memory without a coherent type, where a host copy that was not invalidated
+shows noise.
 """
 
 from __future__ import annotations

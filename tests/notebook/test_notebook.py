@@ -64,7 +64,8 @@ def test_options_reach_the_compiler(shell, mgr, tmp_path):
     cell = CELL.format(line=f'k -m mgr -q -D "OP=*= BY" -D FLAG -I "{folder.as_posix()}" -O none', code="OP")
     cell = cell.replace(
         "#version 450\n",
-        '#extension GL_GOOGLE_include_directive : require\n#include "by.h"\n#ifndef FLAG\n#error no\n#endif\n',
+        '#extension GL_GOOGLE_include_directive : require\n#include "by.h"\n#ifndef FLAG\n#error '
+        "no\n#endif\n",
     )
     result, text = run(shell, cell)
     assert result.success, text
@@ -194,8 +195,10 @@ def test_the_default_manager_serves(shell):
 
 def test_nothing_is_imported_before_it_is_used():
     code = (
-        "import sys, kompute_py as kp; heavy = {'IPython', 'matplotlib', 'ipywidgets', 'kompute_py.notebook'} & set(sys.modules);"
-        "assert not heavy, heavy; kp.manager()._repr_html_(); assert 'IPython' not in sys.modules; kp.manager().destroy()"
+        "import sys, kompute_py as kp; heavy = {'IPython', 'matplotlib', 'ipywidgets', "
+        "'kompute_py.notebook'} & set(sys.modules);"
+        "assert not heavy, heavy; kp.manager()._repr_html_(); assert 'IPython' not in sys.modules; "
+        "kp.manager().destroy()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,6 @@
-"""What objects look like in a notebook: HTML, Mermaid, pictures; nothing is submitted, fetched or raised for it."""
+"""What objects look like in a notebook: HTML, Mermaid, pictures; nothing is submitted, fetched or raised for
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Code in messages works: what an error or a warning says to write instead is taken out of its text, run, and given in place of what was refused."""
+"""Code in messages works: what an error or a warning says to write instead is taken out of its text, run, and
+given in place of what was refused.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def silent(call):
         return call()
 
 
-# -- dtypes ------------------------------------------------------------------------------------------------------------------
+# -- dtypes --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_list_for_results_is_told_an_array_of_its_size(mgr, needs, declared):
     np.testing.assert_array_equal(kernel(given, out), given)
 
 
-# -- sizes and grids ---------------------------------------------------------------------------------------------------------
+# -- sizes and grids -----------------------------------------------------------------------------------------
 
 
 def test_what_a_default_grid_leaves_out_is_told_the_grid_that_says_so(mgr, needs):
@@ -182,7 +184,7 @@ def test_the_default_workgroup_is_told_both_ways_to_run_each_element_once(mgr, n
         np.testing.assert_array_equal(b.read(), np.arange(10))
 
 
-# -- images ------------------------------------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
@@ -208,7 +210,7 @@ def test_a_format_is_told_the_dtype_of_its_data(mgr):
     assert made.dtype == np.uint8
 
 
-# -- sharing and copying -----------------------------------------------------------------------------------------------------
+# -- sharing and copying -------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_shared_is_told_how_to_be_copied(make_manager):

@@ -1,4 +1,7 @@
-"""The benchmarks run and print what they measured. No time is judged here: the machine may be doing anything."""
+"""The benchmarks run and print what they measured.
+
+No time is judged here: the machine may be doing anything.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rule that `./dev lint` applies to the core's includes: rooms look downwards, units do not include each other in a circle."""
+"""The rule that `./dev lint` applies to the core's includes: rooms look downwards, units do not include each
+other in a circle.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def test_an_include_of_a_room_above_fails_and_names_both_files_and_the_rule(core
     status, told = added(core, "base/error.cpp", '\n#include "sync/gate.hpp"\n')
     assert status == 1
     assert told.splitlines() == [
-        "native/core/base/error.cpp:3 includes native/core/sync/gate.hpp: the room base is below sync, and a room includes "
+        "native/core/base/error.cpp:3 includes native/core/sync/gate.hpp: the room base is below sync, and a "
+        "room includes "
         "only rooms below it"
     ]
 
@@ -65,7 +68,8 @@ def test_a_circle_of_units_in_one_room_fails_and_names_each_step(core: Path) -> 
     status, told = added(core, "sync/queue.cpp", '#include "sync/gate.hpp"\n')
     assert status == 1
     assert told.splitlines() == [
-        "these units include each other in a circle: native/core/sync/gate.hpp:1 includes native/core/sync/queue.hpp, "
+        "these units include each other in a circle: native/core/sync/gate.hpp:1 includes "
+        "native/core/sync/queue.hpp, "
         "native/core/sync/queue.cpp:1 includes native/core/sync/gate.hpp"
     ]
 

@@ -67,8 +67,10 @@ def test_commands_of_the_readme(mgr, needs, capsys, tmp_path, monkeypatch):
         "void main() { uint i = gl_GlobalInvocationID.x; c[i] = a[i] * b[i]; }"
     )
     Path("blur.comp").write_text(
-        "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\nlayout(binding = 0) uniform sampler2D src;\n"
-        "layout(binding = 1, rgba8) writeonly uniform image2D dst;\nlayout(push_constant) uniform P { float sigma; };\n"
+        "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\nlayout(binding = 0) uniform sampler2D "
+        "src;\n"
+        "layout(binding = 1, rgba8) writeonly uniform image2D dst;\nlayout(push_constant) uniform P { float "
+        "sigma; };\n"
         "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy);\n"
         "imageStore(dst, p, texture(src, (vec2(p) + sigma) / vec2(imageSize(dst)))); }"
     )

@@ -1,4 +1,6 @@
-"""The rules that `./dev lint` applies to the package's imports: rooms look downwards, the modules of a room form no cycle."""
+"""The rules that `./dev lint` applies to the package's imports: rooms look downwards, the modules of a room
+form no cycle.
+"""
 
 from __future__ import annotations
 

@@ -370,7 +370,7 @@ def test_the_only_entry_point_needs_no_name(mgr, needs, language):
     np.testing.assert_array_equal(t.data(), [2, 3, 4])
 
 
-# -- changing what is there -------------------------------------------------------------------------------------------------
+# -- changing what is there ----------------------------------------------------------------------------------
 
 CHANGING = """
 #version 450

@@ -1,6 +1,8 @@
-"""Memory bound to a shader by position (algorithms) and by name (kernels): the same rules, with the same sentences.
+"""Memory bound to a shader by position (algorithms) and by name (kernels): the same rules, with the same
+sentences.
 
-An object of the wrong kind raises in both. Contents that differ from the declaration raise in a kernel and warn once in an algorithm.
+An object of the wrong kind raises in both. Contents that differ from the declaration raise in a kernel and
+warn once in an algorithm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Push and specialization constants: every way to give them follows the same rules, with the same bytes or the same error.
+"""Push and specialization constants: every way to give them follows the same rules, with the same bytes or
+the same error.
 
-One table of values and declared types goes through all the ways: by position (`mgr.algorithm`, `OpAlgoDispatch`, the setter), by name (calls
-of kernels, `bind`, `set`, `specialize`) and by id. The reference is NumPy's conversion.
+One table of values and declared types goes through all the ways: by position (`mgr.algorithm`,
+`OpAlgoDispatch`, the setter), by name (calls of kernels, `bind`, `set`, `specialize`) and by id. The
+reference is NumPy's conversion.
 """
 
 from __future__ import annotations
@@ -195,7 +197,10 @@ def test_what_is_no_number_gives_the_same_error_in_each_way(ways):
 
 
 def test_a_truth_value_is_0_or_1(mgr, needs):
-    """Of specialization constants. In a block a bool of GLSL is a uint, of which every value but 0 is true."""
+    """Of specialization constants.
+
+    In a block a bool of GLSL is a uint, of which every value but 0 is true.
+    """
     source = """#version 450
         layout(local_size_x = 1) in;
         layout(constant_id = 0) const bool X = false;
@@ -331,7 +336,9 @@ def test_members_that_do_not_fit_give_one_error(members, name, value, error):
 
 
 def test_flat_numbers_fill_the_scalars_in_the_order_of_their_offsets(mgr, needs):
-    """A list, and any array, whatever its shape: an array that has the block's bytes goes in as it is in memory."""
+    """A list, and any array, whatever its shape: an array that has the block's bytes goes in as it is in
+    memory.
+    """
     needs(mgr, "dispatch")
     spirv = kp.compile(
         """#version 450

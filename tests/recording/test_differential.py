@@ -1,4 +1,6 @@
-"""A sample of the random programs of `./dev random` on every driver and null-driver profile; see `tests.differential`."""
+"""A sample of the random programs of `./dev random` on every driver and null-driver profile; see
+`tests.differential`.
+"""
 
 from __future__ import annotations
 

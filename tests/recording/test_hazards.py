@@ -1,8 +1,8 @@
 """Hazards: operations that follow each other on the same memory, with nothing said about synchronization.
 
-Results alone prove little, since CPU drivers run dispatches one after the other whatever the barriers. So random programs
-also run under both synchronization validators of `tests.drivers`, which must stay silent, and operations that lie about
-what they use must make each of them speak.
+Results alone prove little, since CPU drivers run dispatches one after the other whatever the barriers. So
+random programs also run under both synchronization validators of `tests.drivers`, which must stay silent, and
+operations that lie about what they use must make each of them speak.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
 compiled = functools.cache(kp.compile)
 
 
-# -- right results -----------------------------------------------------------------------------------------------------------
+# -- right results -------------------------------------------------------------------------------------------
 
 
 def test_a_chain_of_dispatches(mgr, needs):
@@ -108,7 +108,9 @@ def test_chains_across_sequences(mgr, needs):
 
 
 def test_only_what_conflicts_is_ordered(mgr):
-    """Independent operations need no barrier: the recording of reads and of separate tensors has none between them."""
+    """Independent operations need no barrier: the recording of reads and of separate tensors has none between
+    them.
+    """
     tensors = [mgr.zeros(16) for _ in range(6)]
     fan_out = [kp.OpCopy([tensors[0], *tensors[1:4]]), kp.OpCopy([tensors[0], *tensors[4:]])]
     apart = [kp.OpCopy(tensors[:2]), kp.OpCopy(tensors[2:4])]
@@ -120,7 +122,7 @@ def test_only_what_conflicts_is_ordered(mgr):
     assert barriers == [0, 0, 1]
 
 
-# -- under the validators ------------------------------------------------------------------------------------------------------
+# -- under the validators ------------------------------------------------------------------------------------
 
 
 class Recorder(logging.Handler):
@@ -224,11 +226,13 @@ def test_validators_are_silent_on_every_kind_of_device(profile):
     assert run_child(run_random_programs, seeds, (0, 0, 1), driver="null", layer="newer", config=config) == []
 
 
-# -- seeded hazards --------------------------------------------------------------------------------------------------------------
+# -- seeded hazards ------------------------------------------------------------------------------------------
 
 
 class Lie(kp.OpBase):
-    """Says that it uses nothing, and runs `commands(vk, command buffer)`: no barrier stands before or after it."""
+    """Says that it uses nothing, and runs `commands(vk, command buffer)`: no barrier stands before or after
+    it.
+    """
 
     def __init__(self, commands):
         self.commands = commands
@@ -299,7 +303,9 @@ PROGRAMS = {"debian": {**TRUE, **SEEDED}, "newer": {**TRUE, **SEEDED, **SEEDED_F
 
 
 def run_seeded(layer):
-    """Runs each program on a Manager of its own; returns what the validator reported: {kind: names of hazards}."""
+    """Runs each program on a Manager of its own; returns what the validator reported: {kind: names of
+    hazards}.
+    """
     recorder = Recorder()
     names = {}
     for kind, (program, _) in PROGRAMS[layer].items():

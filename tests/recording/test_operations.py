@@ -360,7 +360,7 @@ def test_declared_uses_may_be_properties(mgr):
     assert Uses.asked >= 1
 
 
-# -- operations that do not say what they use -------------------------------------------------------------------------------
+# -- operations that do not say what they use ----------------------------------------------------------------
 
 
 class FillRaw(kp.OpBase):
@@ -438,7 +438,9 @@ def check_undeclared_work_is_carried_over_to_the_host(memory_type):
 @pytest.mark.own_driver
 @pytest.mark.parametrize("memory_type", ["host", "deviceAndHost"])
 def test_undeclared_work_is_carried_over_to_the_host(memory_type):
-    """Memory that is not coherent: what the host writes before, and what the commands write, must be flushed and fetched."""
+    """Memory that is not coherent: what the host writes before, and what the commands write, must be flushed
+    and fetched.
+    """
     pytest.importorskip("vulkan")
     check = check_undeclared_work_is_carried_over_to_the_host
     run_child(check, memory_type, driver="null", config="memory=noncoherent")

@@ -1,7 +1,8 @@
 """What overlaps and what never does: queues among each other, and the host with the device.
 
-On the null driver each submission takes as long as it is told to, asleep on a thread of its queue, and executes its copies and
-fills at the end of that time. So two queues that overlap take one such time, and what is ordered takes two, on any machine.
+On the null driver each submission takes as long as it is told to, asleep on a thread of its queue, and
+executes its copies and fills at the end of that time. So two queues that overlap take one such time, and what
+is ordered takes two, on any machine.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def check_dependent(first, second):
         "two writes": lambda: together(writes, overwrites),
         "a semaphore": declared,
     }.items():
-        # A sleep is never shorter than asked for, so this cannot fail by chance; once is as good as many times.
+        # A sleep is never shorter than asked for, so this cannot fail by chance; once is as good as many
+        # times.
         assert took(run) >= 1.99 * TIME, name
     assert not null_control().violations()
 
@@ -103,7 +105,9 @@ def test_one_queue_does_not_overlap_with_itself():
 
 
 def check_disjoint_parts(declared):
-    """Two queues write parts of one tensor: one after the other, unless the script says that the parts do not meet."""
+    """Two queues write parts of one tensor: one after the other, unless the script says that the parts do not
+    meet.
+    """
     mgr = kp.Manager(family_queue_indices=FAMILIES, validation=True)
     source, whole = mgr.full(64, 7.0), mgr.zeros(128)
     first = mgr.sequence(0, disjoint=[whole] if declared else ()).record(kp.OpCopy([source, whole[:64]]))
@@ -145,7 +149,9 @@ def test_disjoint_is_checked(mgr, make_manager):
 
 
 def check_random_orders(seed):
-    """Copies between few tensors on all queues, all submitted before any is waited for, end as if done one by one."""
+    """Copies between few tensors on all queues, all submitted before any is waited for, end as if done one by
+    one.
+    """
     rng = np.random.default_rng(seed)
     mgr = kp.Manager(family_queue_indices=[0, 0, 1, 1], validation=True)
     tensors = [mgr.tensor_t(np.full(16, i, np.int32)) for i in range(5)]
@@ -179,7 +185,9 @@ STREAMED = 0.03
 
 
 def check_streaming():
-    """Frames through a queue for transfers alone: uploads, computing and downloads of neighbours at once, each frame's in order."""
+    """Frames through a queue for transfers alone: uploads, computing and downloads of neighbours at once,
+    each frame's in order.
+    """
     mgr = kp.Manager(family_queue_indices=[0, 2], validation=True)
     src, dst = mgr.zeros(64), mgr.zeros(64)
     seq = mgr.sequence().record(kp.OpCopy([src, dst]))

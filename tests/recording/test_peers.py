@@ -1,4 +1,6 @@
-"""The comparison with other libraries: with NumPy alone, which needs no installation, and with libraries that fail."""
+"""The comparison with other libraries: with NumPy alone, which needs no installation, and with libraries that
+fail.
+"""
 
 from __future__ import annotations
 

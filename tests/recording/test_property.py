@@ -1,9 +1,11 @@
 """Random programs over random tensors, against a NumPy model of what Kompute's operations mean.
 
-The model: a `device` tensor is two arrays, the host's copy and the device's contents. The first use of the device's takes over
-what the host's copy holds; from then on only OpSyncDevice and OpSyncLocal carry over; `host` and `deviceAndHost` are one array seen from both sides; `storage` has the device's side
-only. A submission happens at once, in the order of submission, whichever sequence it comes from. The host looks at its
-copies, or changes them, only when nothing runs; `read()`, `write()`, mappings and one-shots may come at any time.
+The model: a `device` tensor is two arrays, the host's copy and the device's contents. The first use of the
+device's takes over what the host's copy holds; from then on only OpSyncDevice and OpSyncLocal carry over;
+`host` and `deviceAndHost` are one array seen from both sides; `storage` has the device's side only. A
+submission happens at once, in the order of submission, whichever sequence it comes from. The host looks at
+its copies, or changes them, only when nothing runs; `read()`, `write()`, mappings and one-shots may come at
+any time.
 
 Parts of tensors are ranges of bytes, so that they begin and end anywhere: beside words, atoms and pages.
 """
@@ -423,7 +425,8 @@ def explore_null(without=None):
     + [f"profile={each}" for each in PROFILES],
 )
 def test_programs_on_other_memory(device):
-    """Memory that lavapipe does not have: not visible to the host, or carried over by flush and invalidate alone.
+    """Memory that lavapipe does not have: not visible to the host, or carried over by flush and invalidate
+    alone.
 
     The null driver copies and fills; each submission takes a while, on one of three queues of two families.
     """
@@ -436,6 +439,9 @@ def test_programs_on_other_memory(device):
 )
 @pytest.mark.parametrize("profile", ["small_bar", "large_bar", "mobile"])
 def test_programs_never_read_uncached_memory(profile):
-    """Such a read is a violation here. (What `data()` of a deviceAndHost tensor shows is that memory itself.)"""
+    """Such a read is a violation here.
+
+    (What `data()` of a deviceAndHost tensor shows is that memory itself.)
+    """
     config = f"profile={profile},trap_reads=1"
     assert run_child(explore_null, "deviceAndHost", driver="null", config=config) == [[], 0, 0]

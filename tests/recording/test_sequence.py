@@ -208,8 +208,8 @@ def test_other_threads_run_while_one_waits(mgr, needs):
 
     thread = threading.Thread(target=work)
     thread.start()
-    # A wait that holds the interpreter lock lets the thread run once or twice, at its begin and end, however often it is
-    # tried; one that releases it does so many times, but on a busy machine not at each try.
+    # A wait that holds the interpreter lock lets the thread run once or twice, at its begin and end, however
+    # often it is tried; one that releases it does so many times, but on a busy machine not at each try.
     most = 0
     for _ in range(5):
         before = count
@@ -411,7 +411,9 @@ class _Hooked(kp.OpBase):
 @pytest.mark.parametrize("learn", ["synchronize", "later work", "semaphore", "held", "join", "Manager"])
 @pytest.mark.filterwarnings("error")
 def test_whoever_learns_that_work_is_done_ends_it(make_manager, learn):
-    """It may be evaluated, recorded, cleared and dropped then; a wait for it returns at once and does not warn."""
+    """It may be evaluated, recorded, cleared and dropped then; a wait for it returns at once and does not
+    warn.
+    """
     mgr = make_manager()
     a, b = mgr.tensor([1, 2, 3]), mgr.zeros(3)
     sem = mgr.semaphore()

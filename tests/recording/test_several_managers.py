@@ -11,7 +11,8 @@ import kompute_py as kp
 from tests.support.child import run_child
 
 TWO = "lavapipe+swiftshader"
-# The layer repeats itself ten times at most for each instance; Managers with another list of layers have an instance of their own.
+# The layer repeats itself ten times at most for each instance; Managers with another list of layers have an
+# instance of their own.
 FRESH = {"validation": True, "debug_layers": ["VK_LAYER_KHRONOS_validation"]}
 
 

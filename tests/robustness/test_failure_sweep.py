@@ -1,9 +1,10 @@
-"""Every Vulkan call of every main flow fails once: a typed error or a fall-back, nothing left behind, the next try works.
+"""Every Vulkan call of every main flow fails once: a typed error or a fall-back, nothing left behind, the
+next try works.
 
-The null driver counts the calls that can fail and fails the nth. A flow runs once undisturbed, which tells how many calls
-it makes; then, for n from 1 to that number, call n fails. Whatever happens then, after it no Vulkan object and no object of
-ours is alive, the driver saw no misuse, and the same flow runs undisturbed. A flow that copes with a failure must still
-give right results: flows check what they compute.
+The null driver counts the calls that can fail and fails the nth. A flow runs once undisturbed, which tells
+how many calls it makes; then, for n from 1 to that number, call n fails. Whatever happens then, after it no
+Vulkan object and no object of ours is alive, the driver saw no misuse, and the same flow runs undisturbed. A
+flow that copes with a failure must still give right results: flows check what they compute.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ DATA = np.arange(1000, dtype=np.float32)
 compiled = functools.cache(kp.compile)
 
 
-# -- the flows -------------------------------------------------------------------------------------------------------------
+# -- the flows -----------------------------------------------------------------------------------------------
 
 
 def make_a_manager():

@@ -42,8 +42,10 @@ FAULTY = {
     "exit status 1": "assert 2 + 2 == 5",
     "exit status -6": "import os; os.abort()",
     "exit status 0": "print('not all of it')",
-    "litter: shaders/abc.tmp": "import os; os.makedirs(F + '/shaders'); open(F + '/shaders/abc.tmp', 'w'); print('done')",
-    "has mode 644": "import os; os.umask(0o022); os.makedirs(F + '/shaders'); open(F + '/shaders/a.kpsh', 'w'); print('done')",
+    "litter: shaders/abc.tmp": "import os; os.makedirs(F + '/shaders'); open(F + '/shaders/abc.tmp', 'w'); "
+    "print('done')",
+    "has mode 644": "import os; os.umask(0o022); os.makedirs(F + '/shaders'); open(F + '/shaders/a.kpsh', "
+    "'w'); print('done')",
 }
 
 

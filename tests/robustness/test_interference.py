@@ -1,7 +1,8 @@
-"""What gets in each other's way: threads, operations that reach back into their sequence, calls that fail in mid-flight.
+"""What gets in each other's way: threads, operations that reach back into their sequence, calls that fail in
+mid-flight.
 
-The null driver takes as long for a submission as it is told to, fails on request, and notes what must not be done to work
-in flight as a violation.
+The null driver takes as long for a submission as it is told to, fails on request, and notes what must not be
+done to work in flight as a violation.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Ticks:
         self._thread.join()
 
 
-# -- an operation that reaches back into the sequence which records it ------------------------------------------------------
+# -- an operation that reaches back into the sequence which records it ---------------------------------------
 
 
 class Reaching(kp.OpBase):
@@ -118,7 +119,7 @@ def test_timings_are_of_what_was_evaluated(mgr, needs):
     assert [name for name, _ in seq.timings()] == ["OpFill"]
 
 
-# -- images that a shader cannot see as it declares them -----------------------------------------------------------------------
+# -- images that a shader cannot see as it declares them -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_an_image_of_another_kind_than_the_shader_declares(mgr, declared, store,
         mgr.algorithm([mgr.image(np.zeros((4, 4), np.float32))], code, (1, 1, 1))
 
 
-# -- work in flight ------------------------------------------------------------------------------------------------------------
+# -- work in flight ------------------------------------------------------------------------------------------
 
 
 def uploading(mgr):
@@ -267,7 +268,8 @@ def check_built_work_follows_what_was_dropped():
             for drop in ("one-shot", "sequence"):
                 a, b = mgr.full(4, 1, np.uint32), mgr.full(4, 2, np.uint32)
                 later = mgr.sequence(queue).record(kp.OpFill([b], 9)).eval()
-                # On queue 0 after that, and gone before it is done: what is built already must still come after it.
+                # On queue 0 after that, and gone before it is done: what is built already must still come
+                # after it.
                 if drop == "one-shot":
                     fence = b.copy_from(a)
                 else:
@@ -286,7 +288,9 @@ def check_built_work_follows_what_was_dropped():
 
 @pytest.mark.own_driver
 def test_built_work_follows_what_was_dropped_meanwhile():
-    """A recording looks at the others of its memory that there are; those that are gone had left it nothing to wait for."""
+    """A recording looks at the others of its memory that there are; those that are gone had left it nothing
+    to wait for.
+    """
     run_child(check_built_work_follows_what_was_dropped, driver="null", config="memory=discrete,gpu_us=50000")
 
 
@@ -308,7 +312,7 @@ def test_what_was_destroyed_in_flight_is_not_fetched():
     run_child(check_destroyed_in_flight, driver="null", config="memory=noncoherent,gpu_us=100000")
 
 
-# -- work that does not say what it uses, on one of several queues ----------------------------------------------------------
+# -- work that does not say what it uses, on one of several queues -------------------------------------------
 
 
 def check_undeclared_work_is_ordered():

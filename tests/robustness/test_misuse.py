@@ -1,7 +1,8 @@
-"""Misuse, row by row: a typed exception that names the object, the limit and the fix; the Manager works on after it.
+"""Misuse, row by row: a typed exception that names the object, the limit and the fix; the Manager works on
+after it.
 
-Many of these kill Kompute's process or pass silently. `test_misuse_drivers.py` has what a missing loader, another driver
-or a signal does; `test_lifetime.py` has destroying, in all orders.
+Many of these kill Kompute's process or pass silently. `test_misuse_drivers.py` has what a missing loader,
+another driver or a signal does; `test_lifetime.py` has destroying, in all orders.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def test_misuse(world, commit, error, patterns):
     assert b.read().tolist() == [5, 6]
 
 
-# -- managers --------------------------------------------------------------------------------------------------------------
+# -- managers ------------------------------------------------------------------------------------------------
 
 
 @misuse(kp.NotFoundError, "99", r"\[0\]", "index")
@@ -127,7 +128,7 @@ def _no_such_layer(w):
     kp.Manager(debug_layers="VK_LAYER_no_such_thing")
 
 
-# -- tensors and images ----------------------------------------------------------------------------------------------------
+# -- tensors and images --------------------------------------------------------------------------------------
 
 
 @misuse(kp.InvalidArgumentError, "negative")
@@ -229,7 +230,7 @@ def _an_image_that_is_too_wide(w):
     w.mgr.image_t(np.zeros(limit + 1, np.uint8), limit + 1, 1, 1)
 
 
-# -- shaders and algorithms ------------------------------------------------------------------------------------------------
+# -- shaders and algorithms ----------------------------------------------------------------------------------
 
 
 @misuse(kp.ShaderCompileError, ":4:", "float x = nothing;", r"\^", "undeclared")
@@ -376,7 +377,7 @@ def _dispatching_an_algorithm_without_a_shader(w):
     kp.OpAlgoDispatch(w.mgr.algorithm())
 
 
-# -- operations ------------------------------------------------------------------------------------------------------------
+# -- operations ----------------------------------------------------------------------------------------------
 
 
 @misuse(kp.InvalidArgumentError, "OpSyncDevice", "empty")
@@ -419,7 +420,7 @@ def _a_fill_with_a_pattern_that_does_not_fit(w):
     kp.OpFill([w.mgr.zeros(3, np.float32)], b"12345678")
 
 
-# -- sequences -------------------------------------------------------------------------------------------------------------
+# -- sequences -----------------------------------------------------------------------------------------------
 
 
 @misuse(kp.OutOfRangeError, "7", "1 queue", "family_queue_indices")
@@ -517,7 +518,7 @@ def _two_times_to_wait(w):
     w.mgr.sequence().eval_await(5, timeout=1)
 
 
-# -- what is right here and wrong in Kompute (features.md, appendix A) -----------------------------------------------------
+# -- what is right here and wrong in Kompute (features.md, appendix A) ---------------------------------------
 
 
 def test_queues_of_one_family_are_shared_when_there_are_too_few(messages):

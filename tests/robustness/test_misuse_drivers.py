@@ -1,7 +1,8 @@
 """What a machine does to a program: no loader, no driver, little memory, a lost device, Ctrl-C, long waits.
 
-Each test is a function that runs in a process of its own (see `child.py`): without Vulkan, or on the null driver, which
-takes as long for a submission as it is told to, has as much memory as it is told to, and is lost on demand.
+Each test is a function that runs in a process of its own (see `child.py`): without Vulkan, or on the null
+driver, which takes as long for a submission as it is told to, has as much memory as it is told to, and is
+lost on demand.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def slow_upload(mgr):
     return t, mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t]))
 
 
-# -- no Vulkan -------------------------------------------------------------------------------------------------------------
+# -- no Vulkan -----------------------------------------------------------------------------------------------
 
 
 def check_no_loader():
@@ -178,7 +179,7 @@ def test_queue_families():
     run_child(check_queue_families, driver="null")
 
 
-# -- what the device lacks ---------------------------------------------------------------------------------------------------
+# -- what the device lacks -----------------------------------------------------------------------------------
 
 
 def check_missing_features():
@@ -203,7 +204,9 @@ def test_what_the_device_lacks():
 
 
 def check_memory():
-    """64 MiB of device memory: what does not fit is refused, says how the heaps stand, and leaves the rest as it was."""
+    """64 MiB of device memory: what does not fit is refused, says how the heaps stand, and leaves the rest as
+    it was.
+    """
     mgr = kp.Manager()
     kept = mgr.tensor(np.arange(1000), "storage")
     for kind in ("storage", "device"):
@@ -230,7 +233,7 @@ def test_out_of_device_memory():
     run_child(check_memory, driver="null", config="memory=unified,heap_mib=64")
 
 
-# -- a lost device -----------------------------------------------------------------------------------------------------------
+# -- a lost device -------------------------------------------------------------------------------------------
 
 
 def check_lost(while_waiting):
@@ -294,7 +297,7 @@ def test_a_lost_device(while_waiting):
     run_child(check_lost, while_waiting, driver="null", config=f"gpu_us={300_000 if while_waiting else 0}")
 
 
-# -- waiting -----------------------------------------------------------------------------------------------------------------
+# -- waiting -------------------------------------------------------------------------------------------------
 
 
 def interrupt_after(seconds):
@@ -302,7 +305,9 @@ def interrupt_after(seconds):
 
 
 def check_interrupt():
-    """Ctrl-C in the middle of half a second of device work: KeyboardInterrupt now, the work is collected later."""
+    """Ctrl-C in the middle of half a second of device work: KeyboardInterrupt now, the work is collected
+    later.
+    """
     mgr = kp.Manager()
     t, seq = slow_upload(mgr)
     for wait in (
@@ -333,7 +338,9 @@ def test_control_c():
 
 
 def check_interrupted_transfers():
-    """Ctrl-C while a transfer through the staging ring, or destroy(), waits for half a second of work: nothing is lost."""
+    """Ctrl-C while a transfer through the staging ring, or destroy(), waits for half a second of work:
+    nothing is lost.
+    """
     mgr = kp.Manager()
     behind = mgr.tensor([1, 2, 3], "storage")
     t, seq = slow_upload(mgr)
@@ -366,7 +373,9 @@ def test_control_c_in_transfers_and_destroy():
 
 
 def check_broken_device():
-    """Each of the calls that ask for a device's extensions fails once; some are the loader's, the others ours."""
+    """Each of the calls that ask for a device's extensions fails once; some are the loader's, the others
+    ours.
+    """
     control, entry = null_control(), "vkEnumerateDeviceExtensionProperties"
     keep = kp.Manager()  # and with it the instance, so that each try makes the same calls
     control.clear()
@@ -494,7 +503,7 @@ def test_time_outs():
     run_child(check_time_out, driver="null", config="gpu_us=400000")
 
 
-# -- going away while the device works ----------------------------------------------------------------------------------------
+# -- going away while the device works -----------------------------------------------------------------------
 
 
 def check_drops():

@@ -1,4 +1,6 @@
-"""What is found by content lives while it is used, and a bounded number beyond: modules, pipelines, layouts, pools, samplers."""
+"""What is found by content lives while it is used, and a bounded number beyond: modules, pipelines, layouts,
+pools, samplers.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def spirv(n):
     return kp.compile(source(n))
 
 
-# -- how many are kept ----------------------------------------------------------------------------------------------------
+# -- how many are kept ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("recent", [0, 3, None])
@@ -172,7 +174,7 @@ def test_samplers_live_while_they_are_used(make_manager):
     assert mgr.memory.pipelines.samplers == 0
 
 
-# -- on the null driver ---------------------------------------------------------------------------------------------------
+# -- on the null driver --------------------------------------------------------------------------------------
 
 pytest_own = pytest.mark.own_driver  # one pass of the suite is enough
 
@@ -386,7 +388,7 @@ def test_owners_that_outlive_the_manager_free_nothing():
     assert run_child(child_owners_outlive_the_manager, driver="null") == []
 
 
-# -- over and over --------------------------------------------------------------------------------------------------------
+# -- over and over -------------------------------------------------------------------------------------------
 
 
 @pytest_own

@@ -1,6 +1,7 @@
 """Threads: a Manager is anybody's at any time, a Sequence one thread's at a time.
 
-``KOMPUTE_PY_TEST_EVALS`` says how many evaluations the long tests make in all, over all threads (100000 for the full run).
+``KOMPUTE_PY_TEST_EVALS`` says how many evaluations the long tests make in all, over all threads (100000 for
+the full run).
 """
 
 from __future__ import annotations
@@ -258,7 +259,9 @@ def test_eight_threads(make_manager, needs, queues):
 
 
 def check_families(evals, config):
-    """The null driver has families and queues of its own; it copies and fills, and notes what must not be done."""
+    """The null driver has families and queues of its own; it copies and fills, and notes what must not be
+    done.
+    """
     mgr = kp.Manager(family_queue_indices=[0, 0, 1, 1], validation=True)
     total = mgr.tensor_t(np.zeros(64, np.int32))
     mgr.sequence().eval(kp.OpSyncDevice([total]))

@@ -1,4 +1,6 @@
-"""kp.check against devices that are described; that it says what making an algorithm says; SPIR-V to text and back."""
+"""kp.check against devices that are described; that it says what making an algorithm says; SPIR-V to text and
+back.
+"""
 
 from __future__ import annotations
 
@@ -119,8 +121,8 @@ def test_each_limit_is_found_by_itself(generous, greedy, name):
 
 UNUSED = (
     HEAD
-    + "layout(binding = 0) buffer A { float a[]; };\nlayout(set = 3, binding = 1) buffer B { float b[]; } x[40];\n"
-    + "void main() { a[gl_GlobalInvocationID.x] = 1.0; }\n"
+    + "layout(binding = 0) buffer A { float a[]; };\nlayout(set = 3, binding = 1) buffer B { float b[]; } "
+    "x[40];\n" + "void main() { a[gl_GlobalInvocationID.x] = 1.0; }\n"
 )
 
 
@@ -268,7 +270,7 @@ def test_algorithms_are_refused_with_the_same_words():
         assert sentences and sentences[0] in message
 
 
-# -- text and back -------------------------------------------------------------------------------------------------------
+# -- text and back -------------------------------------------------------------------------------------------
 
 
 def test_assembly_and_back(tmp_path):
@@ -308,7 +310,7 @@ def test_decompiled_source_compiles_to_the_same_reflection(language):
     assert kp.decompile(kp.compile(PLAIN, entry="blur"), language)
 
 
-# -- errors with colour ----------------------------------------------------------------------------------------------------
+# -- errors with colour --------------------------------------------------------------------------------------
 
 
 def compile_error(source):

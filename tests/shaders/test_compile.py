@@ -1,4 +1,6 @@
-"""kp.compile: from text and files, with macros and includes; what its errors and warnings say; the shader then runs."""
+"""kp.compile: from text and files, with macros and includes; what its errors and warnings say; the shader
+then runs.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +217,8 @@ def test_warnings_point_at_the_caller():
 def test_optimizing_keeps_what_an_algorithm_reports():
     source = shader(
         "float x = data[0]; data[0] = x + x;",
-        "layout(set = 0, binding = 1) buffer Idle { uint idle[]; };\nlayout(constant_id = 4) const int IDLE = 2;",
+        "layout(set = 0, binding = 1) buffer Idle { uint idle[]; };\nlayout(constant_id = 4) const int IDLE "
+        "= 2;",
     )
     text = _native.disassemble_spirv(kp.compile(source))
     for kept in ('"data"', '"idle"', '"IDLE"', "Binding 1", "SpecId 4"):

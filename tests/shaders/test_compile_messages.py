@@ -1,4 +1,6 @@
-"""What is said of sources that are nearly right, and where it is said: in the exception alone, not on the standard output."""
+"""What is said of sources that are nearly right, and where it is said: in the exception alone, not on the
+standard output.
+"""
 
 from __future__ import annotations
 

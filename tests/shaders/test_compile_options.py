@@ -1,4 +1,6 @@
-"""Options of kp.compile, and the other forms that a shader comes in: SPIR-V files, assembly; and back to source."""
+"""Options of kp.compile, and the other forms that a shader comes in: SPIR-V files, assembly; and back to
+source.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def test_levels_of_optimization(mgr, needs):
     needs(mgr, "dispatch")
     source = shader(
         "data[0] = float(f(3) + f(5));",
-        "int f(int n) { int s = 7; for (int i = 0; i < n; ++i) { if (data[i] < 0.0) return s; s += i; } return s; }",
+        "int f(int n) { int s = 7; for (int i = 0; i < n; ++i) { if (data[i] < 0.0) return s; s += i; } "
+        "return s; }",
     )
     modules = {level: kp.compile(source, optimize=level) for level in ("none", "size", "performance")}
     assert len(set(modules.values())) == 3

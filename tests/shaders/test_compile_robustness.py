@@ -1,4 +1,6 @@
-"""What the compiler is not to fall over: threads, garbage, deep nesting, paths that are no text, extensions that crash an optimizer."""
+"""What the compiler is not to fall over: threads, garbage, deep nesting, paths that are no text, extensions
+that crash an optimizer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The settings of the compilers and the shader cache are options of a Manager, and of the process without one."""
+"""The settings of the compilers and the shader cache are options of a Manager, and of the process without
+one.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ import kompute_py as kp
 
 
 def module(*entries: str) -> str:
-    """Assembly of one module: each of `entries` is a compute shader of its own local size that stores its own number."""
+    """Assembly of one module: each of `entries` is a compute shader of its own local size that stores its own
+    number.
+    """
     heads, modes, functions = "", "", ""
     for i, name in enumerate(entries):
         heads += f'OpEntryPoint GLCompute %f{i} "{name}" %id %data %block{i}\n'

@@ -1,4 +1,6 @@
-"""A sample of ``./dev fuzz``: mutated sources and modules end no process, hang nothing and are refused by our errors alone."""
+"""A sample of ``./dev fuzz``: mutated sources and modules end no process, hang nothing and are refused by our
+errors alone.
+"""
 
 from __future__ import annotations
 

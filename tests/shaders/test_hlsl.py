@@ -1,4 +1,6 @@
-"""HLSL means with either compiler what the language says: intrinsics, matrices, packing, bindings, whole programs."""
+"""HLSL means with either compiler what the language says: intrinsics, matrices, packing, bindings, whole
+programs.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,8 @@ def test_products_of_matrices(evaluate, compiler, call, refused):
     """By * they are component by component: with the fallback an error, since it would do what mul() does."""
     before = "struct S { float2x2 m; };"
     locals_ = (
-        "float2x2 a = float2x2(x[0], x[1], x[2], x[3]), b = float2x2(5, 6, 7, 8); float2x2 several[2] = { a, b }; "
+        "float2x2 a = float2x2(x[0], x[1], x[2], x[3]), b = float2x2(5, 6, 7, 8); float2x2 several[2] = { a, "
+        "b }; "
         "S s; s.m = b; "
     )
     a, b = np.array([[1, 2], [3, 4]]), np.array([[5, 6], [7, 8]])
@@ -393,7 +396,8 @@ def test_wave_intrinsics(mgr, needs, compiler, call):
     needs(mgr, "dispatch")
     lanes = min(8, mgr.get_device_properties()["subgroup_size"])
     source = (
-        "RWStructuredBuffer<uint> o : register(u0);\n[numthreads(8, 1, 1)] void main(uint3 id : SV_GroupThreadID) "
+        "RWStructuredBuffer<uint> o : register(u0);\n[numthreads(8, 1, 1)] void main(uint3 id : "
+        "SV_GroupThreadID) "
         f"{{ uint i = id.x; uint value = {call}; o[i] = value; }}"
     )
     with skipping_missing_waves():
@@ -416,7 +420,7 @@ def test_programs(mgr, needs, compiler, name):
         PROGRAMS[name](mgr, make)
 
 
-# -- matrices and packing -----------------------------------------------------------------------------------------------------
+# -- matrices and packing ------------------------------------------------------------------------------------
 
 _BLOCK = """cbuffer C : register(b1) {
     float2x3 m; row_major float2x3 r; float3x2 t; float4x4 full; float2x2 several[2]; float after;
@@ -526,7 +530,9 @@ StructuredBuffer<S> s : register(t1);
 
 
 def test_packing_of_constant_buffers(compiler):
-    """HLSL's: vectors do not cross 16 bytes, arrays, matrices and structs begin at 16 and take whole rows of it."""
+    """HLSL's: vectors do not cross 16 bytes, arrays, matrices and structs begin at 16 and take whole rows of
+    it.
+    """
     source = f"""{HEAD}struct Q {{ float a; float3 b; float2 c; float d[2]; float e; }};
 cbuffer C : register(b1) {{
     float a; float2 b; float3 c; float d[3]; float e; float3x3 m; float f; float2x2 g; float h; Q q;
@@ -555,7 +561,7 @@ def test_push_constants_on_a_variable(mgr, needs, compiler):
     assert kernel(np.zeros(2, np.float32), groups=1, m=[[1, 2], [3, 4]], factor=10).tolist() == [20, 3]
 
 
-# -- bindings -----------------------------------------------------------------------------------------------------------------
+# -- bindings ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -592,7 +598,7 @@ def test_shared_binding_numbers_warn(compiler):
     assert len(found) == 1
 
 
-# -- byte-address buffers --------------------------------------------------------------------------------------------------
+# -- byte-address buffers ------------------------------------------------------------------------------------
 
 
 def test_dimensions_of_buffers(mgr, needs, compiler):
@@ -630,7 +636,7 @@ RWStructuredBuffer<float> o : register(u0);
         kp.compile(source, language="hlsl", compiler="glslang")
 
 
-# -- which compiler -------------------------------------------------------------------------------------------------------------
+# -- which compiler ------------------------------------------------------------------------------------------
 
 SOURCE = f"{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = 7; }}"
 

@@ -1,4 +1,6 @@
-"""Integers of HLSL and Slang: shifts count their amount modulo the bits, remainders have the dividend's sign. Never a wrong number."""
+"""Integers of HLSL and Slang: shifts count their amount modulo the bits, remainders have the dividend's sign.
+Never a wrong number.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def signed(number):
 def test_slang_masks_the_amounts_of_shifts(mgr, needs, language, optimize):
     needs(mgr, "dispatch")
     body = (
-        "a[0] = n << 33; a[1] = u >> 33; a[2] = n >> 40; uint s = 35; a[3] = n << s; int x = n; x <<= 34; a[4] = x; "
+        "a[0] = n << 33; a[1] = u >> 33; a[2] = n >> 40; uint s = 35; a[3] = n << s; int x = n; x <<= 34; "
+        "a[4] = x; "
         "a[5] = (int2(n, n) << int2(32, 33)).y; for (uint k = 0; k < 40; k += 13) a[6 + k / 13] = n << k;"
         "a[10] = n << -1; a[11] = 1u << u; a[12] = (uint2(1, 3) << u).y; a[13] = sh(n, 36);"
     )

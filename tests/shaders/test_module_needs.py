@@ -1,4 +1,6 @@
-"""Capabilities, extensions, execution modes and float controls of SPIR-V: each is judged, and what lacks is named."""
+"""Capabilities, extensions, execution modes and float controls of SPIR-V: each is judged, and what lacks is
+named.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,8 @@ def test_a_device_runs_the_float_controls_that_it_has(mgr, mode):
         (4479, "RayTracingKHR needs a ray-tracing pipeline"),
         (
             5394,
-            "CooperativeVectorNV needs the device feature 'cooperativeVector' of the extension VK_NV_cooperative_vector",
+            "CooperativeVectorNV needs the device feature 'cooperativeVector' of the extension "
+            "VK_NV_cooperative_vector",
         ),
         (6022, "CooperativeMatrixKHR needs the device feature 'cooperativeMatrix'"),
         (9999, "capability 9999 needs a newer kompute_py"),
@@ -153,7 +156,8 @@ def test_execution_modes(mgr, device):
         "#version 450\n#extension GL_EXT_subgroup_uniform_control_flow : enable\n"
         "#extension GL_KHR_shader_subgroup_basic : enable\nlayout(local_size_x = 64) in;\n"
         "layout(binding = 0) buffer D { float d[]; };\n"
-        "void main() [[subgroup_uniform_control_flow]] { d[gl_GlobalInvocationID.x] = float(gl_SubgroupSize); }"
+        "void main() [[subgroup_uniform_control_flow]] { d[gl_GlobalInvocationID.x] = "
+        "float(gl_SubgroupSize); }"
     )
     spirv = kp.compile(source)
     subgroups = {**device, "subgroup_operations": ["basic"]}
@@ -199,7 +203,8 @@ def test_explicit_layouts_of_shared_memory_run_where_the_device_has_them(mgr, ne
 def test_local_arrays_have_a_limit(mgr):
     source = (
         "#version 450\nlayout(local_size_x = 1) in; layout(constant_id = 0) const int N = 4;\n"
-        "layout(binding = 0) buffer A { float a[]; };\nvoid main() { float p[N]; p[int(a[0])] = 1.0; a[0] = p[int(a[1])]; }"
+        "layout(binding = 0) buffer A { float a[]; };\nvoid main() { float p[N]; p[int(a[0])] = 1.0; a[0] = "
+        "p[int(a[1])]; }"
     )
     kernel = mgr.kernel(source)
     with pytest.raises(

@@ -1,4 +1,6 @@
-"""The variables of a module: a compute shader has no inputs but built-ins of their own types, no outputs, and six storage classes."""
+"""The variables of a module: a compute shader has no inputs but built-ins of their own types, no outputs, and
+six storage classes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A sample of the compute shaders that other projects publish; `./dev corpus` judges all of them.
 
-`./dev test` fetches them before the tests. Where they cannot be had (no network, no apt) the test is skipped and says so; where
-every change is judged, that is a failure.
+`./dev test` fetches them before the tests. Where they cannot be had (no network, no apt) the test is skipped
+and says so; where every change is judged, that is a failure.
 """
 
 from __future__ import annotations

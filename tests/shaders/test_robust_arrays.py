@@ -1,4 +1,6 @@
-"""Indices beyond arrays in shared and private memory, among push constants and of descriptors: none ends the process."""
+"""Indices beyond arrays in shared and private memory, among push constants and of descriptors: none ends the
+process.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ def test_tables_and_push_constants(mgr, needs, optimize):
     kernel = mgr.kernel(
         HEAD % "int"
         + f"const float T[16] = float[]({SIXTEEN});"
-        + "void main() { if (gl_LocalInvocationIndex == 0u) { a[0] = T[k]; a[1] = table[k]; vec3 v = vec3(gl_WorkGroupSize); "
+        + "void main() { if (gl_LocalInvocationIndex == 0u) { a[0] = T[k]; a[1] = table[k]; vec3 v = "
+        "vec3(gl_WorkGroupSize); "
         "a[2] = v[k]; } }",
         optimize=optimize,
     )
@@ -140,8 +143,10 @@ def test_a_write_beyond_a_buffer_is_still_dropped(mgr, needs):
     """Buffers are the device's to guard: a clamped write would land in the last element."""
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
-        "#version 450\nlayout(local_size_x = 64) in; layout(binding = 0) buffer A { float a[]; }; shared float s[64];"
-        "void main() { uint i = gl_GlobalInvocationID.x; s[i & 63u] = 1.0; barrier(); a[i] = float(i) * s[(i * 7u) & 63u]; }"
+        "#version 450\nlayout(local_size_x = 64) in; layout(binding = 0) buffer A { float a[]; }; shared "
+        "float s[64];"
+        "void main() { uint i = gl_GlobalInvocationID.x; s[i & 63u] = 1.0; barrier(); a[i] = float(i) * s[(i "
+        "* 7u) & 63u]; }"
     )
     a = mgr.zeros(40)
     kernel(a, groups=1)
@@ -153,7 +158,8 @@ def test_atomics_on_shared_memory(mgr, needs):
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x = 64) in; layout(binding = 0) buffer A { uint a[]; };"
         "layout(binding = 1) readonly buffer V { uint v[]; }; shared uint h[16];"
-        "void main() { uint i = gl_LocalInvocationIndex; if (i < 16u) h[i] = 0u; barrier(); atomicAdd(h[v[i]], 1u);"
+        "void main() { uint i = gl_LocalInvocationIndex; if (i < 16u) h[i] = 0u; barrier(); "
+        "atomicAdd(h[v[i]], 1u);"
         "barrier(); if (i < 16u) a[i] = h[i]; }"
     )
     values = np.arange(64, dtype=np.uint32) * 3
@@ -208,7 +214,10 @@ def _drops(mgr):
 @pytest.mark.parametrize("optimize", ["none", "performance"])
 @pytest.mark.parametrize("place", PLACES)
 def test_atomics_beyond_a_buffer(mgr, needs, place, optimize):
-    """SwiftShader ends the process on these, so there they are left out, with the result 0. Others drop them or stay in the buffer."""
+    """SwiftShader ends the process on these, so there they are left out, with the result 0.
+
+    Others drop them or stay in the buffer.
+    """
     needs(mgr, "dispatch")
     declared, element, count = PLACES[place]
     dropped = _drops(mgr)
@@ -218,7 +227,8 @@ def test_atomics_beyond_a_buffer(mgr, needs, place, optimize):
             "#version 450\n"
             + ("#extension GL_KHR_memory_scope_semantics : enable\n" if vulkan else "")
             + "layout(local_size_x = 1) in; layout(push_constant) uniform P { uint i; };"
-            f"{declared.replace('buffer A', 'layout(binding = 0) buffer A')} layout(binding = 1) buffer R {{ uint r[]; }};"
+            f"{declared.replace('buffer A', 'layout(binding = 0) buffer A')} layout(binding = 1) buffer R {{ "
+            "uint r[]; };"
             f"void main() {{ r[0] = {call.replace('(x', '(' + element)}; r[1] = 1u; }}"
         )
         kernel = mgr.kernel(source, optimize=optimize)
@@ -239,7 +249,10 @@ def test_atomics_beyond_a_buffer(mgr, needs, place, optimize):
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
 def test_atomics_in_control_flow(mgr, needs, optimize):
-    """In conditions, loops of each kind, switches and functions, whose blocks are cut in two. As if the far ones were 0."""
+    """In conditions, loops of each kind, switches and functions, whose blocks are cut in two.
+
+    As if the far ones were 0.
+    """
     needs(mgr, "dispatch")
     source = (
         "#version 450\nlayout(local_size_x = 32) in; layout(push_constant) uniform P { uint far; };"
@@ -248,9 +261,12 @@ def test_atomics_in_control_flow(mgr, needs, optimize):
         "void main() { uint i = gl_LocalInvocationIndex; uint sum = far & 1u;"
         "while (atomicAdd(a[i], 1u) < 5u) sum += atomicAdd(a[far + i], 3u) + 1u;"
         "do { sum += 2u; } while (atomicAdd(a[i], 1u) < 8u && atomicOr(a[far], 1u) == 0u);"
-        "for (uint k = 0u; k < atomicMax(a[i], 4u) && k < 9u; k += 1u + atomicAdd(a[far], 1u)) sum += add(i) > 9u ? 0u : 1u;"
-        "if (i % 2u == 0u) sum += atomicExchange(a[i], 20u) * 1000u; else sum += atomicExchange(a[far + i], 20u) + 7000u;"
-        "switch (i & 3u) { case 1u: sum += add(i); case 2u: a[i] += 100u; break; default: atomicAdd(a[far], 1u); }"
+        "for (uint k = 0u; k < atomicMax(a[i], 4u) && k < 9u; k += 1u + atomicAdd(a[far], 1u)) sum += add(i) "
+        "> 9u ? 0u : 1u;"
+        "if (i % 2u == 0u) sum += atomicExchange(a[i], 20u) * 1000u; else sum += atomicExchange(a[far + i], "
+        "20u) + 7000u;"
+        "switch (i & 3u) { case 1u: sum += add(i); case 2u: a[i] += 100u; break; default: atomicAdd(a[far], "
+        "1u); }"
         "bool b = atomicAdd(a[i], 1u) > 30u && atomicAdd(a[far], 1u) == 0u; r[i] = b ? sum : sum + 50000u; }"
     )
     if not _drops(mgr):

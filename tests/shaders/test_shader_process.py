@@ -1,4 +1,6 @@
-"""The processes that compile HLSL and Slang: a compiler that crashes, hangs or prints ends nothing but itself."""
+"""The processes that compile HLSL and Slang: a compiler that crashes, hangs or prints ends nothing but
+itself.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ GOOD = "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { o[0] =
 # Each of these ends the process that glslang's front end for HLSL runs in.
 TYPOS = {
     "undefined group size": "RWStructuredBuffer<float> d; [numthreads(N, 1, 1)] void main() { d[0] = 1; }",
-    "parameter without a name": "RWStructuredBuffer<float> d; [numthreads(8, 1, 1)] void main(uint3) { d[0] = 1; }",
+    "parameter without a name": "RWStructuredBuffer<float> d; [numthreads(8, 1, 1)] void main(uint3) { d[0] "
+    "= 1; }",
     "a struct called like shared memory": "groupshared float g[4]; struct Q { float a; } g; "
     "[numthreads(8, 1, 1)] void main() { g[0] = 1; }",
 }
@@ -49,7 +52,10 @@ def test_typos_are_errors(name):
 
 @needs_slang
 def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
-    """Unless Slang was asked for. Its crash is played: a version of it may mend any source that it crashes on."""
+    """Unless Slang was asked for.
+
+    Its crash is played: a version of it may mend any source that it crashes on.
+    """
     monkeypatch.delenv("KOMPUTE_PY_COMPILER")
     real = shader_process.ask
 
@@ -74,7 +80,10 @@ def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
 
 @needs_slang
 def test_a_crash_of_the_optimizer_is_not_the_compilers(monkeypatch):
-    """The process says when the compiler has finished. The crash is played: an optimizer without faults has none."""
+    """The process says when the compiler has finished.
+
+    The crash is played: an optimizer without faults has none.
+    """
     real = shader_process._Process._end
     ended = []
 
@@ -128,7 +137,9 @@ def test_a_time_limit(monkeypatch):
 
 
 def test_a_time_limit_of_a_process_that_starts(monkeypatch):
-    """The limit holds for the first source, and for each one after a source that took too long and ended its process."""
+    """The limit holds for the first source, and for each one after a source that took too long and ended its
+    process.
+    """
     monkeypatch.setattr(shader_process, "_STARTING", 3600.0)
     for process in shader_process._pool.everyone():
         os.kill(process.process.pid, signal.SIGKILL)
@@ -268,8 +279,10 @@ def test_what_cannot_be_started_is_an_error(monkeypatch):
 
 def test_nothing_is_started_for_glsl():
     code = (
-        "import sys, kompute_py as kp\nkp.compile('#version 450\\nlayout(local_size_x=1) in;\\nvoid main() {}')\n"
-        "print([n for n in ('kompute_py._compilers.process', 'subprocess', 'ctypes', 'slangpy') if n in sys.modules and n != 'ctypes'])"
+        "import sys, kompute_py as kp\nkp.compile('#version 450\\nlayout(local_size_x=1) in;\\nvoid main() "
+        "{}')\n"
+        "print([n for n in ('kompute_py._compilers.process', 'subprocess', 'ctypes', 'slangpy') if n in "
+        "sys.modules and n != 'ctypes'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "shader_process" not in done.stdout and "slangpy" not in done.stdout

@@ -1,4 +1,6 @@
-"""Slang sources: what they mean, their includes and modules, the cache, hot reload; and one shader in three languages."""
+"""Slang sources: what they mean, their includes and modules, the cache, hot reload; and one shader in three
+languages.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ RWStructuredBuffer<float> y;
     assert kernel(np.float32([1, 5, 2, 3]), np.zeros(2, np.float32), groups=1).tolist() == [11, 5]
 
 
-# -- one shader in three languages ------------------------------------------------------------------------------------------
+# -- one shader in three languages ---------------------------------------------------------------------------
 
 GLSL = """#version 450
 layout(local_size_x = 32) in;
@@ -179,7 +181,7 @@ def test_debug_information_names_the_source(tmp_path):
     assert "shown.slang" not in kp.disassemble(kp.compile(path, optimize=False))
 
 
-# -- macros, includes, modules ------------------------------------------------------------------------------------------------
+# -- macros, includes, modules -------------------------------------------------------------------------------
 
 FILL = "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() {{ o[0] = {}; }}"
 
@@ -256,7 +258,7 @@ def test_modules_are_imported(mgr, needs, tmp_path):
     assert str(tmp_path / "numbers.slang") in kp.ShaderModule(path).files
 
 
-# -- the cache and hot reload -------------------------------------------------------------------------------------------------
+# -- the cache and hot reload --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -339,14 +341,18 @@ IMAGES = {  # the declared type, numbers of a texel
 @pytest.mark.parametrize("language", ["hlsl", "slang"])
 @pytest.mark.parametrize("element", IMAGES)
 def test_formats_of_images_are_inferred(mgr, needs, language, element):
-    """From the declared type, if the image is read: no device feature is needed. Two formats stay two types."""
+    """From the declared type, if the image is read: no device feature is needed.
+
+    Two formats stay two types.
+    """
     needs(mgr, "dispatch")
     channels = IMAGES[element]
     source = (
         f"[[vk::binding(0)]] RWTexture2D<{element}> image; [[vk::binding(1)]] RWTexture2D<float> other;"
         "[[vk::binding(2)]] RWTexture2D<uint> ids;"
         "[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {"
-        "    other[id.xy] = other[id.xy] + 1; image[id.xy] = image[id.xy] * 2 + other[id.xy]; ids[id.xy] += 3; }"
+        "    other[id.xy] = other[id.xy] + 1; image[id.xy] = image[id.xy] * 2 + other[id.xy]; ids[id.xy] += "
+        "3; }"
     )
     code = kp.compile(source, language=language, compiler="slang")
     text = kp.disassemble(code)

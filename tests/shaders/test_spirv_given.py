@@ -1,4 +1,6 @@
-"""SPIR-V from what the caller gave: every kind works in every call that takes a shader, every bad kind is one error in all of them."""
+"""SPIR-V from what the caller gave: every kind works in every call that takes a shader, every bad kind is one
+error in all of them.
+"""
 
 from __future__ import annotations
 
@@ -249,7 +251,8 @@ def test_every_call_raises_the_same_text(mgr, clean, tmp_path, monkeypatch):
     written(tmp_path, b"", "empty.spv")
     for kind, (given, expected, _) in WRONG.items():
         if kind in ("no file", "no file, str", "only a number"):
-            continue  # a call that also takes source says "shader file"; one word is a module without its header
+            # A call that also takes source says "shader file"; one word is a module without its header
+            continue
         texts = set()
         for call, use in CALLS.items():
             if call == "kp.check" and kind in CONTENT:

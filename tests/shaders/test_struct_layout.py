@@ -162,7 +162,8 @@ BAD = [
 
 def used(text: str, layout: str, extra: str, statement: str) -> bytes:
     return kp.compile(
-        f"#version 450\n{extra}\nlayout({layout}, binding = 0) buffer B {{ {text} }};\nvoid main() {{ {statement} }}"
+        f"#version 450\n{extra}\nlayout({layout}, binding = 0) buffer B {{ {text} }};\nvoid main() {{ "
+        f"{statement} }}"
     )
 
 

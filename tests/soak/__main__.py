@@ -1,7 +1,8 @@
-"""Does the same things very often, each kind in a process of its own, and compares its resident memory with that after a tenth.
+"""Does the same things very often, each kind in a process of its own, and compares its resident memory with
+that after a tenth.
 
-A million evaluations, 20,000 specializations, 5,000 modules, 1,000 hot reloads and 200,000 tensors, or a part (--scale). Fails if the
-memory at the end is more than 1.1 times that after the first tenth.
+A million evaluations, 20,000 specializations, 5,000 modules, 1,000 hot reloads and 200,000 tensors, or a part
+(--scale). Fails if the memory at the end is more than 1.1 times that after the first tenth.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def main() -> int:
         result = run_child(run, name, given.scale, driver=given.driver, timeout=_SECONDS)
         mib = [mark / 2**20 for mark in result["resident"]]
         print(
-            f"{name:16} {result['turns']:>9,} turns {result['seconds']:8.1f} s   resident MiB after each tenth: "
+            f"{name:16} {result['turns']:>9,} turns {result['seconds']:8.1f} s   resident MiB after each "
+            "tenth: "
             f"{' '.join(f'{each:.1f}' for each in mib)}   {mib[-1] / mib[0]:.3f}",
             flush=True,
         )

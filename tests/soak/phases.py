@@ -1,4 +1,7 @@
-"""What is done again and again. A phase is a function of (Manager, folder, turns) that gives the function of one turn."""
+"""What is done again and again.
+
+A phase is a function of (Manager, folder, turns) that gives the function of one turn.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,9 @@ def reloads(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
 
 
 def tensors(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
-    """Tensors, views, images and samplers of many sizes and memory types, up to a thousand of them alive at a time."""
+    """Tensors, views, images and samplers of many sizes and memory types, up to a thousand of them alive at a
+    time.
+    """
     kinds = ["device", "host", "storage", "deviceAndHost"]
     alive: list[object] = [None] * min(1000, turns // 40 + 1)
 

@@ -35,7 +35,8 @@ def run(name: str, scale: float) -> dict[str, Any]:
     marks: list[int] = []
     counts: list[dict[str, int]] = []
     with tempfile.TemporaryDirectory() as folder:
-        # Of this process, which ends after it. Beside other work, at a low priority, a compilation may take its time.
+        # Of this process, which ends after it. Beside other work, at a low priority, a compilation may take
+        # its time.
         os.environ |= {"KOMPUTE_PY_SHADER_CACHE_DIR": folder, "KOMPUTE_PY_COMPILE_TIMEOUT": "3600"}
         with kp.Manager(pipeline_cache_dir=folder, **options) as mgr:
             turn = phase.begin(mgr, Path(folder), turns)

@@ -1,1 +1,3 @@
-"""Why waits stall under a validation layer: who holds them, and what the driver says meanwhile (`./dev stall`)."""
+"""Why waits stall under a validation layer: who holds them, and what the driver says meanwhile (`./dev
+stall`).
+"""

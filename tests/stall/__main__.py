@@ -1,4 +1,6 @@
-"""`python -m tests.stall`: which calls stall under which validation layer, and what holds them; then kompute_py's own waits."""
+"""`python -m tests.stall`: which calls stall under which validation layer, and what holds them; then
+kompute_py's own waits.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ _LAYER_LIBRARY = "libVkLayer_khronos_validation.so"
 
 
 def bare(given: argparse.Namespace) -> bool:
-    """The bare program under each layer. Returns whether each stall was the layer's: the driver had the value."""
+    """The bare program under each layer.
+
+    Returns whether each stall was the layer's: the driver had the value.
+    """
     print("Two threads on one timeline semaphore, without kompute_py (stalls: calls longer than a second)")
     sound = True
     shown = False
@@ -100,7 +105,8 @@ def ours(given: argparse.Namespace) -> bool:
                 stalls["stalls"] += float(value) > 5
         slowest = ", ".join(f"{kind} {seconds:.2f} s" for kind, seconds in longest.items())
         print(
-            f"  layer {layer or 'none':6}  {dict(stalls)}; longest run: {slowest}; {time.monotonic() - began:.0f} s",
+            f"  layer {layer or 'none':6}  {dict(stalls)}; longest run: {slowest}; "
+            f"{time.monotonic() - began:.0f} s",
             flush=True,
         )
         sound = sound and not any(stalls.values())

@@ -1,7 +1,9 @@
-"""A process that awaits: `python -m tests.stall.awaits RUNS COUNT` prints one line for each run of COUNT awaits, with its seconds.
+"""A process that awaits: `python -m tests.stall.awaits RUNS COUNT` prints one line for each run of COUNT
+awaits, with its seconds.
 
-Each run awaits a semaphore's values in COUNT tasks, half of them cancelled, while the host raises it; then two threads wait for and
-look at a semaphore that a third one raises. Messages of the validation layer come as lines, too.
+Each run awaits a semaphore's values in COUNT tasks, half of them cancelled, while the host raises it; then
+two threads wait for and look at a semaphore that a third one raises. Messages of the validation layer come as
+lines, too.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ async def _awaits(sem: kp.Semaphore, base: int, count: int) -> None:
 
 
 def _threads(sem: kp.Semaphore, count: int) -> None:
-    """One thread waits for each value, one looks at the counter, this one raises it at all distances from them."""
+    """One thread waits for each value, one looks at the counter, this one raises it at all distances from
+    them.
+    """
     first = sem.query()
     last = first + count
 

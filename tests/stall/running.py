@@ -1,4 +1,6 @@
-"""Runs two threads on one timeline semaphore, with nothing of kompute_py between them and Vulkan, and judges what stalls."""
+"""Runs two threads on one timeline semaphore, with nothing of kompute_py between them and Vulkan, and judges
+what stalls.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs a function of a test module in a process of its own.
 
-For what cannot be had in the test's process: another driver (the loader reads its variables once), the null driver's
-control of it, a missing loader, a signal, an interpreter that exits.
+For what cannot be had in the test's process: another driver (the loader reads its variables once), the null
+driver's control of it, a missing loader, a signal, an interpreter that exits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tests.drivers import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Not `python -m`: the repository stands last on the path, since the installed package must win over the sources.
+# Not `python -m`: the repository stands last on the path, since the installed package must win over the
+# sources.
 _BOOTSTRAP = """
 import importlib, json, sys
 root, module, function, arguments = sys.argv[1:]
@@ -40,8 +41,8 @@ def run_child(
 ) -> Any:
     """`function(*arguments)` in a new interpreter; arguments and the result pass through JSON.
 
-    `driver`, `layer` and `config` are those of `tests.drivers.environment`; without `driver`, the one of the tests.
-    `env` comes on top. Fails with the child's output when it does not end with success.
+    `driver`, `layer` and `config` are those of `tests.drivers.environment`; without `driver`, the one of the
+    tests. `env` comes on top. Fails with the child's output when it does not end with success.
     """
     variables = dict(os.environ)
     if driver is not None:

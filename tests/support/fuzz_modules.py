@@ -1,7 +1,8 @@
-"""Mutated SPIR-V modules, for ``./dev fuzz``: bits flipped, operands exchanged, instructions dropped, doubled, moved or replaced.
+"""Mutated SPIR-V modules, for ``./dev fuzz``: bits flipped, operands exchanged, instructions dropped,
+doubled, moved or replaced.
 
-Each goes through `kp.ShaderModule`, its signature, `kp.check`, the disassembler and `mgr.kernel`. What is taken becomes a pipeline, and runs
-if it has no loop: a mutant may well loop for ever.
+Each goes through `kp.ShaderModule`, its signature, `kp.check`, the disassembler and `mgr.kernel`. What is
+taken becomes a pipeline, and runs if it has no loop: a mutant may well loop for ever.
 """
 
 from __future__ import annotations
@@ -19,21 +20,27 @@ SOURCES = [
     "if (i < a.length()) a[i] = sqrt(a[i]) * 2.0; }",
     _HEAD
     + "layout(binding = 0) buffer A { uint a[]; };\nlayout(push_constant) uniform P { int k; vec2 v[3]; };\n"
-    "layout(constant_id = 3) const uint N = 8;\nshared uint s[N];\nvoid main() { uint i = gl_LocalInvocationIndex; "
+    "layout(constant_id = 3) const uint N = 8;\nshared uint s[N];\nvoid main() { uint i = "
+    "gl_LocalInvocationIndex; "
     "s[i] = a[i]; barrier(); atomicAdd(s[k], 3u); barrier(); a[i] = s[N - 1u - i] + uint(v[k & 1].x); }",
     _HEAD + "layout(binding = 0, rgba8) uniform image2D im;\nlayout(binding = 1) uniform sampler2D t;\n"
-    "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy); imageStore(im, p, texelFetch(t, p, 0) + imageLoad(im, p)); }",
+    "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy); imageStore(im, p, texelFetch(t, p, 0) + "
+    "imageLoad(im, p)); }",
     _HEAD + "struct S { vec3 p; float w; mat3 m; };\nlayout(std430, binding = 0) buffer A { S s[]; };\n"
-    "layout(std140, binding = 1) uniform U { vec4 c[4]; mat4 t; } u;\nvec3 f(S x, int i) { vec3 q = x.m * x.p; "
-    "q[i] += u.c[i].y; return q; }\nvoid main() { uint i = gl_GlobalInvocationID.x; s[i].p = f(s[i], int(i) & 3); "
+    "layout(std140, binding = 1) uniform U { vec4 c[4]; mat4 t; } u;\nvec3 f(S x, int i) { vec3 q = x.m * "
+    "x.p; "
+    "q[i] += u.c[i].y; return q; }\nvoid main() { uint i = gl_GlobalInvocationID.x; s[i].p = f(s[i], int(i) "
+    "& 3); "
     "s[i].w = (u.t * vec4(s[i].p, 1)).x; }",
     _HEAD
     + "#extension GL_KHR_shader_subgroup_arithmetic : enable\nlayout(binding = 0) buffer A { int a[]; };\n"
     "layout(binding = 1) buffer B { float x[]; } b[3];\nvoid main() { uint i = gl_GlobalInvocationID.x; "
-    "a[i] = subgroupAdd(a[i]) << 1; switch (a[i]) { case 1: b[0].x[i] = 1; break; case 2: b[1].x[i] = 2; break; "
+    "a[i] = subgroupAdd(a[i]) << 1; switch (a[i]) { case 1: b[0].x[i] = 1; break; case 2: b[1].x[i] = 2; "
+    "break; "
     "default: b[2].x[i] = float(a[i]); } float p[5]; p[a[i] % 5] = 3; a[0] = int(p[2]); }",
     _HEAD
-    + "layout(binding = 0) buffer A { float a[]; };\nvoid main() { float t = 0; for (int i = 0; i < 9; ++i) { "
+    + "layout(binding = 0) buffer A { float a[]; };\nvoid main() { float t = 0; for (int i = 0; i < 9; ++i) "
+    "{ "
     "if (a[i] > 4.0) continue; t += a[i]; } do { t *= 0.5; } while (t > 1.0); a[0] = t; }",
 ]
 LOOP_MERGE, MAGIC_WORDS = 246, 5
@@ -141,7 +148,9 @@ _NUMBERS = (
 
 
 def _mild(words: list[int], chance: random.Random) -> None:
-    """A change that often leaves a valid module: a constant, a decoration's value, an operand for another of its type, an operation."""
+    """A change that often leaves a valid module: a constant, a decoration's value, an operand for another of
+    its type, an operation.
+    """
     places = _instructions(words)
     turn = chance.randrange(6)
     if turn == 0:  # constants: indices, lengths, sizes, scopes

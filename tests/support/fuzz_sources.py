@@ -1,13 +1,15 @@
-"""Mutated GLSL, HLSL and Slang sources, and SPIR-V modules: ``python -m tests.support.fuzz_sources [COUNT] [--seed N] [--only WORD]``, or
-``./dev fuzz``. There are COUNT sources and twice as many modules (see `tests.support.fuzz_modules`).
+"""Mutated GLSL, HLSL and Slang sources, and SPIR-V modules: ``python -m tests.support.fuzz_sources [COUNT]
+[--seed N] [--only WORD]``, or ``./dev fuzz``. There are COUNT sources and twice as many modules (see
+`tests.support.fuzz_modules`).
 
-Each source goes through `kp.ShaderModule`, its signature and `kp.check`; what compiles becomes a kernel on every `_KERNELS`-th turn. It
-holds if no process ends, nothing takes longer than ten seconds (`--patience`), every refusal is a KomputeError, and the compilers write
-nothing to the standard output.
+Each source goes through `kp.ShaderModule`, its signature and `kp.check`; what compiles becomes a kernel on
+every `_KERNELS`-th turn. It holds if no process ends, nothing takes longer than ten seconds (`--patience`),
+every refusal is a KomputeError, and the compilers write nothing to the standard output.
 
-A child process does the work in batches, so that a crash ends the child alone and is reported with the mutant's number; another child does
-the rest of the batch. A mutant that takes too long is tried again alone, because other work on the machine may have held it up.
-``--only LANGUAGE:NUMBER`` runs one mutant, and shows it.
+A child process does the work in batches, so that a crash ends the child alone and is reported with the
+mutant's number; another child does the rest of the batch. A mutant that takes too long is tried again alone,
+because other work on the machine may have held it up. ``--only LANGUAGE:NUMBER`` runs one mutant, and shows
+it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ _TOKENS = re.compile(r"\w+|\s+|.", re.DOTALL)
 SEEDS: dict[str, list[str]] = {
     "glsl": [
         GLSL,
-        "#version 450\n#define N 4\nlayout(local_size_x = N) in;\nlayout(binding = 0, rgba8) uniform image2D i;\n"
+        "#version 450\n#define N 4\nlayout(local_size_x = N) in;\nlayout(binding = 0, rgba8) uniform image2D "
+        "i;\n"
         "struct S { vec3 a; float b[N]; };\nlayout(std430, binding = 1) buffer B { S s[]; };\n"
         "float f(S x) { float t = 0; for (int i = 0; i < N; ++i) t += x.b[i]; return t; }\n"
         "void main() { uint k = gl_GlobalInvocationID.x; imageStore(i, ivec2(k, 0), vec4(f(s[k]))); }\n",
@@ -117,7 +120,9 @@ _KINDS = (
 
 
 def _mild(tokens: list[str], chance: random.Random) -> str:
-    """One to three names, numbers or operators exchanged for others of the source, so that many get past the grammar."""
+    """One to three names, numbers or operators exchanged for others of the source, so that many get past the
+    grammar.
+    """
     for _ in range(chance.randrange(1, 4)):
         kind = chance.choice(_KINDS)
         places = [i for i, token in enumerate(tokens) if kind.fullmatch(token)]
@@ -207,7 +212,10 @@ def _child(language: str, begin: int, end: int, seed: int, patience: float) -> t
 def run_batch(
     language: str, begin: int, end: int, seed: int, patience: float = _PATIENCE
 ) -> tuple[Counter[str], list[str]]:
-    """How often each outcome came, and what went wrong. All mutants are tried, whichever of them end the process."""
+    """How often each outcome came, and what went wrong.
+
+    All mutants are tried, whichever of them end the process.
+    """
     outcomes: Counter[str] = Counter()
     problems = []
     while begin < end:

@@ -1,4 +1,7 @@
-"""``python -m tests.support.sanitized``: the test files that `./dev asan` runs. Those that use the native module in most ways, in a few minutes."""
+"""``python -m tests.support.sanitized``: the test files that `./dev asan` runs.
+
+Those that use the native module in most ways, in a few minutes.
+"""
 
 from __future__ import annotations
 

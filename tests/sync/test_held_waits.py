@@ -1,4 +1,6 @@
-"""Waits behind work that is held until a semaphore is signalled: each ends with Ctrl-C, and says what it waits for."""
+"""Waits behind work that is held until a semaphore is signalled: each ends with Ctrl-C, and says what it
+waits for.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,7 @@ def test_a_chain_of_held_work_names_the_semaphore_at_its_end(mgr, soon):
     timer.join()
 
 
-# -- copies between Managers: the host does them -----------------------------------------------------------------------
+# -- copies between Managers: the host does them -------------------------------------------------------------
 
 
 @pytest.fixture
@@ -192,7 +194,9 @@ def test_a_copy_that_waits_says_what_for(two, soon, way):
 
 
 def check_other_queues_after_a_cancellation():
-    """What was cancelled did not run: work of other queues has nothing to come after, whether somebody was told or not."""
+    """What was cancelled did not run: work of other queues has nothing to come after, whether somebody was
+    told or not.
+    """
     mgr = kp.Manager(0, [0, 0, 1])
     for told in ("nobody", "fence", "await", "poll"):
         for destroys in (False, True):

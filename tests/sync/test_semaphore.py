@@ -22,7 +22,9 @@ DOUBLE = ADD.replace("+= 1.0", "*= 2.0")
 
 @pytest.fixture
 def work(mgr, needs):
-    """work(): a sequence that adds one to a tensor of its own; work(tensor, DOUBLE): one that doubles that one."""
+    """work(): a sequence that adds one to a tensor of its own; work(tensor, DOUBLE): one that doubles that
+    one.
+    """
     needs(mgr, "dispatch")
     kernels = {}
 
@@ -504,7 +506,9 @@ def test_misuse(mgr, make_manager, work):
 
 
 def test_random_orders_against_a_model(mgr, work):
-    """Sequences of adds and doubles over a few tensors, held behind one semaphore, in any order of host calls."""
+    """Sequences of adds and doubles over a few tensors, held behind one semaphore, in any order of host
+    calls.
+    """
     rng = np.random.default_rng(5)
     tensors = [work()[1] for _ in range(3)]
     for _ in range(6):

@@ -1,4 +1,6 @@
-"""`./dev asan` has this as its sitecustomize: kompute_py is the package beside it, whatever is installed and wherever Python starts."""
+"""`./dev asan` has this as its sitecustomize: kompute_py is the package beside it, whatever is installed and
+wherever Python starts.
+"""
 
 import os
 import sys

@@ -1,4 +1,7 @@
-"""What every library is measured by. This folder is run by each library's own interpreter: it imports NumPy and no more."""
+"""What every library is measured by.
+
+This folder is run by each library's own interpreter: it imports NumPy and no more.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 LOCAL_SIZE = 64
-"""Invocations in a group of the kernels; all sizes are multiples of it, and small enough for groups in one dimension."""
+"""Invocations in a group of the kernels; all sizes are multiples of it, and small enough for groups in one
+dimension.
+"""
 
 GLSL = """
 #version 450
@@ -30,7 +35,9 @@ class Transfer:
 
     upload: Callable[[], object]
     download: Callable[[], np.ndarray]
-    """What the device holds, in an array of the caller's: one made before, or a new one where the library has no other way."""
+    """What the device holds, in an array of the caller's: one made before, or a new one where the library has
+    no other way.
+    """
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,9 @@ class Multiplication:
 
 
 class Library(ABC):
-    """A library, opened on the Vulkan device that the process sees, used in the fastest way that its documentation shows."""
+    """A library, opened on the Vulkan device that the process sees, used in the fastest way that its
+    documentation shows.
+    """
 
     @abstractmethod
     def about(self) -> str:

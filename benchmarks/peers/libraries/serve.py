@@ -1,7 +1,9 @@
-"""Runs one library for `benchmarks.peers`: `python serve.py LIBRARY`. Reads a JSON object a line, answers with one.
+"""Runs one library for `benchmarks.peers`: `python serve.py LIBRARY`. Reads a JSON object a line, answers
+with one.
 
-Asked {"prepare": TASK, "seconds": S}, it makes what the task needs, checks that the task gives the right numbers, and finds how
-often it fits into S seconds. Asked {"measure": TASK}, it does it so often and answers {"seconds": for each}.
+Asked {"prepare": TASK, "seconds": S}, it makes what the task needs, checks that the task gives the right
+numbers, and finds how often it fits into S seconds. Asked {"measure": TASK}, it does it so often and answers
+{"seconds": for each}.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import numpy as np
 from base import LOCAL_SIZE, Library, Multiplication, Transfer
 from compushady.shaders import hlsl
 
-# All as unordered access: version 0.17.5 gives lavapipe zeros for structured buffers that are bound as resources.
+# All as unordered access: version 0.17.5 gives lavapipe zeros for structured buffers that are bound as
+# resources.
 _HLSL = """
 RWStructuredBuffer<float> left : register(u0);
 RWStructuredBuffer<float> right : register(u1);

@@ -31,8 +31,8 @@ class Iree(Library):
         return f"iree-base-runtime {version('iree-base-runtime')}, {names[0]}"
 
     def _reader(self, nbytes: int) -> Callable[[rt.DeviceArray], np.ndarray]:
-        # What DeviceArray.to_host does without importing host memory, which 3.13 tries with pointers that are not
-        # aligned and then fails.
+        # What DeviceArray.to_host does without importing host memory, which 3.13 tries with pointers that are
+        # not aligned and then fails.
         landing = self._device.allocator.allocate_buffer(
             memory_type=int(MemoryType.HOST_LOCAL | MemoryType.DEVICE_VISIBLE),
             allowed_usage=int(BufferUsage.TRANSFER_TARGET | BufferUsage.MAPPING_SCOPED),

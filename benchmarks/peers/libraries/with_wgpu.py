@@ -39,7 +39,8 @@ class Wgpu(Library):
         return self._device.create_buffer(size=nbytes, usage=usage)
 
     def _submit_and_wait(self, encoder: wgpu.GPUCommandEncoder, written: wgpu.GPUBuffer) -> None:
-        # By mapping a word of what the queue wrote last: on_submitted_work_done_sync of version 0.32 fails with a TypeError.
+        # By mapping a word of what the queue wrote last: on_submitted_work_done_sync of version 0.32 fails
+        # with a TypeError.
         encoder.copy_buffer_to_buffer(written, 0, self._word, 0, 4)
         self._device.queue.submit([encoder.finish()])
         self._word.map_sync(wgpu.MapMode.READ)

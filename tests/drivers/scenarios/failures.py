@@ -53,7 +53,8 @@ def failures() -> None:
         vk.vkDestroySemaphore(rig.device, done, None)
     raises(ValueError, lambda: control.fail("vkCreateBufer"))
     raises(ValueError, lambda: control.live("VkBufer"))
-    # Every call of a whole application fails once, and each time nothing is left: a failed call has made nothing.
+    # Every call of a whole application fails once, and each time nothing is left: a failed call has made
+    # nothing.
     control.clear()
     _whole_application()
     total = control.total_calls
