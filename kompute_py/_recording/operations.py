@@ -340,7 +340,8 @@ class OpAlgoDispatch(OpBase):
         if not isinstance(algorithm, Algorithm):
             raise ArgumentTypeError(f"OpAlgoDispatch takes an Algorithm, not {type(algorithm).__name__}")
         native = algorithm._built("be dispatched")
-        push = pack_push(algorithm._signed(), push_consts) if is_given(push_consts) else algorithm._push
+        given = is_given(push_consts)
+        push = pack_push(algorithm._signed(), push_consts) if given else algorithm._push
         extent = None
         if grid is None:
             groups = algorithm._groups
@@ -351,7 +352,7 @@ class OpAlgoDispatch(OpBase):
             algorithm._manager._check_groups(
                 groups, f"grid {grid!r} with local size {(i, j, k)}", native.shader, algorithm._special
             )
-        self._native = _native.op_dispatch(native, groups, push, extent, is_given(push_consts))
+        self._native = _native.op_dispatch(native, groups, push, extent, given)
 
 
 class OpAlgoBase(OpBase):
