@@ -42,6 +42,12 @@ _USUAL_CAUSES = (
     "; usual causes are an undefined name in [numthreads], a parameter without a name, "
     "and a name that is declared twice"
 )
+# Not compiled here: that would cost each import of the package a millisecond.
+_NAME = rb"[A-Za-z_][A-Za-z0-9_]*"
+_MACRO = _NAME + rb"(\([^()\r\n\0]*\))?"
+_VERSIONS = ("1.3", "1.4", "1.5", "1.6")
+_NEWEST = {"vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
+
 
 Probes = list[tuple[str, "bytes | None"]]
 

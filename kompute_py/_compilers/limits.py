@@ -53,7 +53,8 @@ def too_long(seconds: float) -> str:
     """The error message for a compilation that exceeds its limit."""
     return (
         f"compiling takes longer than {seconds:g} s; {TIMEOUT_VARIABLE} or the option "
-        "compile_timeout sets the limit, and so does timeout=. Macros that grow, unrolled loops and large switches take long"
+        "compile_timeout sets the limit, and so does timeout=. "
+        "Macros that grow, unrolled loops and large switches take long"
     )
 
 
