@@ -1,4 +1,5 @@
-// An instance, a device and one compute queue with a timeline: what a careful C program opens before its first submit.
+// An instance, a device and one compute queue with a timeline: what a careful C program opens before its
+// first submit.
 #pragma once
 
 #include "loader.hpp"
@@ -19,7 +20,8 @@ public:
     [[nodiscard]] VkQueue queue() const noexcept { return queue_; }
     [[nodiscard]] uint32_t family() const noexcept { return family_; }
 
-    // The first memory type of `allowed` with all of `required`, one that has `preferred` too where there is such.
+    // The first memory type of `allowed` with all of `required`, one that has `preferred` too where there is
+    // such.
     [[nodiscard]] uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required,
                                        VkMemoryPropertyFlags preferred) const;
 

@@ -1,4 +1,5 @@
-// The C functions that floor.py calls. Each takes its times itself, around the work alone, and returns seconds.
+// The C functions that floor.py calls. Each takes its times itself, around the work alone, and returns
+// seconds.
 //
 // A function that fails returns null or a negative number and leaves the reason in floor_error().
 #include "memory.hpp"

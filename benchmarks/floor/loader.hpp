@@ -1,6 +1,7 @@
 // The Vulkan functions that the floor calls, from the loader that the process already uses.
 //
-// Device functions come from vkGetDeviceProcAddr: like the engine's own table, they go to the driver with no trampoline.
+// Device functions come from vkGetDeviceProcAddr: like the engine's own table, they go to the driver with no
+// trampoline.
 #pragma once
 
 #define VK_NO_PROTOTYPES

@@ -1,7 +1,8 @@
 // What the engine is measured against: c = a * b over 3 x 4 KiB, recorded once and submitted many times.
 //
-// Two recordings: the dispatch alone, and upload of a and b, dispatch, download of c. The barriers are the fewest that
-// are right for one submission at a time: the host waits for each, and nothing else touches the buffers.
+// Two recordings: the dispatch alone, and upload of a and b, dispatch, download of c. The barriers are the
+// fewest that are right for one submission at a time: the host waits for each, and nothing else touches the
+// buffers.
 #pragma once
 
 #include "device.hpp"

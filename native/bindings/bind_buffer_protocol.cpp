@@ -1,5 +1,6 @@
-// A base type that gives its subclasses the buffer protocol. Python classes can implement it since Python 3.12 (PEP 688);
-// before, only C types can. It has no data of its own, so a class can derive from it and from others.
+// A base type that gives its subclasses the buffer protocol. Python classes can implement it since
+// Python 3.12 (PEP 688); before, only C types can. It has no data of its own, so a class can derive from it
+// and from others.
 #include "bindings.hpp"
 
 namespace kp {

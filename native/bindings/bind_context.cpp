@@ -234,7 +234,8 @@ void bind_context(py::module_& m) {
                  std::vector<std::string> told;
                  Device& device = c.device();
                  if (!device.is_open()) return told;
-                 // Ctrl-C is heard here, before anything has changed; a second destroy() continues. close() cannot be interrupted.
+                 // Ctrl-C is heard here, before anything has changed; a second destroy() continues. close()
+                 // cannot be interrupted.
                  try {
                      await_points(device.submitted());
                  } catch (const Error&) {

@@ -1,7 +1,8 @@
 // DLPack: exports a tensor's memory as a capsule, and imports capsules of other libraries as arrays.
 //
-// An exported capsule owns the memory, its VkBuffer and the VkDevice. Freeing them does not need Python, so consumers may drop the
-// capsule on any thread, with or without the interpreter lock, before or after the tensor and its Manager are destroyed.
+// An exported capsule owns the memory, its VkBuffer and the VkDevice. Freeing them does not need Python, so
+// consumers may drop the capsule on any thread, with or without the interpreter lock, before or after the
+// tensor and its Manager are destroyed.
 #include "bindings.hpp"
 #include "dlpack.hpp"
 
@@ -105,7 +106,8 @@ py::object export_tensor(const ResourceRange& range, std::vector<int64_t> shape,
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::exchange, why); }
 
-// An array over the capsule's memory; consumes the capsule. `to_dtype(code, bits)` returns the NumPy dtype, or raises.
+// An array over the capsule's memory; consumes the capsule. `to_dtype(code, bits)` returns the NumPy dtype,
+// or raises.
 template <typename T>
 py::array take(const py::object& capsule, const char* name, const char* used_name, bool read_only,
                const py::function& to_dtype) {

@@ -1,8 +1,9 @@
 // Arrays whose memory the device uses in place, and their release.
 //
-// A tensor over an array keeps the array alive. The tensor may end on a thread without the interpreter lock, or under a native
-// lock, where Python code must not run. So the array and its `on_done` go on a list, and Py_AddPendingCall asks the interpreter's
-// main thread to drop the array and to call `on_done` between two of its instructions.
+// A tensor over an array keeps the array alive. The tensor may end on a thread without the interpreter lock,
+// or under a native lock, where Python code must not run. So the array and its `on_done` go on a list, and
+// Py_AddPendingCall asks the interpreter's main thread to drop the array and to call `on_done` between two of
+// its instructions.
 #include "bindings.hpp"
 
 #include <mutex>

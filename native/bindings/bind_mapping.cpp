@@ -13,7 +13,8 @@ std::unique_ptr<Mapping> map(const ResourceRange& range, bool read, bool write, 
     return mapping;
 }
 
-// The mapped bytes as a flat array. Its base keeps the memory alive, not the mapping, so later reads are still safe.
+// The mapped bytes as a flat array. Its base keeps the memory alive, not the mapping, so later reads are
+// still safe.
 py::object array(const Mapping& mapping, const ResourceRange& range, const py::dtype& dtype,
                  py::ssize_t count) {
     if (!mapping.data()) return py::none();

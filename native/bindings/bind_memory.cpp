@@ -19,8 +19,8 @@ void await_points(const std::vector<Point>& points) {
             [&] { return std::vector<Point>{point}; });
 }
 
-// Called before a transfer through the staging ring, which runs on the first queue after all submitted work. The core's own wait
-// does not hear Ctrl-C; this one does.
+// Called before a transfer through the staging ring, which runs on the first queue after all submitted work.
+// The core's own wait does not hear Ctrl-C; this one does.
 void await_staging(Device& device) {
     Queue* queue = device.queues().front().queue;
     if (const uint64_t last = queue->submitted()) await_points({{queue, last}});
@@ -146,7 +146,8 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
         return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
                                    nbytes, memory_type);
     };
-    // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight already.
+    // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight
+    // already.
     if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
     const Unlocked unlocked;
     return make();

@@ -14,7 +14,8 @@ std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
     return result;
 }
 
-// Compiles the pipeline that runs `groups` in layers, if layers are needed. Hears Ctrl-C meanwhile; the dispatch then finds it.
+// Compiles the pipeline that runs `groups` in layers, if layers are needed. Hears Ctrl-C meanwhile; the
+// dispatch then finds it.
 std::shared_ptr<Algorithm> prepared(std::shared_ptr<Algorithm> algorithm,
                                     const std::array<uint32_t, 3>& groups) {
     if (!algorithm->fits(groups)) [[unlikely]]
@@ -29,8 +30,8 @@ OperationPtr custom(const Context& context, std::string name, const py::object& 
     uses.declared = reads.has_value() || writes.has_value();
     uses.reads = reads.value_or(std::vector<ResourceRange>{});
     uses.writes = writes.value_or(std::vector<ResourceRange>{});
-    // Borrowed: the Python Sequence keeps the callable alive. The retire list frees operations on any thread, and a reference
-    // here would then need the interpreter lock.
+    // Borrowed: the Python Sequence keeps the callable alive. The retire list frees operations on any thread,
+    // and a reference here would then need the interpreter lock.
     PyObject* callable = record.ptr();
     return make_custom(
         context.shared(), std::move(name),
@@ -41,7 +42,8 @@ OperationPtr custom(const Context& context, std::string name, const py::object& 
         std::move(uses));
 }
 
-// A sync operation creates missing host copies and touches their memory, so it runs without the interpreter lock.
+// A sync operation creates missing host copies and touches their memory, so it runs without the interpreter
+// lock.
 template <class Make>
 OperationPtr make_sync(std::vector<ResourceRange> ranges, const Make& make) {
     std::optional<Unlocked> unlocked;

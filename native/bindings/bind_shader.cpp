@@ -104,7 +104,8 @@ bool is_image(DescriptorKind kind) {
            kind == DescriptorKind::storage_texel_buffer;
 }
 
-// A Python object that the core keeps. It may be dropped on any thread and under native locks: see release_later.
+// A Python object that the core keeps. It may be dropped on any thread and under native locks: see
+// release_later.
 std::shared_ptr<void> keep(const py::object& object) {
     return {object.inc_ref().ptr(), [](void* pointer) { release_later(static_cast<PyObject*>(pointer)); }};
 }
@@ -124,8 +125,8 @@ Specialization specialization_of(const py::bytes& data, const SpecializationMap&
 
 namespace {
 
-// Item i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five gives the place:
-// (set, binding, element, memory or None, sampler or None).
+// Item i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of
+// five gives the place: (set, binding, element, memory or None, sampler or None).
 std::vector<Argument> arguments_of(const py::sequence& arguments) {
     std::vector<Argument> result;
     result.reserve(arguments.size());

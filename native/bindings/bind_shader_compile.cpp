@@ -74,7 +74,8 @@ RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter
     return bases;
 }
 
-// As `interruptibly`, with a time limit. After the limit, the compiler continues alone and its result is dropped.
+// As `interruptibly`, with a time limit. After the limit, the compiler continues alone and its result is
+// dropped.
 CompileOutput compile_within(CompileRequest request, double seconds) {
     struct Task {
         CompileRequest request;

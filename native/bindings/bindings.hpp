@@ -1,4 +1,5 @@
-// Declarations shared by the binding files. Each concept of the core has a bind_<concept>.cpp; module.cpp lists them.
+// Declarations shared by the binding files. Each concept of the core has a bind_<concept>.cpp; module.cpp
+// lists them.
 #pragma once
 
 #include "base/deep_stack.hpp"
@@ -53,9 +54,9 @@ struct NeverHeld {
 // Warns about a wait of `seconds` if it waits for held work. Returns whether it warned.
 bool warn_if_held(const std::vector<Point>& points, double seconds);
 [[nodiscard]] double seconds_before_warning() noexcept;
-// Waits until `done()` or `wait(nanoseconds)`, called without the interpreter lock, returns true; false on time-out. The time-out is in
-// seconds; negative means none. Hears Ctrl-C between slices. After some seconds it warns once if the `points` depend on a semaphore
-// that no submitted work signals.
+// Waits until `done()` or `wait(nanoseconds)`, called without the interpreter lock, returns true; false on
+// time-out. The time-out is in seconds; negative means none. Hears Ctrl-C between slices. After some seconds
+// it warns once if the `points` depend on a semaphore that no submitted work signals.
 template <typename Done, typename Wait, typename Points = NeverHeld>
 bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& points = {}) {
     using Clock = std::chrono::steady_clock;
@@ -81,9 +82,10 @@ bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& 
         if (lasted >= seconds_before_warning()) warned = warn_if_held(points(), lasted);
     }
 }
-// Calls `work` on another thread, without the interpreter lock, and returns its result. This thread hears Ctrl-C meanwhile: it raises
-// KeyboardInterrupt at once, the work continues alone, and its result is dropped. So `work` must own everything that it uses, and use
-// no Python object. For calls into compilers and drivers that may take seconds and cannot be stopped.
+// Calls `work` on another thread, without the interpreter lock, and returns its result. This thread hears
+// Ctrl-C meanwhile: it raises KeyboardInterrupt at once, the work continues alone, and its result is dropped.
+// So `work` must own everything that it uses, and use no Python object. For calls into compilers and drivers
+// that may take seconds and cannot be stopped.
 template <typename Work>
 auto interruptibly(Work work) {
     using Result = std::invoke_result_t<Work&>;
@@ -118,14 +120,15 @@ inline void bring(Resource& resource) {
     const Unlocked unlocked;
     resource.bring();
 }
-// The same resource, with its contents in device memory, because users of a handle or an address may read it at any time. Recordings
-// upload the contents themselves.
+// The same resource, with its contents in device memory, because users of a handle or an address may read it
+// at any time. Recordings upload the contents themselves.
 template <typename T>
 T& exported(T& resource) {
     if (resource.on_device() || !Stream::covered_by_caller(resource)) bring(resource);
     return resource;
 }
-// The same, for a handle through which others may write the memory at any time. Custom operations declare their writes.
+// The same, for a handle through which others may write the memory at any time. Custom operations declare
+// their writes.
 template <typename T>
 T& shared_out(T& resource) {
     if (!Stream::is_recording_here()) resource.note_exported();
@@ -151,8 +154,8 @@ private:
     std::shared_ptr<Device> device_;
 };
 
-// Lets the interpreter's main thread drop a reference to a Python object between two of its instructions. For threads without the
-// interpreter lock, and for code under a native lock.
+// Lets the interpreter's main thread drop a reference to a Python object between two of its instructions. For
+// threads without the interpreter lock, and for code under a native lock.
 void release_later(PyObject* object) noexcept;
 
 // Devices that lost their Context with work in flight; closed once they are idle.

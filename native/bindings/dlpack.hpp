@@ -1,5 +1,6 @@
-// The structs of the DLPack protocol, version 1.1, as its header dlpack.h (https://github.com/dmlc/dlpack) defines them. This
-// is our own copy, because distributions still ship headers from before version 1.0, which lack the versioned struct.
+// The structs of the DLPack protocol, version 1.1, as its header dlpack.h (https://github.com/dmlc/dlpack)
+// defines them. This is our own copy, because distributions still ship headers from before version 1.0, which
+// lack the versioned struct.
 #pragma once
 
 #include <cstdint>

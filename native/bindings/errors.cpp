@@ -25,10 +25,12 @@ const char* kind_name(ErrorKind kind) {
     return "internal";
 }
 
-// Called before an exception is raised, so that messages of the validation layer are logged with the failing call.
+// Called before an exception is raised, so that messages of the validation layer are logged with the failing
+// call.
 PyObject* before_raising = nullptr;
 
-// Makes the exception. Held from the start: objects that go when the interpreter shuts down may raise, and nothing can be imported then.
+// Makes the exception. Held from the start: objects that go when the interpreter shuts down may raise, and
+// nothing can be imported then.
 PyObject* from_native = nullptr;
 
 void set_error(const Error& error, const py::object& diagnostics, const py::object& probes) {

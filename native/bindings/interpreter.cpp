@@ -26,7 +26,8 @@ void check_signals() {
 
 void leave_at_exit() noexcept {
 #ifdef __GLIBC__
-    // Handlers run in reverse order of registration. This one is registered last, so it runs before those of drivers.
+    // Handlers run in reverse order of registration. This one is registered last, so it runs before those of
+    // drivers.
     on_exit(
         [](int status, void*) {
             if (calls_under_way.load(std::memory_order_acquire) == 0 && !forked_with_drivers()) return;

@@ -1,13 +1,16 @@
 // The interpreter lock, in a process that may be ending.
 //
-// When the interpreter ends, its other threads may be anywhere. CPython 3.10 to 3.13 ends such a thread with pthread_exit as soon as
-// it asks for the interpreter lock. glibc then unwinds the thread's stack; the unwinding runs destructors that need the lock, or
-// reaches a noexcept function and ends the process with SIGABRT. So all our code takes the lock and runs Python code through this
-// header. It stops the unwinding at its start and lets the thread sleep until the process is gone. The thread then holds no native
-// lock, because our code never asks for the interpreter lock under one. (Python 3.14 itself lets such threads sleep.)
+// When the interpreter ends, its other threads may be anywhere. CPython 3.10 to 3.13 ends such a thread with
+// pthread_exit as soon as it asks for the interpreter lock. glibc then unwinds the thread's stack; the
+// unwinding runs destructors that need the lock, or reaches a noexcept function and ends the process with
+// SIGABRT. So all our code takes the lock and runs Python code through this header. It stops the unwinding at
+// its start and lets the thread sleep until the process is gone. The thread then holds no native lock,
+// because our code never asks for the interpreter lock under one. (Python 3.14 itself lets such threads
+// sleep.)
 //
-// Native code may still run in a driver or a compiler when the process ends, and the C library's exit handlers destroy the memory that
-// it uses. The counter of such calls lets the process skip those handlers: see leave_at_exit.
+// Native code may still run in a driver or a compiler when the process ends, and the C library's exit
+// handlers destroy the memory that it uses. The counter of such calls lets the process skip those handlers:
+// see leave_at_exit.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -68,7 +71,8 @@ void run_unlocked(const Body& body) {
     body();
 }
 
-// Runs Python code that may be interrupted by the interpreter's end. Needs the interpreter lock; exceptions propagate.
+// Runs Python code that may be interrupted by the interpreter's end. Needs the interpreter lock; exceptions
+// propagate.
 template <typename Code>
 decltype(auto) run_python(Code&& code) {
 #ifdef __GLIBCXX__
@@ -105,9 +109,10 @@ private:
 // Runs Python's signal handlers if this is the main thread; throws their exceptions.
 void check_signals();
 
-// Called when the interpreter ends. If a native call is still running when the process ends, or the process is a fork's child with its
-// parent's devices, the process skips the exit handlers of libraries: they would destroy memory in use, or wait for threads that the
-// child does not have. The exit status stays; the C library's streams are flushed.
+// Called when the interpreter ends. If a native call is still running when the process ends, or the process
+// is a fork's child with its parent's devices, the process skips the exit handlers of libraries: they would
+// destroy memory in use, or wait for threads that the child does not have. The exit status stays; the C
+// library's streams are flushed.
 void leave_at_exit() noexcept;
 
 }  // namespace kp

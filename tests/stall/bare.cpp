@@ -1,17 +1,20 @@
-// One thread raises a timeline semaphore, another waits for each value: nothing between the program and the loader.
+// One thread raises a timeline semaphore, another waits for each value: nothing between the program and the
+// loader.
 //
 //     bare DRIVER_LIBRARY CHECKS HOW ROUNDS [LATE_MS]
 //
-// CHECKS: "sync" asks the validation layer, if one is there, for synchronization validation; "plain" does not. HOW: "wait" waits in
-// vkWaitSemaphores, "any" in a wait-any over the semaphore twice, "query" asks vkGetSemaphoreCounterValue again and again, "apart" the
-// same under a lock that the raising thread holds, too. LATE_MS: each value comes so much later.
+// CHECKS: "sync" asks the validation layer, if one is there, for synchronization validation; "plain" does
+// not. HOW: "wait" waits in vkWaitSemaphores, "any" in a wait-any over the semaphore twice, "query" asks
+// vkGetSemaphoreCounterValue again and again, "apart" the same under a lock that the raising thread holds,
+// too. LATE_MS: each value comes so much later.
 //
-// A third thread looks at both. While one of them is inside one call for more than a second, it asks the *driver* for the counter:
-// through the driver's own function, got from the driver's library, which no layer sees. It can, because layers hand on
-// VkDevice as it is, and the validation layer is told to do so with VkSemaphore.
+// A third thread looks at both. While one of them is inside one call for more than a second, it asks the
+// *driver* for the counter: through the driver's own function, got from the driver's library, which no layer
+// sees. It can, because layers hand on VkDevice as it is, and the validation layer is told to do so with
+// VkSemaphore.
 //
-// Each line of output is one event: "stall CALL AWAITED DRIVER_HAS" while it lasts, "long CALL SECONDS" at its end, "message ID" for
-// each message of a layer, "rounds N SECONDS" at the end.
+// Each line of output is one event: "stall CALL AWAITED DRIVER_HAS" while it lasts, "long CALL SECONDS" at
+// its end, "message ID" for each message of a layer, "rounds N SECONDS" at the end.
 #include <vulkan/vulkan.h>
 
 #include <dlfcn.h>
@@ -171,7 +174,8 @@ int main(int count, char** arguments) {
                     continue;
                 uint64_t has = 0;
                 check(ask_driver(device, semaphore, &has), "the driver's vkGetSemaphoreCounterValue");
-                // A call whose value has just come is about to return: what still stands after a while is a stall.
+                // A call whose value has just come is about to return: what still stands after a while is a
+                // stall.
                 std::this_thread::sleep_for(500ms);
                 if (each->value != awaited || each->since != since) continue;
                 std::printf("stall %s %llu %llu\n", each->call, static_cast<unsigned long long>(awaited),

@@ -1,7 +1,9 @@
-// The core under many threads, for the ThreadSanitizer: run by `./dev tsan`, on the null driver built with it as well.
+// The core under many threads, for the ThreadSanitizer: run by `./dev tsan`, on the null driver built with it
+// as well.
 //
-// Copies and fills are executed by that driver, so that results can be checked, too. Each scenario runs on a device of its own,
-// with one queue and with several; whatever a thread throws, or finds wrong, fails the run.
+// Copies and fills are executed by that driver, so that results can be checked, too. Each scenario runs on a
+// device of its own, with one queue and with several; whatever a thread throws, or finds wrong, fails the
+// run.
 #include "compiler/compile.hpp"
 #include "device/device.hpp"
 #include "device/memory_report.hpp"
@@ -262,7 +264,8 @@ void destroy_meets_record(Bench& bench) {
 }
 
 void semaphores(Bench& bench) {
-    // On memory of their own: work on memory that held work uses would be held behind it, whatever it signals to others.
+    // On memory of their own: work on memory that held work uses would be held behind it, whatever it signals
+    // to others.
     const auto semaphore = make_object<Semaphore>(bench.device, 0);
     on_threads(threads, [&](int i) {
         const auto stream = bench.stream(i);
@@ -346,8 +349,8 @@ void closing(Bench& bench) {
     (void)bench;
 }
 
-// Algorithms of few modules and constants, made and dropped by all: one thread's pipeline is just being compiled, found, used in flight or
-// dropped when another asks for it.
+// Algorithms of few modules and constants, made and dropped by all: one thread's pipeline is just being
+// compiled, found, used in flight or dropped when another asks for it.
 void pipelines(Bench& bench) {
     const auto module = [](int n) {
         const std::string text = R"(
@@ -417,7 +420,8 @@ void pipelines(Bench& bench) {
     });
 }
 
-// What the sanitizers must report; ./dev tsan and ./dev asan run them first, because a build without its sanitizer finds nothing.
+// What the sanitizers must report; ./dev tsan and ./dev asan run them first, because a build without its
+// sanitizer finds nothing.
 void seeded_race(Bench&) {
     volatile int shared = 0;
     on_threads(threads, [&](int) {

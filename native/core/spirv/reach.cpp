@@ -1,3 +1,5 @@
+// About 1170 lines because the path and the values form one class: each needs the other.
+//
 // Model. The walker follows one path from the entry point's first block: the path of an invocation that
 // passes every bounds check. A branch is a bounds check if its condition compares an expression of the
 // invocation's number with an expression that is the same for all invocations. The path takes the side on
@@ -12,8 +14,7 @@
 //
 // Values are followed through local variables that are stored once, conversions, vectors, and functions: a
 // parameter stands for the argument of the only call, or of the call that is being searched. All other values
-// are `unknown`. Equal expressions have one number. The path and the values are one class, in one long file,
-// because each needs the other.
+// are `unknown`. Equal expressions have one number.
 #include "spirv/reach.hpp"
 
 #include "base/error.hpp"

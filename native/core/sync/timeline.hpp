@@ -134,9 +134,8 @@ private:
     const bool shared_;
     const TimelineOwner* owner_ = nullptr;
     RankedSharedMutex life_{LockRank::timeline_life};
-    RankedMutex raising_{
-        LockRank::
-            timeline_raising};  // of a shared timeline: held inside vkSignalSemaphore and counter queries
+    RankedMutex raising_{LockRank::timeline_raising};  // of a shared timeline: held inside vkSignalSemaphore
+                                                       // and counter queries
     VkSemaphore semaphore_ = VK_NULL_HANDLE;
     std::atomic<uint64_t> promised_{0};
     std::atomic<uint64_t> completed_{0};  // the known value; the semaphore may be further

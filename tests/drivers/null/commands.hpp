@@ -128,8 +128,9 @@ const Item* behind(const T* command) {
 // False (and a violation) when an object that the command buffer names is gone.
 bool references_alive(CommandBuffer& buffer);
 void execute(const CommandBuffer& buffer);
-// With gpu_us, before what a submission has is executed at its end: when the queue got it, and when its time began. A
-// timestamp at the top of the pipe waits for nothing and is of the former, another one before any work of the latter.
+// With gpu_us, before what a submission has is executed at its end: when the queue got it, and when its time
+// began. A timestamp at the top of the pipe waits for nothing and is of the former, another one before any
+// work of the latter.
 void begin_work(uint64_t accepted_ns, uint64_t began_ns);
 void log_submission(const Queue& queue, uint64_t number);
 void log_commands(const CommandBuffer& buffer);

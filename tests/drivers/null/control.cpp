@@ -260,7 +260,8 @@ KP_CONTROL int kpnull_fail(const char* entry, uint64_t nth, int32_t result) {
     return 0;
 }
 
-// Calls of the entry point wait inside the driver until it is called again with another, or with "". Returns as kpnull_fail does.
+// Calls of the entry point wait inside the driver until it is called again with another, or with "". Returns
+// as kpnull_fail does.
 KP_CONTROL int kpnull_hold(const char* entry) {
     const std::string name = entry ? entry : "";
     if (!name.empty() && !knows_entry_point(name.c_str())) return -1;

@@ -1,8 +1,8 @@
 // Profiles: the kinds of real device that a program must be right on, in the numbers that matter to it.
 //
-// Each is a device of its kind as such devices describe themselves: memory types in their order, and the limits
-// that are smaller or odder than those of the default device. Queue families stay those of the default device,
-// so that programs with several queues run on every profile.
+// Each is a device of its kind as such devices describe themselves: memory types in their order, and the
+// limits that are smaller or odder than those of the default device. Queue families stay those of the default
+// device, so that programs with several queues run on every profile.
 #include "common.hpp"
 
 namespace kpnull {

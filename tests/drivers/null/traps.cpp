@@ -1,9 +1,10 @@
 // Catches the host reading device memory that it does not cache (trap_reads=1).
 //
-// On a real device such a read is right and slow, so no test would see it. Here the host's mapping of the memory
-// is a second one, closed. Touching it is a fault: a read is noted as a violation, a write is what the mapping is
-// for, and either opens its page. Each submission closes all pages again, so that a read is missed only behind a
-// write to its page with no submission between them. Calls of the system do not fault, but fail with EFAULT.
+// On a real device such a read is right and slow, so no test would see it. Here the host's mapping of the
+// memory is a second one, closed. Touching it is a fault: a read is noted as a violation, a write is what the
+// mapping is for, and either opens its page. Each submission closes all pages again, so that a read is missed
+// only behind a write to its page with no submission between them. Calls of the system do not fault, but fail
+// with EFAULT.
 #include "common.hpp"
 
 #include <csignal>

@@ -1,4 +1,5 @@
-// The compiler's core: messages placed on their tokens, includes, what optimizing keeps, texts that must not hurt it.
+// The compiler's core: messages placed on their tokens, includes, what optimizing keeps, texts that must not
+// hurt it.
 #include "base/deep_stack.hpp"
 #include "compiler/compile.hpp"
 #include "compiler/diagnostics.hpp"

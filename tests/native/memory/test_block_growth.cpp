@@ -1,4 +1,5 @@
-// How large blocks are, and what they cost beyond what is live in them: the whole of the pure allocator, over a day.
+// How large blocks are, and what they cost beyond what is live in them: the whole of the pure allocator, over
+// a day.
 #include "memory/block_growth.hpp"
 #include "memory/free_list.hpp"
 

@@ -429,9 +429,9 @@ TEST_CASE("free list: a day of mixed traffic stays below 15 % fragmentation") {
     for (const Workload& workload : workloads) CHECK(fragmentation_of_list(workload) < 0.15);
 }
 
-// Here no policy comes near 15 %: 700 ranges hold all bytes, and a hole for one of the few long ones is rare. The
-// measure is then the exact best fit (first fit by address, and small ranges kept apart, end at 25 %). With 1 GiB
-// of such ranges it is below 15 % again: memory/test_block_growth.cpp.
+// Here no policy comes near 15 %: 700 ranges hold all bytes, and a hole for one of the few long ones is rare.
+// The measure is then the exact best fit (first fit by address, and small ranges kept apart, end at 25 %).
+// With 1 GiB of such ranges it is below 15 % again: memory/test_block_growth.cpp.
 TEST_CASE("free list: where a few long ranges hold all bytes, it is as tight as an exact best fit") {
     const Workload workload{"sizes from 16 B to 1 MiB, evenly by power of two", spread_size, align_64};
     BestFit best(uint64_t{1} << 34);

@@ -61,7 +61,8 @@ TEST_CASE("memory placement: the small BAR of a small GPU is small too") {
 }
 
 TEST_CASE("memory placement: with a resizable BAR device memory is written in place") {
-    // One heap for both types, as NVIDIA's driver has it; a heap of its own for the window, as older ones of AMD.
+    // One heap for both types, as NVIDIA's driver has it; a heap of its own for the window, as older ones of
+    // AMD.
     const auto one = Machine()
                          .heap(24 * gib, true)
                          .heap(64 * gib, false)

@@ -65,7 +65,8 @@ TEST_CASE("hazard: a write after reads is an execution dependency only, after a 
     const BarrierPlan war = plan_of(make({{{0, kFrom}}, {{0, kR}}, {{0, kTo}}}));
     REQUIRE(war.barriers.size() == 1);
     CHECK(war.barriers[0] == Barrier{2, kCompute | kTransfer, kTransfer, 0, 0});
-    // The write is led to by the reads; the head names it all the same, for validators that look for it there.
+    // The write is led to by the reads; the head names it all the same, for validators that look for it
+    // there.
     CHECK(war.head ==
           Barrier{0, kAll, kCompute | kTransfer, kMemoryWrite, kShaderRead | kTransferRead | kTransferWrite});
 

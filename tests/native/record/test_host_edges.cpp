@@ -1,5 +1,5 @@
-// HostEdges against a model of single bytes: random recordings of downloads and uploads of parts, on a device and a host that
-// see each other's bytes only where the rules allow it.
+// HostEdges against a model of single bytes: random recordings of downloads and uploads of parts, on a device
+// and a host that see each other's bytes only where the rules allow it.
 #include "record/host_edges.hpp"
 
 #include <doctest/doctest.h>
@@ -83,7 +83,8 @@ TEST_CASE(
         }
         edges.settle();
 
-        // The device's bytes count up, the host's count down; `truth` is what one memory without caches would hold.
+        // The device's bytes count up, the host's count down; `truth` is what one memory without caches would
+        // hold.
         std::vector<Bytes> bytes;
         int up = 0;
         int down = 0;

@@ -1,5 +1,5 @@
-// Which numbers of its invocation a shader's code is found to depend on, at every level of optimization, and the shaders that
-// are rewritten to run in layers.
+// Which numbers of its invocation a shader's code is found to depend on, at every level of optimization, and
+// the shaders that are rewritten to run in layers.
 #include "spirv/spirv_text.hpp"
 
 #include "compiler/compile.hpp"
