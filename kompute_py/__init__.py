@@ -256,7 +256,7 @@ def __getattr__(name: str) -> Any:
 
         return import_module(".notebook", __name__)
     # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and
-    # `int` would shadow the built-ins for whoever imports *.
+    # `int` would shadow the built-ins for code that imports *.
     for enumeration in (MemoryTypes, DataTypes):
         member = enumeration.__members__.get(name)
         if member is not None:

@@ -5,8 +5,8 @@ than those in the array. Kernels therefore refuse such arrays. Algorithms, which
 once for each binding of a shader and dtype.
 
 Some dtypes never contradict, because the shader decides the meaning of their bytes: raw bytes (``V16``), the
-small floats of ml_dtypes in integers, which hold their bits, and structured dtypes, whose layout is compared
-instead. Rows of smaller numbers that make up whole integers (pixels of shape (h, w, 4), uint8, for
+small floats of ml_dtypes in integers, which hold their bits, and structured dtypes, with a layout that is
+compared instead. Rows of smaller numbers that make up whole integers (pixels of shape (h, w, 4), uint8, for
 ``uint[]``) are packed on purpose: algorithms take them without a warning.
 
 Signed and unsigned integers of one size store the numbers that both can hold with the same bits. The future

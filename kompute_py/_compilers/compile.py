@@ -36,7 +36,7 @@ __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 
 _OPTIMIZATIONS = ("none", "size", "performance")
 _MAX_REGISTER_BASE = 1 << 16  # far beyond the bindings of any device
-# A str on one line with such an end is a path. What each is written in; None: it is SPIR-V already.
+# A one-line str with such a suffix is a path. The language of each; None for SPIR-V.
 _SUFFIXES = {
     ".comp": "glsl",
     ".glsl": "glsl",
@@ -51,11 +51,11 @@ TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 class _Compiled(NamedTuple):
     spirv: bytes
     declared: bytes
-    """The module before it was optimized; b"" where that is the same."""
+    """The module before optimization; b"" if it is the same."""
     files: list[str]
     """The files that the result was made from: the source's own and all that it includes."""
     sought: list[tuple[str, bytes]]
-    """All paths whose change would change the result, with the digest of what was there; b"" for nothing."""
+    """All paths on which the result depends, with the digests of their contents; b"" for missing files."""
     language: str | None = None
     """None: it was SPIR-V already."""
     compiler: str | None = None
@@ -86,7 +86,7 @@ def compile(
     """Compile a compute shader to SPIR-V.
 
     Args:
-        source: The text of the shader, or where it is: a path object, or a `str` on one line that ends in
+        source: The text of the shader, or its path: a path object, or a `str` on one line that ends in
             ``.comp``, ``.glsl``, ``.hlsl``, ``.slang``, ``.spv`` or ``.spvasm``. A file of SPIR-V, told by
             its first bytes or by ``.spv``, is validated and returned as it is. A ``.spvasm`` file is
             assembled and validated. A GLSL source without a ``#version`` counts as version 450.
@@ -97,13 +97,13 @@ def compile(
         defines: Macros. An `int` or `float` becomes a literal, a `bool` 1 or 0, None an empty macro (for
             ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a
             parameter.
-        include_dirs: Where ``#include`` looks, after the directory of the file that includes.
+        include_dirs: Folders for ``#include``, searched after the including file's own.
         includes: Texts by name, which ``#include`` finds before any file.
         optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and
         specialization
             constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
-        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the version of Vulkan whose SPIR-V is made.
+        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V.
         spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for
         HLSL
             without Slang).
@@ -115,8 +115,8 @@ def compile(
             ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
         hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
-        compiler: What compiles HLSL: ``"slang"`` or ``"glslang"``; by default what ``KOMPUTE_PY_COMPILER``
-        says, else Slang where
+        compiler: The compiler of HLSL: ``"slang"`` or ``"glslang"``; by default that of
+        ``KOMPUTE_PY_COMPILER``, else Slang if
             its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need
             Slang, GLSL needs glslang.
         cache: Look into the cache on disk, and keep the result there.
@@ -337,7 +337,7 @@ class _Request(NamedTuple):
 
 
 def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
-    """The compiler's result, and where it looked for includes."""
+    """The compiler's result, and the paths at which it looked for includes."""
     if request.language != "glsl":
         return compile_elsewhere(request._asdict(), seconds)
     try:
@@ -383,7 +383,7 @@ def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
     try:
         return [os.fsencode(directory) for directory in directories]
     except Exception as error:  # of the objects' own methods
-        raise ArgumentTypeError(f"include_dirs is no list of paths: {error}") from None
+        raise ArgumentTypeError(f"include_dirs is not a list of paths: {error}") from None
 
 
 def _texts(includes: Mapping[str, str]) -> dict[str, bytes]:
@@ -411,7 +411,7 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
     return dict(bases)
 
 
-# What only the stages of a graphics pipeline have: built-in variables, and inputs and outputs by location.
+# Built-in variables, and inputs and outputs by location, that only graphics stages have.
 _GRAPHICS = re.compile(
     rb"\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
     rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b",
@@ -426,7 +426,7 @@ _STAGES = {
 
 
 def _stage_of(text: str) -> str | None:
-    """The stage that a file's suffix stands for, where it is not that of compute shaders; None for source
+    """The stage of a file's suffix, if it is not the compute stage; None for source
     text.
     """
     if len(text) > 4096 or "\n" in text:
@@ -489,7 +489,7 @@ def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> b
 
 
 def check_target(spirv: bytes, target: str, what: str) -> None:
-    """Raises InvalidArgumentError where `what`, a module, is not valid for the target: it may be newer."""
+    """Raises InvalidArgumentError if `what`, a module, is not valid for the target; it may be newer."""
     # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
     if problem := _native.validate_spirv(spirv, minor_of(target), scalar_block_layout=True):
         raise InvalidArgumentError(f"{what} is not valid SPIR-V for {target}: {problem}")
@@ -551,7 +551,7 @@ def _literal(name: str, value: Any) -> bytes:
 
 
 class Shader:
-    """What Kompute's older versions have for compiling; `compile` is the newer way."""
+    """The compiling interface of Kompute's older versions; `compile` is the newer one."""
 
     @staticmethod
     def compile_source(

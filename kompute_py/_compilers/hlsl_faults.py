@@ -1,8 +1,8 @@
-"""The known faults of glslang's front end for HLSL, mended in its SPIR-V, or refused where they cannot be.
+"""The known faults of glslang's front end for HLSL, mended in its SPIR-V, or refused if that is impossible.
 
 - WavePrefixSum and WavePrefixProduct become inclusive scans: they are made exclusive. HLSL has no inclusive
   ones.
-- ``fmod`` and ``%`` become OpFMod and OpSMod, whose results have the divisor's sign: they are made OpFRem and
+- ``fmod`` and ``%`` become OpFMod and OpSMod, which give the divisor's sign: they are made OpFRem and
   OpSRem, which have the dividend's. Of constant floats, and of `int` variables that hold negative constants,
   they are folded to the wrong number, which does not show in SPIR-V: refused (hlsl_text.py), as are dot
   products of constant integers.
@@ -72,7 +72,7 @@ _MISREAD = {
 
 
 def explained(message: str) -> str | None:
-    """What a message of the compiler stands for; None where it is about the source."""
+    """The cause behind a compiler's message; None if the message is about the source."""
     if "Expected operand to be vector bool: A" in message:
         return "any() and all() of a scalar are not understood; compare it with 0 instead"
     if "GLSL.std.450 Ldexp" in message:
@@ -99,7 +99,7 @@ _NUMTHREADS = re.compile(rb"\[\s*numthreads\s*\(([^\]]*)\)\s*\]")
 
 
 def hidden_counter(code: bytes) -> str | None:
-    """What uses a buffer's hidden counter, which Vulkan does not have, and what to do instead; None if
+    """The use of a buffer's hidden counter, which Vulkan lacks, with the alternative; None if
     nothing does.
     """
     found = _COUNTERS.search(code)
@@ -130,7 +130,7 @@ def check_before(texts: Iterable[bytes]) -> None:
 
 
 def macros(texts: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
-    """What to define for a source that these texts belong to."""
+    """The macros to define for a source with these texts."""
     code = without_comments(texts)
     return [each for each in MACROS if not _has_own(code, each[0].split(b"(")[0])]
 

@@ -1,4 +1,4 @@
-"""Finds in HLSL what glslang's front end computes wrongly without its result showing it: remainders and dot
+"""Finds HLSL that glslang's front end computes wrongly without a trace in its result: remainders and dot
 products of constants, which it folds, and products of matrices by ``*``, which are to be component by
 component.
 

@@ -1,4 +1,4 @@
-"""What constants the integers of a source in HLSL can hold: remainders that are folded by the divisor's sign,
+"""The constants that integers of an HLSL source can hold: remainders that are folded by the divisor's sign,
 and shifts by too much.
 
 A reading of tokens, not a parser: a name stands for all variables that are called so, and all branches of
@@ -467,7 +467,7 @@ class _Values:
         return self._node_is_fair(node, self._fair)
 
     def _greatest(self, holds: Any) -> set[str]:
-        """The names all of whose values hold, those that depend on each other included."""
+        """The names with only allowed values, including names that depend on each other."""
         names = {name for name in self._given if name not in self._roots}
         while True:
             kept = {name for name in names if all(holds(value, names) for value in self._given[name])}

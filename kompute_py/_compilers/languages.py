@@ -53,16 +53,16 @@ Probes = list[tuple[str, "bytes | None"]]
 
 
 class Compiler(NamedTuple):
-    """What compiles a source."""
+    """The compiler of a source."""
 
     kind: str
     """"slang" or "glslang"."""
     library: str = ""
     """The path of Slang's library."""
     identity: str = ""
-    """Another one where the library is another."""
+    """A key that differs if the library differs."""
     name: str = "glslang"
-    """What messages call it."""
+    """Its name in messages."""
     replaceable: bool = False
     """Whether another one may take what this one crashes on: nobody asked for this one."""
 
@@ -75,7 +75,7 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
     """The compiler for a source in `language`; `asked` is the option `compiler`.
 
     Raises InvalidArgumentError for a compiler that does not exist or cannot take the language,
-    UnavailableError where it has to be Slang and its library is not found.
+    UnavailableError if Slang is required and its library is not found.
     """
     if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
         raise InvalidArgumentError(
@@ -116,7 +116,7 @@ def _note_fallback() -> None:
 
 
 def describe_compilers() -> dict[str, str]:
-    """What compiles each language in this process, for people."""
+    """Describes the compiler of each language in this process."""
     library = find_slang()
     found = f"{library.name} ({library.path})" if library is not None else None
     try:
@@ -132,8 +132,8 @@ def describe_compilers() -> dict[str, str]:
 
 
 def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[CachedShader, Probes]:
-    """The result for `shader._Request`, as a dict, of a source in HLSL or Slang, and where it looked for
-    includes.
+    """The result for `shader._Request`, as a dict, of a source in HLSL or Slang, and the paths at which it
+    looked for includes.
 
     Raises what `kp.compile` raises.
     """
@@ -209,7 +209,7 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
 def _by_fallback(
     request: Mapping[str, Any], crashed: Compiler, how: Ended, seconds: float
 ) -> tuple[CachedShader, Probes]:
-    """What the fallback makes of a source that Slang crashed on, with a warning that says so."""
+    """The fallback's result for a source on which Slang crashed, with a warning."""
     name = os.fsdecode(request["name"]).encode(errors="replace").decode()
     try:
         shader, probes = compile_elsewhere({**request, "compiler": _GLSLANG}, seconds)
@@ -225,7 +225,7 @@ def _by_fallback(
 
 
 def _crash(who: str, how: Ended) -> str:
-    """What crashed on what."""
+    """The message for a crash: the compiler and the source."""
     if how.step:
         return f"the SPIR-V {how.step} crashed on what {who} made of this source"
     return f"{who} crashed on this source"
@@ -282,11 +282,11 @@ def _error(
 
 
 def _check(request: Mapping[str, Any]) -> None:
-    """What the native compiler checks of its arguments, for Slang."""
+    """The native compiler's checks of arguments, for Slang."""
     entry, target, name = request["entry"], request["target"].decode(), os.fsdecode(request["name"])
     if target == "vulkan1.0":
         raise InvalidArgumentError(
-            "target is 'vulkan1.0', whose SPIR-V Slang does not write; choose vulkan1.1 or later, or "
+            "target is 'vulkan1.0', and Slang does not write SPIR-V for it; choose vulkan1.1 or later, or "
             'compiler="glslang" for HLSL'
         )
     if target not in _NEWEST:

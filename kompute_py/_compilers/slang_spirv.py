@@ -1,10 +1,10 @@
-"""What Slang's SPIR-V is changed into, so that it says what the source says.
+"""Changes Slang's SPIR-V so that it matches the source.
 
 - Slang names the structs of buffers after their layout (``P_std430``, ``SLANG_ParameterGroup_C_std140``), and
   the variable of a ``cbuffer C`` like its block. They get the source's names; the variable of a cbuffer gets
   none, since the source names its members only, as an unnamed block of GLSL does.
-- The source's language is written as HLSL, whose number every validator knows; Slang has a newer one. Both
-  mean the same to
+- The source's language is written as HLSL, because every validator knows its number; Slang has a newer one.
+  Both mean the same to
   reflection: matrices have rows first.
 - Constant buffers of HLSL are packed by HLSL's rule, which lets a member begin in the last, unfilled 16 bytes
   of an array, a matrix or a struct before it. Vulkan forbids that, so such a member begins at the next

@@ -1,4 +1,4 @@
-"""Shifts of HLSL and Slang, whose amounts count modulo the number of bits. SPIR-V leaves an amount beyond
+"""Shifts of HLSL and Slang: their amounts count modulo the number of bits. SPIR-V leaves an amount beyond
 them undefined: optimizers fold
 it to 0, and devices differ."""
 

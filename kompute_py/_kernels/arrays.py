@@ -16,7 +16,7 @@ from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
 from .._shaders.signature import Parameter
 from .calls import array_of, pack_block
 
-# What a producer of DLPack, of the buffer protocol or of __array_interface__ says no with.
+# The errors with which producers of DLPack, the buffer protocol or __array_interface__ refuse.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError, KomputeError)
 _PLAIN = (list, tuple, int, float, complex, str, np.generic)
 
@@ -25,8 +25,8 @@ def array_for(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, An
     """`value`, which is no Tensor, as an array of what `parameter` is given; of what the shader writes, over
     the same memory.
 
-    Raises ArgumentTypeError where `value` is no array of numbers, or has no memory that results could be
-    written to; InvalidArgumentError where that memory is read-only or shared between elements.
+    Raises ArgumentTypeError if `value` is not an array of numbers, or has no memory for results;
+    InvalidArgumentError if that memory is read-only or shared between elements.
     """
     if type(value) is np.ndarray:
         array = value
@@ -62,7 +62,7 @@ def _by_rows(parameter: Parameter, array: np.ndarray[Any, Any], what: str) -> np
 
 
 def _shared(value: Any, what: str) -> np.ndarray[Any, Any] | None:
-    """An array over the memory of `value`; None where it shares none."""
+    """An array over the memory of `value`; None if it shares none."""
     if isinstance(value, np.ndarray):
         return np.asarray(value)
     try:

@@ -1,4 +1,4 @@
-"""What a Kernel keeps of its calls, and what it looks at to check one."""
+"""Recorded calls of a Kernel, and the checks of a call."""
 
 from __future__ import annotations
 
@@ -184,10 +184,10 @@ def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -
 
 
 def fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What tells an exactly repeated call: the identities of tensors by position, the values of numbers by
+    """The key of an exactly repeated call: the identities of tensors by position, the values of numbers by
     name.
 
-    None where a call is more than that. (0.0 and -0.0 are equal, and differ in their bits.)
+    None for other calls. (0.0 and -0.0 are equal, and differ in their bits.)
     """
     if not keywords:
         return tuple(map(id, args))
@@ -199,7 +199,7 @@ def fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
 
 
 def several(kernel: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
-    """What an array of bindings is given."""
+    """The values for an array of bindings."""
     what = f"{kernel}: {parameter.name!r}"
     if not isinstance(value, (list, tuple)) or not all(isinstance(v, (Memory, Bindable)) for v in value):
         raise ArgumentTypeError(

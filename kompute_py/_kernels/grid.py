@@ -230,7 +230,7 @@ class GridRule:
         found = [_elements_of(i, p) for i, p in enumerate(signature.parameters)]
         written = [e for e in found if e is not None and signature.parameters[e.position].written]
         self._written = sorted(written, key=lambda e: not e.counts)  # stable
-        # Images and arrays whose items a counter may count; uniform buffers hold settings.
+        # Images and arrays with items that a counter may count; uniform buffers hold settings.
         self._others = [
             e
             for e in found
@@ -452,7 +452,7 @@ class GridRule:
 
 
 def grid_rule(module: ShaderModule, signature: Signature, special: Specialization) -> GridRule:
-    """The rule of a module with these constants, whose signature is given."""
+    """The rule of a module with these constants and this signature."""
     # The optimized code, which has no dead code.
     use = _native.invocation_use(module.to_spirv(), module.entry, special.data, special.entries)
     return GridRule(signature, use)

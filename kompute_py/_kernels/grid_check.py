@@ -213,7 +213,7 @@ class GridCheck:
 
 
 def grid_check(module: ShaderModule, signature: Signature, special: Specialization) -> GridCheck:
-    """The check of a module with these constants, whose signature is given."""
+    """The check of a module with these constants and this signature."""
     # The optimized code: without dead code, with functions inlined.
     rules = SizeRules(signature, module, special, optimized=True)
     return GridCheck(

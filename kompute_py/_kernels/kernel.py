@@ -79,8 +79,8 @@ class Kernel:
     the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
     identifiers, or that clash with `grid`, `groups`, `out`, `uses`, `bind` and `push`. A block of fixed size
     that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference
-    (GL_EXT_buffer_reference) among the push constants takes a Tensor. Those whose addresses the shader finds
-    in memory instead are named in ``uses=[...]``, to be kept alive.
+    (GL_EXT_buffer_reference) among the push constants takes a Tensor. Tensors with addresses that the shader
+    finds in memory instead are named in ``uses=[...]``, to be kept alive.
 
     **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its
     memory through the buffer protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on
@@ -191,7 +191,7 @@ class Kernel:
         self._values = values
         self._specialized = specialized
         self.name: str = module.name
-        """What errors, validation messages and profiles call it."""
+        """The kernel's name in errors, validation messages and profiles."""
         self._local_size = self._signature.local_size
         self._watch = manager._watch
         self._reloader = reloader
@@ -430,7 +430,7 @@ class Kernel:
     def _extent(
         self, grid: Any, groups: Any, bound: tuple[Any, ...]
     ) -> tuple[tuple[int, int, int] | None, tuple[int, int, int]]:
-        """(invocations, or None where workgroups are given; workgroups)."""
+        """(invocations, or None if workgroups are given; workgroups)."""
         if grid is not None and groups is not None:
             raise InvalidArgumentError(
                 f"{self.name}: give grid (invocations) or groups (workgroups), not both"
@@ -600,7 +600,8 @@ class Kernel:
         stream.record(native)
         call = Call(native, stream, groups, push, [each._native for each in references])
         calls[key] = call
-        # What is recorded keeps its memory: it must not outlive the tensors that it was recorded for.
+        # Recordings keep their memory alive, so they must not outlive the tensors that they were recorded
+        # for.
         forget = Forget(weakref.ref(self), key)
         call.watchers = [weakref.ref(memory, forget) for memory in used if memory is not MISSING]
         while len(calls) > _MOST_CALLS:
@@ -622,7 +623,7 @@ class Kernel:
         also when it is not (fewer if the Manager's `recent_pipelines` is less).
 
         By name, ``k.specialize(TILE=16)``, or by id, ``k.specialize({0: 16})``, for constants that have no
-        name. What is given again replaces what was given before.
+        name. A value given again replaces the earlier one.
 
         Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a
         value that does not fit its type; ArgumentTypeError for `constants` that are no mapping and for keys
@@ -639,7 +640,7 @@ class Kernel:
             self._look()
         spec = self._signature.spec
         with naming(self.name):
-            # By name, where there is one: an edit of the file may number the constants anew.
+            # By name if there is one, because an edit of the file may renumber the constants.
             given = spec.labelled(_together(constants or {}, named))
             values = {**self._values, **given}
             special = spec.pack(values)
@@ -666,9 +667,9 @@ class Kernel:
 
     @property
     def error(self) -> KomputeError | None:
-        """What is wrong with the kernel's file since it was last looked at: a ShaderCompileError, an
-        InvalidArgumentError where the bindings are others, UnimplementedError where the device lacks
-        something. None where all is well: what runs is what the file says.
+        """The error of the kernel's file at the last check: a ShaderCompileError, an InvalidArgumentError if
+        the bindings differ, or an UnimplementedError if the device lacks a feature. None if the running
+        version is that of the file.
         """
         return self._reloader.error if self._reloader is not None else None
 
@@ -677,18 +678,21 @@ class Kernel:
         same file, and what is recorded of them, at its next evaluation. Grids are kept, and groups follow the
         new local size.
 
-        Returns whether the shader is another. Raises ShaderCompileError where it does not compile,
-        InvalidArgumentError where its bindings are others or what is recorded does not fit it,
-        UnimplementedError where the device lacks what it needs, NotFoundError for a missing file (the last
-        version goes on then, and `error` has the exception), and FailedPreconditionError for a kernel that
-        was not made from a file.
+        Returns whether the shader changed. Raises ShaderCompileError if it does not compile,
+        InvalidArgumentError if its bindings differ or recordings do not fit it, UnimplementedError if the
+        device lacks a feature that it needs, NotFoundError for a missing file (the last version goes on then,
+        and `error` has the exception), and FailedPreconditionError for a kernel that was not made from a
+        file.
         """
         if self._reloader is None:
             raise not_in_a_file(self.name)
         return self._reloader.reload()
 
     def _prepare_version(self, module: ShaderModule, native: _native.Shader) -> Version:
-        """This kernel with another module. Raises where it does not fit, and changes nothing."""
+        """This kernel with another module.
+
+        If the module does not fit, raises an error and changes nothing.
+        """
         special = module.signature.spec.pack(self._values) if self._values else NO_SPECIALIZATION
         self._manager._native.check_pipeline(native, special.data, special.entries)
         return Version(module, native, special, module._specialized(special))
@@ -721,7 +725,7 @@ class Kernel:
 
     @property
     def reflection(self) -> dict[str, Any]:
-        """What the shader says about itself, as plain data."""
+        """The shader's reflection, as plain data."""
         return self._module.reflection
 
     @property
@@ -731,7 +735,7 @@ class Kernel:
 
     @property
     def spec_constants(self) -> dict[str, Any]:
-        """The specialization constants by name (or number where it has none): values given, else the
+        """The specialization constants by name (or number if it has none): values given, else the
         defaults.
         """
         constants: dict[str, Any] = {}

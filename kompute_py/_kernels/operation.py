@@ -24,7 +24,7 @@ _EMPTY: Mapping[str, Any] = {}
 
 
 class Version(NamedTuple):
-    """What a kernel is made of that an edit of its file changes."""
+    """The parts of a kernel that an edit of its file changes."""
 
     module: ShaderModule
     native: _native.Shader
@@ -154,7 +154,7 @@ class OpKernel(OpBase):
     ]:
         """The operation with another version of its kernel.
 
-        Raises where it does not fit, and changes nothing.
+        If the version does not fit, raises an error and changes nothing.
         """
         kernel, push = self._kernel, version.signature.push
         who = f"what is recorded of {kernel.name}"

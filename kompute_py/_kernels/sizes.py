@@ -138,7 +138,7 @@ class SizeRules:
         return [parameter.name for parameter in self._signature.parameters]
 
     def tied_to(self, position: int) -> set[int]:
-        """The parameters whose arrays belong together with that of parameter `position`."""
+        """The parameters with arrays that belong together with that of parameter `position`."""
         tied = [{use.position for use in uses} for _, uses in self.groups]
         return {each for group in tied if position in group for each in group} - {position}
 

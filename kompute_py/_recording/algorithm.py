@@ -64,16 +64,16 @@ class Algorithm:
     ``constant_id = i``) or as ``{id or name: value}``. `push_consts` are the initial values of the shader's
     block: numbers in the order of its scalars, or a list with lists in it, with the members' values in their
     order, as kernels take them by name. Numbers are converted to the types that the shader declares; an array
-    whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may be left out where the
+    whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may be omitted if the
     module has only one, or one called main, and for a ShaderModule, which has chosen.
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory
     than the binding has, a structured dtype that is not laid out as the shader's block, constants that do not
     fit, or counts beyond the device's limits; ArgumentTypeError for objects of wrong types; NotFoundError for
-    a path with no file; FailedPreconditionError for what is destroyed; UnimplementedError where the shader
-    needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once for each
-    binding, a tensor or image whose contents differ from the declaration (dtype, padding, size of the block,
-    format): nothing is converted, and `mgr.tensor` makes float32 of everything.
+    a path that does not exist; FailedPreconditionError for destroyed objects; UnimplementedError if the
+    shader needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once
+    for each binding, a tensor or image with contents that differ from the declaration (dtype, padding, size
+    of the block, format): nothing is converted, and `mgr.tensor` makes float32 of everything.
     """
 
     __slots__ = (
@@ -245,7 +245,7 @@ class Algorithm:
 
     @property
     def push_constants(self) -> PushConstants | None:
-        """The shader's push constant block: name, bytes, names of the scalars; None where it has none."""
+        """The shader's push constant block: name, bytes, names of the scalars; None if there is none."""
         push = self._signed().push
         return None if push is None else PushConstants(push.name, push.size, tuple(push.component_names))
 
@@ -282,7 +282,7 @@ class Algorithm:
 
     @property
     def push_consts(self) -> tuple[bool | int | float, ...]:
-        """The values of its own push constants, in the order of `push_constants`.components; () where there
+        """The values of its own push constants, in the order of `push_constants`.components; () if there
         are none.
 
         Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from
@@ -320,7 +320,7 @@ class Algorithm:
         `entry` is the entry point of a new `spirv`.
 
         A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is
-        counted again. What is recorded from now on runs the new one: operations of this algorithm, those made
+        counted again. Later recordings run the new one: operations of this algorithm, those made
         before included, and recordings after ``seq.rerecord()``. Other recordings keep the one that they were
         recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
         InvalidArgumentError if they do not fit the new shader. Raises what the constructor raises, and stays
@@ -443,7 +443,7 @@ def _bind(tensors: Iterable[Memory], signature: Signature, manager: Manager) -> 
 
 
 def pack_push(signature: Signature, values: Any) -> bytes:
-    """`values` as the bytes of the shader's block; warns where it has none (an optimiser may have dropped
+    """`values` as the bytes of the shader's block; warns if there is none (an optimiser may have dropped
     it).
     """
     if signature.push is None:

@@ -2,7 +2,7 @@
 
 An object of another kind than the binding's (a tensor for an image, a sampler, an image of other dimensions),
 an object of another Manager, a destroyed object and a structured dtype that does not have the block's layout
-are errors. Where the contents alone differ from the declaration (another dtype, elements without the shader's
+are errors. If only the contents differ from the declaration (another dtype, elements without the shader's
 padding, a block that is too small, another image format), a kernel raises. An algorithm warns, once for each
 shader, binding and difference: Kompute's scripts rely on it.
 """
@@ -101,7 +101,7 @@ def check_argument(
 def _difference(
     parameter: Parameter, memory: Memory, what: str, subject: str, array: bool, lenient: bool
 ) -> KomputeError | None:
-    """The error for a tensor whose numbers are not those that the shader reads."""
+    """The error for a tensor with other numbers than the shader reads."""
     dtype, wanted = memory._dtype, parameter.dtype
     # Algorithms take rows of smaller numbers that make up whole integers.
     if (

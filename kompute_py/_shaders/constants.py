@@ -1,8 +1,8 @@
 """Specialization constants: from values by position, by id or by name to the data that a pipeline is made
 with.
 
-Each constant is one scalar, packed by the rules of `scalars`. An array whose elements have the constant's
-size goes in bit by bit.
+Each constant is one scalar, packed by the rules of `scalars`. An array with elements of the constant's size
+is passed bit by bit.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SpecConstants:
         """`values` by position (element i is constant id i) or as ``{id or name: value}``.
 
         Array elements of the constant's size go in bit by bit; other numbers are converted to the declared
-        type and raise InvalidArgumentError where they do not fit. An id or a name that the shader lacks
+        type and raise InvalidArgumentError if they do not fit. An id or a name that the shader lacks
         raises InvalidArgumentError; positional values beyond the last id are counted as surplus.
         """
         if isinstance(values, Mapping):
@@ -170,7 +170,7 @@ class SpecConstants:
         return identity
 
     def label(self, identity: int) -> str | int:
-        """What tells the constant from all others: its name, or the id where it has none, or shares it."""
+        """The unique label of a constant: its name, or its id if it has no name or shares it."""
         name = self._by_id[identity][1]
         return name if name and self._by_name[name] is not None else identity
 
@@ -192,7 +192,7 @@ class SpecConstants:
         return found
 
     def warn_of_defaults(self, special: Specialization, what: str) -> None:
-        """Warns of constants that were not given and whose declarations have different defaults."""
+        """Warns about constants without a value that are declared with different defaults."""
         if not self._conflicts:
             return
         given = {identity for identity, _, _ in special.entries}

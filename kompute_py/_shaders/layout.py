@@ -201,7 +201,7 @@ def _paint_dtype(dtype: np.dtype[Any]) -> np.ndarray[Any, np.dtype[np.uint16]]:
 
 
 def _paint_layout(layout: Layout, into: np.ndarray[Any, Any], offset: int, axis: int = 0) -> None:
-    """Paints a member whose first byte is `offset`; bytes beyond the end of `into` are ignored."""
+    """Paints a member that starts at byte `offset`; bytes beyond the end of `into` are ignored."""
     if offset >= into.size:
         return
     lengths = layout["array"]

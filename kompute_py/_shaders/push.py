@@ -256,7 +256,7 @@ class Block:
         return _pack_leaves(self._leaves_of(values, who), self.size)
 
     def references(self, values: Mapping[str, Any], who: str) -> tuple[Any, ...]:
-        """The tensors among the values: those whose addresses `pack_named` puts into the block.
+        """The tensors among the values; `pack_named` puts their addresses into the block.
 
         Raises what it raises.
         """

@@ -158,7 +158,7 @@ def is_sequence(value: Any) -> bool:
 def listed(values: Iterable[Any], most: int, what: str) -> list[Any]:
     """The elements of an iterable; of more than `most`, the first ``most + 1``.
 
-    Raises ArgumentTypeError for masked arrays, and for arrays whose elements are not numbers.
+    Raises ArgumentTypeError for masked arrays, and for arrays of elements that are not numbers.
     """
     if isinstance(values, np.ndarray):
         refuse_mask(values, what)

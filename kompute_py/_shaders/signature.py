@@ -1,4 +1,5 @@
-"""What calling a shader takes: its bindings, push constants and specialization constants under their names.
+"""The arguments of a shader's call: its bindings, push constants and specialization constants under their
+names.
 
 A binding is called by its instance name, else by the name of the only member of its block, else by the
 block's name. A Kernel binds the parameters by name. An Algorithm binds them by position: place i is binding i
@@ -21,7 +22,7 @@ from .layout import BUFFERS, element_dtype
 from .push import Block
 from .type_text import GLSL_SCALARS, type_text
 
-# What GLSL's types of images begin with, by Vulkan's term; all others are samplers.
+# The first part of GLSL's image types, by Vulkan's term; all others are samplers.
 _IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
 
 
@@ -69,7 +70,7 @@ class Parameter(NamedTuple):
     kind: str
     """Vulkan's term: "storage buffer", "uniform buffer", "storage image", "combined image sampler", ..."""
     access: str
-    """What the shader does with its contents: "none", "read", "write" or "read_write"."""
+    """The shader's access to its contents: "none", "read", "write" or "read_write"."""
     used: bool
     """Whether the shader names it at all: it may ask for its length or size alone."""
     descriptors: int
@@ -77,7 +78,7 @@ class Parameter(NamedTuple):
     type: str
     """As in GLSL: ``float[]``, ``image2D``."""
     dtype: np.dtype[Any] | None
-    """The NumPy dtype of a block's scalars; None where it has several kinds of them."""
+    """The NumPy dtype of a block's scalars; None if it has several kinds of them."""
     size: int
     """Bytes that the block has before its run-time array, if any."""
     layout: Mapping[str, Any]
@@ -289,8 +290,8 @@ class Signature:
         is `MISSING`.
 
         Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice
-        or missing, or too many of them, and UnimplementedError where the shader uses what nothing can be
-        bound to.
+        or missing, or too many of them, and UnimplementedError if the shader uses a binding to which nothing
+        can be bound.
         """
         if (odd := self.unbindable) is not None:
             raise UnimplementedError(
