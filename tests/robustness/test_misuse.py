@@ -156,7 +156,7 @@ def _complex_numbers_as_float32(w):
     w.mgr.tensor([1j])
 
 
-@misuse(kp.InvalidArgumentError, "no array")
+@misuse(kp.InvalidArgumentError, "not an array")
 def _uneven_rows(w):
     w.mgr.tensor([[1, 2], [3]])
 
