@@ -1,6 +1,6 @@
 """Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL and Slang by
 Slang where it is
-installed (shader_languages.py)."""
+installed (languages.py)."""
 
 from __future__ import annotations
 

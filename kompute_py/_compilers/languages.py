@@ -1,4 +1,4 @@
-"""Which compiler a source goes to, and compiling HLSL and Slang in a process of its own (shader_process.py).
+"""Which compiler a source goes to, and compiling HLSL and Slang in a process of its own (process.py).
 
 GLSL is compiled here, by glslang. HLSL and Slang are compiled by Slang. HLSL without Slang falls back to
 glslang's front end for HLSL, which is no longer maintained: its known faults are mended or refused

@@ -100,7 +100,7 @@ class Kernel:
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong
     together: one that ends before the invocations do that use it raises InvalidArgumentError, since the
     shader would read zeros there, and so does one number for an array. Elements that a default grid leaves
-    out are a KomputeWarning. (`kompute_py.kernel_sizes` says what reflection cannot know.)
+    out are a KomputeWarning. (The module `sizes` lists what is not checked.)
 
     A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record
     `bind` before OpSyncLocal. `submit` does not block.
@@ -446,7 +446,7 @@ class Kernel:
         return extent, self._groups_of(extent, self._local_size, self._native, self._special)
 
     def _default_grid(self, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> tuple[int, int, int]:
-        """The invocations that run for these arguments: see `kernel_grid`."""
+        """The invocations that run for these arguments: see `grid`."""
         rule = self._grid
         if rule is None:
             rule = self._grid = grid_rule(self._module, self._signature, self._special)
@@ -485,7 +485,7 @@ class Kernel:
         push: bytes,
         by_default: bool,
     ) -> None:
-        """Raises if an array ends before the invocations that use it do: see `kernel_sizes`; or if a default
+        """Raises if an array ends before the invocations that use it do: see `sizes`; or if a default
         grid is in doubt.
         """
         rules = self._size_rules()

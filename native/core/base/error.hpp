@@ -7,7 +7,7 @@
 
 namespace kp {
 
-// One enumerator per public Python exception class (kompute_py/errors.py).
+// One enumerator for each Python exception class that the core raises (kompute_py/_base/errors.py).
 enum class ErrorKind : uint8_t {
     invalid_argument,
     argument_type,
