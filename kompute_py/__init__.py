@@ -212,7 +212,8 @@ def _publish(name: str, value: Any) -> Any:
     """Makes `value` a name of this package; tracebacks, help() and pickles then name the package, not the
     room.
     """
-    if getattr(value, "__module__", "").startswith(f"{__name__}._"):
+    module = getattr(value, "__module__", "")
+    if module.startswith(f"{__name__}.") and module != f"{__name__}.errors":
         value.__module__ = __name__
     globals()[name] = value
     return value

@@ -47,6 +47,9 @@ class Finding(NamedTuple):
         return self.message
 
 
+Finding.__module__ = "kompute_py"  # public; imported when first used
+
+
 def check(
     shader: Any,
     device: int | str | Mapping[str, Any] | Manager | None = None,

@@ -117,6 +117,9 @@ class TensorFileEntry(NamedTuple):
         return self.dtype not in _NUMPY and self.numpy_dtype.kind == "u"
 
 
+TensorFileEntry.__module__ = "kompute_py"  # public; imported when first used
+
+
 class Header(NamedTuple):
     """The contents of a checked header."""
 

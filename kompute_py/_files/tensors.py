@@ -72,6 +72,8 @@ class TensorDict(dict[str, Tensor]):
     str).
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     metadata: dict[str, str]
 
     def __init__(
@@ -101,6 +103,9 @@ class TensorFileInfo(NamedTuple):
     """The strings that were saved with the tensors."""
     nbytes: int
     """Bytes of all tensors."""
+
+
+TensorFileInfo.__module__ = "kompute_py"  # public; imported when first used
 
 
 def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:

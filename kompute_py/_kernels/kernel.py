@@ -117,6 +117,8 @@ class Kernel:
     once, and `error` holds it. `reload` takes the new version by hand.
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     __slots__ = (
         "__weakref__",
         "_calls",

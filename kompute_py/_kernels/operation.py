@@ -40,6 +40,8 @@ class OpKernel(OpBase):
     evaluation.
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     __slots__ = (
         "__weakref__",
         "_by_default",
@@ -157,7 +159,7 @@ class OpKernel(OpBase):
         If the version does not fit, raises an error and changes nothing.
         """
         kernel, push = self._kernel, version.signature.push
-        who = f"what is recorded of {kernel.name}"
+        who = f"the recording of {kernel.name}"
         packed = b"" if push is None else push.pack_named(self._members, who)
         extent, groups = self._extent, self._groups
         if extent is not None:

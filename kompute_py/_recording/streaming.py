@@ -72,6 +72,8 @@ class FrameStream:
     Can be iterated once, with ``for`` or ``async for``.
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     __slots__ = ("_items", "_pipeline")
 
     def __init__(

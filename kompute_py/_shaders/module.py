@@ -42,6 +42,8 @@ class ShaderModule:
     are given for SPIR-V; NotFoundError if a path does not exist; ArgumentTypeError for other types.
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     __slots__ = (
         "_declared",
         "_entry",

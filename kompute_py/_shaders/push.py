@@ -271,7 +271,7 @@ class Block:
         missing = [name for name in self.names if name not in values]
         if missing:
             raise InvalidArgumentError(
-                f"{who} misses its push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: "
+                f"{who}: missing push constant{'s' if len(missing) > 1 else ''} {', '.join(missing)}: "
                 "it has "
                 + ", ".join(
                     f"{type_text(m)} {name}" for m, name in zip(self.members, self.names, strict=True)

@@ -333,8 +333,9 @@ class Signature:
                 raise self._unknown(kernel, name, (*self._by_name, *known), "argument")
         missing = [p.name for p, v in zip(parameters, values, strict=True) if v is MISSING and p.used]
         if missing:
+            plural = "s" if len(missing) > 1 else ""
             raise InvalidArgumentError(
-                f"{kernel} misses {', '.join(map(repr, missing))}: {self.text(kernel)}"
+                f"{kernel}: missing argument{plural} {', '.join(map(repr, missing))}: {self.text(kernel)}"
             )
         return values, members
 

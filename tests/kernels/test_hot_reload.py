@@ -183,7 +183,7 @@ def test_push_constants_follow_by_name(mgr, shader):
     sequence.eval()
     assert np.array_equal(y.data(), np.full(10, 2)) and op.push_constants == {"factor": 2.0}
     edit(shader, "float factor;", "float factor; float power;")
-    with pytest.warns(kp.KomputeWarning, match="recorded of scale misses its push constant power"):
+    with pytest.warns(kp.KomputeWarning, match="recording of scale: missing push constant power"):
         sequence.eval()
     assert scale.error is not None
     del sequence, op

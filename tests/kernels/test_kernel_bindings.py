@@ -46,7 +46,7 @@ def test_a_length_alone_is_a_use(mgr, needs):
     a = kernel.signature.parameters[0]
     assert (a.access, a.used, str(a)) == ("none", True, "uint[] a")
     out = mgr.zeros(5, np.uint32)
-    with pytest.raises(kp.InvalidArgumentError, match="misses 'a'"):
+    with pytest.raises(kp.InvalidArgumentError, match="missing argument 'a'"):
         kernel(b=out)
     known = mgr.zeros(7, np.uint32)
     kernel(known, out)
