@@ -511,6 +511,13 @@ def memory_list(
     Raises ArgumentTypeError for anything else, InvalidArgumentError for an empty list or an object of another
     Manager, FailedPreconditionError for a destroyed object.
     """
+    if (type(given) is list or type(given) is tuple) and manager is not None and (given or empty):
+        # The common case, without the texts that only errors need.
+        for memory in given:
+            if not isinstance(memory, Memory) or memory._manager is not manager or not memory._is_init():
+                break
+        else:
+            return list(given)
     if isinstance(given, (Memory, *also)):
         if not one:
             kind = type(given).__name__

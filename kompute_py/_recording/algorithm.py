@@ -401,13 +401,6 @@ class Algorithm:
 
 
 def _listed(tensors: Iterable[Memory], manager: Manager) -> tuple[Memory, ...]:
-    # The common case first: the whole check costs more than the rest of making an algorithm.
-    if type(tensors) is list or type(tensors) is tuple:
-        for memory in tensors:
-            if type(memory) is not Tensor or memory._manager is not manager or not memory._is_init():
-                break
-        else:
-            return tuple(tensors)
     return tuple(
         memory_list(
             tensors, "algorithm(tensors=...)", manager=manager, empty=True, also=(Bindable,), takes=BOUND
