@@ -26,9 +26,9 @@ from .processes import FULL, QUICK, TASKS, Plan, Task, Worker, take_turns
 _DRIVERS = ("lavapipe", "swiftshader")
 
 LEGEND = """\
-Lower quartiles over blocks that the libraries' processes did in turns; the processes were started {generations} times. In
-parentheses: times as long as kompute_py. Each library is used in the fastest way that its documentation shows, and each
-task's numbers are checked before its time is taken."""
+Lower quartiles over blocks that the libraries' processes did in turns; the processes were started
+{generations} times. In parentheses: times as long as kompute_py. Each library is used in the fastest way
+that its documentation shows, and each task's numbers are checked before its time is taken."""
 
 
 @dataclass

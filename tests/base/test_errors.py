@@ -57,10 +57,13 @@ def code():
 
 def test_every_error_is_a_kompute_error_and_a_built_in():
     pairs = [
-        (kp.InvalidArgumentError, ValueError), (kp.ArgumentTypeError, TypeError), (kp.OutOfRangeError, IndexError),
-        (kp.NotFoundError, LookupError), (kp.OutOfMemoryError, MemoryError), (kp.EvalTimeoutError, TimeoutError),
+        (kp.InvalidArgumentError, ValueError), (kp.ArgumentTypeError, TypeError),
+        (kp.OutOfRangeError, IndexError),
+        (kp.NotFoundError, LookupError), (kp.OutOfMemoryError, MemoryError),
+        (kp.EvalTimeoutError, TimeoutError),
         (kp.UnimplementedError, NotImplementedError), (kp.ShaderCompileError, kp.InvalidArgumentError),
-        (kp.FailedPreconditionError, RuntimeError), (kp.UnavailableError, RuntimeError), (kp.DeviceLostError, RuntimeError),
+        (kp.FailedPreconditionError, RuntimeError), (kp.UnavailableError, RuntimeError),
+        (kp.DeviceLostError, RuntimeError),
     ]  # fmt: skip
     for error, built_in in pairs:
         assert issubclass(error, kp.KomputeError) and issubclass(error, built_in)

@@ -9,15 +9,20 @@ import kompute_py as kp
 from kompute_py._base.sizes import GRAMMAR
 
 TAKEN = {
-    "128 MiB": 2**27, "128MiB": 2**27, "128mib": 2**27, " 128  MIB ": 2**27, "128M": 2**27, "128 m": 2**27, "131072K": 2**27,
-    "128MB": 128 * 10**6, "128 mb": 128 * 10**6, "2kB": 2000, "2 GB": 2 * 10**9, "1 TB": 10**12, "1T": 2**40, "1 TiB": 2**40,
-    "1.5 GiB": 3 * 2**29, "1.5G": 3 * 2**29, ".5 MiB": 2**19, "1. MiB": 2**20, "0.1 GB": 10**8, "1.3MiB": 1363148,
+    "128 MiB": 2**27, "128MiB": 2**27, "128mib": 2**27, " 128  MIB ": 2**27, "128M": 2**27, "128 m": 2**27,
+    "131072K": 2**27,
+    "128MB": 128 * 10**6, "128 mb": 128 * 10**6, "2kB": 2000, "2 GB": 2 * 10**9, "1 TB": 10**12, "1T": 2**40,
+    "1 TiB": 2**40,
+    "1.5 GiB": 3 * 2**29, "1.5G": 3 * 2**29, ".5 MiB": 2**19, "1. MiB": 2**20, "0.1 GB": 10**8,
+    "1.3MiB": 1363148,
     "4194304": 2**22, "4194304 B": 2**22, "4194304bytes": 2**22, "1 Byte": 1, "0": 0, "0 MiB": 0, "0.0": 0,
     "9223372036854775807": 2**63 - 1, "\t7\n": 7,
 }  # fmt: skip
 REFUSED = (
-    "", " ", "MiB", "many", "12 MX", "12 MiBs", "12 Mi", "1,5 GiB", "1_000", "1e6", "-1", "-1 MiB", "+1", "0x10", "1 2", "1.2.3", ".", "inf",
-    "nan", "1 M iB", "٣", "1 ΜB", "0.5", "0.5 B", "1.5 bytes", "0.0001 KiB", "8 EiB", "9223372036854775808", "10000000 TiB", "9" * 5000,
+    "", " ", "MiB", "many", "12 MX", "12 MiBs", "12 Mi", "1,5 GiB", "1_000", "1e6", "-1", "-1 MiB", "+1",
+    "0x10", "1 2", "1.2.3", ".", "inf",
+    "nan", "1 M iB", "٣", "1 ΜB", "0.5", "0.5 B", "1.5 bytes", "0.0001 KiB", "8 EiB", "9223372036854775808",
+    "10000000 TiB", "9" * 5000,
 )  # fmt: skip
 WRONG_TYPES = (
     1.5,
@@ -87,7 +92,12 @@ def test_what_is_refused(name, tmp_path):
 
 def test_the_largest_source(tmp_path):
     file = tmp_path / "long.comp"
-    source = "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a[]; };\nvoid main() { a[0] = 1.0; }\n"
+    source = (
+        "#version 450\n"
+        "layout(local_size_x = 1) in;\n"
+        "layout(binding = 0) buffer A { float a[]; };\n"
+        "void main() { a[0] = 1.0; }\n"
+    )
     file.write_text(source.ljust(1500))
     spirv = kp.compile(file)
     for enough in ("1.5 KiB", "1500", "1.5kB", "2K", 1500, np.int32(1500)):

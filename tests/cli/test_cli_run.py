@@ -38,7 +38,8 @@ void main() {
     if (any(greaterThanEqual(p, size))) return;
     vec4 sum = vec4(0);
     for (int y = -radius; y <= radius; ++y)
-        for (int x = -radius; x <= radius; ++x) sum += texture(src, (vec2(p + ivec2(x, y)) + 0.5) / vec2(size));
+        for (int x = -radius; x <= radius; ++x)
+            sum += texture(src, (vec2(p + ivec2(x, y)) + 0.5) / vec2(size));
     imageStore(dst, p, sum / float((2 * radius + 1) * (2 * radius + 1)));
 }
 """
@@ -275,7 +276,8 @@ def test_hlsl_assembly_and_binaries(folder, capsys):
 
 def test_source_from_standard_input(folder):
     ran = subprocess.run(
-        [sys.executable, "-m", "kompute_py", "run", "-", "-i", "a=2", "-i", "b=3", "-s", "scale=7", "-o", "-"],
+        [sys.executable, "-m", "kompute_py", "run", "-", "-i", "a=2", "-i", "b=3", "-s", "scale=7", "-o",
+        "-"],
         input=MULTIPLY, capture_output=True, text=True, env=os.environ, timeout=100,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "42.0\n", "")
@@ -328,13 +330,16 @@ def test_the_grid_is_the_pictures_where_none_is_given(folder):
 
 
 NEGATIVES = {
-    "float[]": ("layout(binding=0) buffer A { float a[]; }; layout(binding=1) buffer B { float b[]; };", "b[i] = 1 - a[i];"),
+    "float[]": ("layout(binding=0) buffer A { float a[]; }; layout(binding=1) buffer B { float b[]; };",
+    "b[i] = 1 - a[i];"),
     "vec4[]": (
         "layout(binding=0) buffer A { vec4 a[]; }; layout(binding=1) buffer B { vec4 b[]; };",
         "b[i] = vec4(1 - a[i].rgb, a[i].a);",
     ),
-    "vec3[]": ("layout(binding=0) buffer A { vec3 a[]; }; layout(binding=1) buffer B { vec3 b[]; };", "b[i] = 1 - a[i];"),
-    "uint[]": ("layout(binding=0) buffer A { uint a[]; }; layout(binding=1) buffer B { uint b[]; };", "b[i] = 255 - a[i];"),
+    "vec3[]": ("layout(binding=0) buffer A { vec3 a[]; }; layout(binding=1) buffer B { vec3 b[]; };",
+    "b[i] = 1 - a[i];"),
+    "uint[]": ("layout(binding=0) buffer A { uint a[]; }; layout(binding=1) buffer B { uint b[]; };",
+    "b[i] = 255 - a[i];"),
     "ivec4[]": (
         "layout(binding=0) buffer A { ivec4 a[]; }; layout(binding=1) buffer B { ivec4 b[]; };",
         "b[i] = ivec4(255 - a[i].rgb, a[i].a);",
@@ -468,7 +473,8 @@ def test_arrays_of_images(folder):
 
 BOTH = ["--in", "a=1,2", "--in", "b=3,4"]
 WRONG = {
-    "unknown input": ([*BOTH, "--in", "A=5", "--set", "scale=1"], ["no binding 'A': did you mean 'a'?", "a, b, c"]),
+    "unknown input": ([*BOTH, "--in", "A=5", "--set", "scale=1"],
+    ["no binding 'A': did you mean 'a'?", "a, b, c"]),
     "unknown output": ([*BOTH, "--set", "scale=1", "--out", "cc=x.npy"], ["no binding 'cc': did you mean "
     "'c'?"]),
     "unknown value": ([*BOTH, "--set", "scales=1"], ["'scales': did you mean 'scale'?"]),
@@ -480,13 +486,17 @@ WRONG = {
     "vector for a scalar": ([*BOTH, "--set", "scale=1,2"], ["multiply: scale"]),
     "out of range": ([*BOTH, "--set", "scale=1e300"], ["scale", "1e+300"]),
     "no name": ([*BOTH, "--in", "none.png", "--set", "scale=1"], ["name the binding, NAME=none.png"]),
-    "no file": (["--in", "a=none.png", "--in", "b=1", "--set", "scale=1"], ["a: none.png is not a file", "zeros:SHAPE"]),
+    "no file": (["--in", "a=none.png", "--in", "b=1", "--set", "scale=1"],
+    ["a: none.png is not a file", "zeros:SHAPE"]),
     "a folder": (["--in", "a=.", "--in", "b=1", "--set", "scale=1"], ["a: . is a folder"]),
     "no picture": (["--in", "a=multiply.comp", "--in", "b=1", "--set", "scale=1"], ["no picture that Pillow "
     "can read"]),
-    "no npy": (["--in", "a=text.npy", "--in", "b=1", "--set", "scale=1"], ["text.npy cannot be read as .npy"]),
-    "no npz": (["--in", "a=text.npz", "--in", "b=1", "--set", "scale=1"], ["text.npz cannot be read as .npz"]),
-    "no key": (["--in", "a=two.npz", "--in", "b=1", "--set", "scale=1"], ["no array 'a'; it has x, y", "two.npz:KEY"]),
+    "no npy": (["--in", "a=text.npy", "--in", "b=1", "--set", "scale=1"],
+    ["text.npy cannot be read as .npy"]),
+    "no npz": (["--in", "a=text.npz", "--in", "b=1", "--set", "scale=1"],
+    ["text.npz cannot be read as .npz"]),
+    "no key": (["--in", "a=two.npz", "--in", "b=1", "--set", "scale=1"],
+    ["no array 'a'; it has x, y", "two.npz:KEY"]),
     "wrong type": (["--in", "a=complex.npy", "--in", "b=1", "--set", "scale=1"], ["float32", "complex128"]),
     "bad shape": (["--in", "a=zeros:0", "--in", "b=1", "--set", "scale=1"], ["'0' is not a shape"]),
     "bad dtype": (["--in", "a=zeros:4:color", "--in", "b=1", "--set", "scale=1"], ["'color' is not a dtype"]),
@@ -495,14 +505,18 @@ WRONG = {
     "huge": (["--in", "a=zeros:1000000,1000000,1000000", "--in", "b=1", "--set", "scale=1"], ["memory"]),
     "grid below zero": ([*BOTH, "--set", "scale=1", "--grid=-1"], ["grid is (-1,)", "0 or more"]),
     "negative grid": ([*BOTH, "--set", "scale=1", "--grid", "-2"], ["grid"]),
-    "grid beyond limits": ([*BOTH, "--set", "scale=1", "--groups", "70000,70000,1"], ["65535", "more than one axis"]),
-    "bad grid": ([*BOTH, "--set", "scale=1", "--grid", "a,b"], ["--grid a,b: give one to three whole numbers"]),
+    "grid beyond limits": ([*BOTH, "--set", "scale=1", "--groups", "70000,70000,1"],
+    ["65535", "more than one axis"]),
+    "bad grid": ([*BOTH, "--set", "scale=1", "--grid", "a,b"],
+    ["--grid a,b: give one to three whole numbers"]),
     "grid and groups": ([*BOTH, "--set", "scale=1", "--grid", "2", "--groups", "1"], ["not both"]),
-    "output of a read": ([*BOTH, "--set", "scale=1", "--out", "a=x.npy"], ["does not write 'a'; it writes c"]),
+    "output of a read": ([*BOTH, "--set", "scale=1", "--out", "a=x.npy"],
+    ["does not write 'a'; it writes c"]),
     "twice": ([*BOTH, "--in", "a=1", "--set", "scale=1"], ["twice for 'a'"]),
     "no suffix": ([*BOTH, "--set", "scale=1", "--out", "c=result"], ["does not determine a file type"]),
     "no such folder": ([*BOTH, "--set", "scale=1", "--out", "c=none/c.npy"], ["there is no folder none"]),
-    "no picture's shape": ([*BOTH, "--set", "scale=1", "--out", "c=c.png"], ["c has shape (2,)", "--shape c=H,W,C"]),
+    "no picture's shape": ([*BOTH, "--set", "scale=1", "--out", "c=c.png"],
+    ["c has shape (2,)", "--shape c=H,W,C"]),
     "no device": ([*BOTH, "--set", "scale=1", "--device", "no such device"], ["no such device"]),
 }  # fmt: skip
 

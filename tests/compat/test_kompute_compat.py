@@ -49,7 +49,8 @@ CLASSES = (
     "OpTensorCopy OpTensorSyncDevice OpTensorSyncLocal Sequence Shader Tensor TensorDataTypes TensorTypes"
 )
 DATA_TYPES = {
-    "bool": 0, "int": 1, "uint": 2, "float": 3, "double": 4, "custom": 5, "short": 6, "ushort": 7, "char": 8, "uchar": 9,
+    "bool": 0, "int": 1, "uint": 2, "float": 3, "double": 4, "custom": 5, "short": 6, "ushort": 7, "char": 8,
+    "uchar": 9,
 }  # fmt: skip
 MEMORY_TYPES = {"device": 0, "host": 1, "storage": 2, "deviceAndHost": 3}
 
@@ -160,7 +161,8 @@ def test_a_name_that_is_no_member():
 @pytest.mark.parametrize(
     ("args", "keywords"),
     [
-        ((), {}), ((0,), {}), ((0, []), {}), ((0, [0]), {}), ((0, [0], []), {}), ((0, (0,), ()), {}), ((), {"device": 0}),
+        ((), {}), ((0,), {}), ((0, []), {}), ((0, [0]), {}), ((0, [0], []), {}), ((0, (0,), ()), {}),
+        ((), {"device": 0}),
         ((), {"family_queue_indices": [0]}), ((), {"desired_extensions": []}),
         ((), {"device": 0, "family_queue_indices": [], "desired_extensions": []}),
         ((np.int64(0), np.array([0])), {}),
@@ -212,8 +214,10 @@ def test_device_list(mgr):
 @pytest.mark.parametrize(
     "data",
     [
-        [2, 2, 2], [0.001, 0.001], (1, 2, 3), [7], np.array([1, 2, 3]), np.zeros([16, 8]), np.array([0.5], np.float32),
-        np.arange(12.0).reshape(3, 4).T, np.arange(10)[::2], [[1, 2], [3, 4]], [True, False], range(5), np.float32(3),
+        [2, 2, 2], [0.001, 0.001], (1, 2, 3), [7], np.array([1, 2, 3]), np.zeros([16, 8]),
+        np.array([0.5], np.float32),
+        np.arange(12.0).reshape(3, 4).T, np.arange(10)[::2], [[1, 2], [3, 4]], [True, False], range(5),
+        np.float32(3),
     ],
     ids=str,
 )  # fmt: skip
@@ -232,9 +236,11 @@ def test_tensor_takes(mgr, data):
 def test_memory_type_arguments(mgr, where):
     member = kp.MemoryTypes.__members__[where]
     for t in (
-        mgr.tensor([1, 2], member), mgr.tensor([1, 2], memory_type=member), mgr.tensor([1, 2], tensor_type=member),
+        mgr.tensor([1, 2], member), mgr.tensor([1, 2], memory_type=member),
+        mgr.tensor([1, 2], tensor_type=member),
         mgr.tensor(data=[1, 2], memory_type=member), mgr.tensor([1, 2], getattr(kp, where)),
-        mgr.tensor_t(np.array([1, 2], np.uint32), member), mgr.tensor_t(data=np.array([1]), tensor_type=member),
+        mgr.tensor_t(np.array([1, 2], np.uint32), member),
+        mgr.tensor_t(data=np.array([1]), tensor_type=member),
         mgr.tensor_t(np.array([1, 2], np.int32), memory_type=kp.TensorTypes.__members__[where]),
     ):  # fmt: skip
         assert t.memory_type() is member and t.tensor_type() is member
@@ -243,7 +249,8 @@ def test_memory_type_arguments(mgr, where):
 @pytest.mark.parametrize(
     ("dtype", "name"),
     [
-        (np.float32, "float"), (np.uint32, "uint"), (np.int32, "int"), (np.float64, "double"), (np.bool_, "bool"),
+        (np.float32, "float"), (np.uint32, "uint"), (np.int32, "int"), (np.float64, "double"),
+        (np.bool_, "bool"),
         (np.int16, "short"), (np.uint16, "ushort"), (np.int8, "char"), (np.uint8, "uchar"),
     ],
 )  # fmt: skip
@@ -353,8 +360,10 @@ def test_image_arguments(mgr, channels, where):
     member = kp.MemoryTypes.__members__[where]
     data = np.arange(5 * 3 * channels, dtype=np.float32)
     for image in (
-        mgr.image(data, 5, 3, channels, member), mgr.image(data, width=5, height=3, num_channels=channels, memory_type=member),
-        mgr.image_t(data, 5, 3, channels, member), mgr.image_t(data=data, width=5, height=3, num_channels=channels, memory_type=member),
+        mgr.image(data, 5, 3, channels, member),
+        mgr.image(data, width=5, height=3, num_channels=channels, memory_type=member),
+        mgr.image_t(data, 5, 3, channels, member),
+        mgr.image_t(data=data, width=5, height=3, num_channels=channels, memory_type=member),
         mgr.image(data.tolist(), 5, 3, channels, member),
     ):  # fmt: skip
         assert isinstance(image, kp.Image) and image.is_init()
@@ -432,7 +441,8 @@ def test_empty_arrays_of_constants(mgr, multiply):
     tensors = [mgr.tensor([2, 2]), mgr.tensor([1, 2]), mgr.tensor([0, 0])]
     empty = np.array([], np.int32)
     for algorithm in (
-        mgr.algorithm(tensors, multiply, (2, 1, 1), empty, empty), mgr.algorithm(tensors, multiply, (2, 1, 1), [], []),
+        mgr.algorithm(tensors, multiply, (2, 1, 1), empty, empty),
+        mgr.algorithm(tensors, multiply, (2, 1, 1), [], []),
         mgr.algorithm(tensors, multiply, (2, 1, 1), (), np.array([], np.float32)),
     ):  # fmt: skip
         mgr.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm, [])).eval()

@@ -17,7 +17,10 @@ layout(local_size_x = 1) in;
 layout(set = 0, binding = 0) buffer Left { float left[]; };
 layout(set = 0, binding = 1) buffer Right { float right[]; };
 layout(set = 0, binding = 2) buffer Product { float product[]; };
-void main() { product[gl_GlobalInvocationID.x] = left[gl_GlobalInvocationID.x] * right[gl_GlobalInvocationID.x]; }
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    product[i] = left[i] * right[i];
+}
 """
 
 
@@ -160,14 +163,16 @@ def test_sequence_states(mgr, ops):
     seq = mgr.sequence()
     states = [(seq.is_init(), seq.is_recording(), seq.is_running())]
     for step in (
-        lambda: seq.record(ops[0]([t])), seq.eval, lambda: seq.record(ops[0]([t])), seq.clear, lambda: seq.record(ops[0]([t])),
+        lambda: seq.record(ops[0]([t])), seq.eval, lambda: seq.record(ops[0]([t])), seq.clear,
+        lambda: seq.record(ops[0]([t])),
         seq.eval_async, seq.eval_await, seq.destroy,
     ):  # fmt: skip
         step()
         states.append((seq.is_init(), seq.is_recording(), seq.is_running()))
     yes, no = True, False
     assert states == [
-        (yes, no, no), (yes, yes, no), (yes, no, no), (yes, yes, no), (yes, no, no), (yes, yes, no), (yes, no, yes),
+        (yes, no, no), (yes, yes, no), (yes, no, no), (yes, yes, no), (yes, no, no), (yes, yes, no),
+        (yes, no, yes),
         (yes, no, no), (no, no, no),
     ]  # fmt: skip
 

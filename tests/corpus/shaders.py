@@ -10,11 +10,13 @@ from .archives import Archive
 
 # What ggml's generator defines for its shaders, each of which takes some of it.
 _GGML = {
-    "FLOAT_TYPE": "float", "FLOAT_TYPE_VEC2": "vec2", "FLOAT_TYPE_VEC4": "vec4", "FLOAT_TYPE_VEC8": "mat2x4", "FLOAT16": "",
+    "FLOAT_TYPE": "float", "FLOAT_TYPE_VEC2": "vec2", "FLOAT_TYPE_VEC4": "vec4", "FLOAT_TYPE_VEC8": "mat2x4",
+    "FLOAT16": "",
     "ACC_TYPE": "float", "ACC_TYPE_VEC2": "vec2", "A_TYPE": "float", "A_TYPE4": "vec4", "B_TYPE": "float",
     "B_TYPE_VEC2": "vec2", "B_TYPE_VEC4": "vec4", "B_TYPE32": "float", "D_TYPE": "float", "D_TYPE4": "vec4",
     "S_TYPE": "float", "TEMP_TYPE": "vec4", "DST_TYPE": "float", "Q_TYPE": "float",
-    "LOAD_VEC_A": "1", "LOAD_VEC_B": "1", "OP": "x", "RTE16": "0", "IM2COL": "1", "SCHUNK": "1", "KV_BOUNDS_CHECK": "1",
+    "LOAD_VEC_A": "1", "LOAD_VEC_B": "1", "OP": "x", "RTE16": "0", "IM2COL": "1", "SCHUNK": "1",
+    "KV_BOUNDS_CHECK": "1",
 }  # fmt: skip
 _GGML_FLOATS = {
     "f32": {"DATA_A_F32": "1"},

@@ -106,8 +106,10 @@ def _valid(module: Path, target: str) -> bool:
 
 
 _KINDS = {
-    "ssbos": "storage buffer", "ubos": "uniform buffer", "images": "storage image", "textures": "combined image sampler",
-    "separate_images": "sampled image", "separate_samplers": "sampler", "acceleration_structures": "acceleration structure",
+    "ssbos": "storage buffer", "ubos": "uniform buffer", "images": "storage image",
+    "textures": "combined image sampler",
+    "separate_images": "sampled image", "separate_samplers": "sampler",
+    "acceleration_structures": "acceleration structure",
 }  # fmt: skip
 _TEXEL = {"storage image": "storage texel buffer"}
 

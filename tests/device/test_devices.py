@@ -179,7 +179,8 @@ def test_visible_devices():
 
 
 def check_identity():
-    """A DeviceInfo is the device that it tells of, wherever it stands in a list that hides or orders devices."""
+    """A DeviceInfo is the device that it tells of, wherever it stands in a list that hides or orders
+    devices."""
     everything = kp.list_devices()
     for shown in ("0;1", "1;0", "0", "1"):
         for info in kp.list_devices(shown):

@@ -151,7 +151,8 @@ class Program:
     # -- memory ----------------------------------------------------------------------------------------------
 
     def make(self) -> None:
-        """A tensor or an image of random data in any memory; uploaded, or left for its first use to upload."""
+        """A tensor or an image of random data in any memory;
+        uploaded, or left for its first use to upload."""
         if len(self.items) >= MOST_ITEMS:
             return
         kind = self.random.choice(_OFTEN_COPIED)

@@ -1,4 +1,5 @@
-"""`python -m tests.drivers`: prints every driver's manifest as JSON; what is missing is explained on stderr."""
+"""`python -m tests.drivers`: prints every driver's manifest as JSON;
+what is missing is explained on stderr."""
 
 from __future__ import annotations
 

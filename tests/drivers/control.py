@@ -149,7 +149,8 @@ class NullControl:
         return self._text("last_failed")
 
     def live(self, kind: str = "*") -> int:
-        """Live objects of a type such as "VkBuffer"; of all types but physical devices and queues by default."""
+        """Live objects of a type such as "VkBuffer";
+        of all types but physical devices and queues by default."""
         number = int(self._call("live", kind.encode()))
         if number == _UNKNOWN:
             raise ValueError(f"the null driver has no objects of type {kind!r}")

@@ -97,11 +97,12 @@ def _need_linux(what: str) -> None:
         raise DriverUnavailableError(f"{what} is only made on Linux; this is {platform.system()}")
 
 
-# ------------------------------------------------------------------------------------------------- system files
+# ----------------------------------------------------------------------------------------------- system files
 
 
 def _vulkan_directories(kind: str) -> list[Path]:
-    """The directories in which the Vulkan loader looks for manifests of a kind (`icd.d`, `explicit_layer.d`)."""
+    """The directories in which the Vulkan loader looks for manifests of a kind (`icd.d`,
+    `explicit_layer.d`)."""
     home = Path.home()
     roots = [os.environ.get("XDG_CONFIG_HOME") or str(home / ".config")]
     roots += (os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
@@ -136,7 +137,7 @@ def _system_layer() -> Path:
     )
 
 
-# ------------------------------------------------------------------------------------------------- out of Chromium
+# -------------------------------------------------------------------------------------------- out of Chromium
 
 
 def _download_chromium(scratch: Path) -> Path:
@@ -227,7 +228,7 @@ def _newer_layer() -> Path:
     return directory
 
 
-# ------------------------------------------------------------------------------------------------- the null driver
+# -------------------------------------------------------------------------------------------- the null driver
 
 _FLAGS = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wl,-z,defs"]
 
@@ -260,7 +261,7 @@ def _null() -> Path:
     return _icd(_entry(f"null-{digest.hexdigest()[:16]}", make) / NULL_LIBRARY, "1.3.239")
 
 
-# ------------------------------------------------------------------------------------------------- other programs
+# --------------------------------------------------------------------------------------------- other programs
 
 
 def compile_program(name: str, source: Path, libraries: list[str]) -> Path:
@@ -287,14 +288,15 @@ def compile_program(name: str, source: Path, libraries: list[str]) -> Path:
     return _entry(f"{name}-{digest}", make) / name
 
 
-# ------------------------------------------------------------------------------------------------- what tests use
+# --------------------------------------------------------------------------------------------- what tests use
 
 _DRIVERS: dict[str, Callable[[], Path]] = {"lavapipe": _lavapipe, "swiftshader": _swiftshader, "null": _null}
 _LAYERS: dict[str, Callable[[], Path]] = {"debian": _system_layer, "newer": _newer_layer}
 
 
 def manifest(driver: str) -> Path:
-    """The driver's manifest (ICD JSON), made first if need be; raises DriverUnavailableError with the reason."""
+    """The driver's manifest (ICD JSON), made first if need be;
+    raises DriverUnavailableError with the reason."""
     if driver not in _DRIVERS:
         raise ValueError(f"unknown driver {driver!r}; there are {', '.join(_DRIVERS)}")
     return _DRIVERS[driver]()

@@ -22,7 +22,8 @@ BUFFER_USAGE = (
 
 
 def spirv(*, local_size: tuple[int, int, int] = (64, 1, 1), entry: bytes = b"main") -> bytes:
-    """A compute shader that does nothing, assembled by hand: the driver reads no more than its entry point."""
+    """A compute shader that does nothing, assembled by hand: the driver reads no more than its entry
+    point."""
     name = np.frombuffer(entry + b"\0" * (4 - len(entry) % 4), "<u4").tolist()
 
     def op(code: int, *words: int) -> list[int]:

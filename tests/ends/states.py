@@ -19,7 +19,9 @@ layout(push_constant) uniform Push { uint n; };
 layout(binding = 0) buffer Data { uint a[]; };
 void main() {
     uint x = a[0];
-    for (uint i = 0u; i < n; i++) { x = x * 1664525u + 1013904223u; x ^= x >> 7; if (x == 77u) x += a[i & 3u]; }
+    for (uint i = 0u; i < n; i++) {
+        x = x * 1664525u + 1013904223u; x ^= x >> 7; if (x == 77u) x += a[i & 3u];
+    }
     a[0] = x;
 }'''
 
@@ -28,7 +30,8 @@ ENDLESS = '''#version 450
 layout(local_size_x = 64) in; layout(binding = 0) buffer Data { float a[]; };
 void main() { float x = a[0], y = a[1];
 ''' + ''.join(
-    f'x = sin(x * {i}.5) + cos(y * {i}.25); y = x * y + {i}.0; if (x > {i}.0) {{ y = sqrt(abs(y)); }}' for i in range(6000)
+    f'x = sin(x * {i}.5) + cos(y * {i}.25); y = x * y + {i}.0; if (x > {i}.0) {{ y = sqrt(abs(y)); }}'
+    for i in range(6000)
 ) + 'a[2] = x; a[3] = y; }'
 
 def ready():
@@ -272,9 +275,12 @@ time.sleep(0.2)
 mgr = kp.Manager()
 calls = [
     lambda: mgr.zeros(1000), lambda: mgr.zeros(1000).read(), lambda: mgr.zeros(1000).fill(1).wait(),
-    lambda: mgr.sequence().record(kp.OpSyncDevice([mgr.zeros(9)])).eval(), lambda: mgr.image(np.ones((4, 4))).read(),
+    lambda: mgr.sequence().record(kp.OpSyncDevice([mgr.zeros(9)])).eval(),
+    lambda: mgr.image(np.ones((4, 4))).read(),
     lambda: mgr.tensor([1, 2], memory_type="storage").read(),
-    lambda: mgr.kernel(LONG.replace('77u', str(time.perf_counter_ns() % 2**31) + 'u'))(n=3, a=mgr.tensor_t(np.ones(4, np.uint32))),
+    lambda: mgr.kernel(LONG.replace('77u', str(time.perf_counter_ns() % 2**31) + 'u'))(
+        n=3, a=mgr.tensor_t(np.ones(4, np.uint32))
+    ),
 ]
 ended = []
 def work(call):
@@ -439,10 +445,14 @@ class Last:
         except self.error:
             pass
 calls = [
-    lambda sem=sem: sem.signal(1), lambda sem=sem: sem.wait(0), lambda sem=sem: sem.fail("x"), lambda sem=sem: sem.at(1),
-    lambda t=t: t.read(), lambda t=t: t.destroy(), lambda t=t: repr(t), lambda t=t: t.data(), lambda seq=seq: seq.eval(), lambda seq=seq: seq.eval_async(),
-    lambda seq=seq: seq.eval_await(), lambda seq=seq: seq.clear(), lambda seq=seq: seq.destroy(), lambda seq=seq: repr(seq),
-    lambda mgr=mgr: mgr.tensor([1]), lambda mgr=mgr: mgr.sequence(), lambda mgr=mgr: mgr.synchronize(), lambda mgr=mgr: mgr.destroy(),
+    lambda sem=sem: sem.signal(1), lambda sem=sem: sem.wait(0), lambda sem=sem: sem.fail("x"),
+    lambda sem=sem: sem.at(1),
+    lambda t=t: t.read(), lambda t=t: t.destroy(), lambda t=t: repr(t), lambda t=t: t.data(),
+    lambda seq=seq: seq.eval(), lambda seq=seq: seq.eval_async(),
+    lambda seq=seq: seq.eval_await(), lambda seq=seq: seq.clear(), lambda seq=seq: seq.destroy(),
+    lambda seq=seq: repr(seq),
+    lambda mgr=mgr: mgr.tensor([1]), lambda mgr=mgr: mgr.sequence(), lambda mgr=mgr: mgr.synchronize(),
+    lambda mgr=mgr: mgr.destroy(),
 ]
 last = [Last(call) for call in calls]
 del sem, t, seq, mgr, calls

@@ -212,7 +212,8 @@ def main() -> None:
     def say(what: Any) -> None:
         os.write(out, (json.dumps(what) + "\n").encode())
 
-    say([[name, kind, [p.name for p in parameters_of(get(child.objects))] if kind == "call" else ["value"] * (kind == "set")]
+    say([[name, kind, [p.name for p in parameters_of(get(child.objects))] if kind == "call"
+    else ["value"] * (kind == "set")]
          for name, (kind, get) in child.callables.items()])  # fmt: skip
     for line in sys.stdin:
         name, odd, seed = json.loads(line)

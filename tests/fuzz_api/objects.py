@@ -26,8 +26,10 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < n) data[i] = data[i] * s
 _NOT_CALLED = {"plot", "show", "live"}
 # What every class of Python has, and what Python itself answers.
 _OF_PYTHON = {
-    "__class__", "__init_subclass__", "__subclasshook__", "__new__", "__del__", "__class_getitem__", "__getattr__",
-    "__getattribute__", "__setattr__", "__delattr__", "__getnewargs__", "__next__", "__init__", "__getstate__", "__dict__", "__weakref__", "__format__",
+    "__class__", "__init_subclass__", "__subclasshook__", "__new__", "__del__", "__class_getitem__",
+    "__getattr__",
+    "__getattribute__", "__setattr__", "__delattr__", "__getnewargs__", "__next__", "__init__",
+    "__getstate__", "__dict__", "__weakref__", "__format__",
 }  # fmt: skip
 
 

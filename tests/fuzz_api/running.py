@@ -22,7 +22,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 10.0  # seconds after which a call hangs
 _START = 120.0  # seconds that the child has to begin
 
-PROGRAM = f"import runpy, sys; sys.path.append({str(_ROOT)!r}); runpy.run_module('tests.fuzz_api.calling', run_name='__main__')"
+PROGRAM = (
+    f"import runpy, sys; sys.path.append({str(_ROOT)!r}); "
+    "runpy.run_module('tests.fuzz_api.calling', run_name='__main__')"
+)
 
 Call = tuple[str, dict[str, str], str]
 

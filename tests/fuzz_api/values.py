@@ -195,7 +195,8 @@ _INTS = [2**31, 2**32, 2**63, 2**64, 2**200, -1, -(2**31), -(2**63), -(2**200), 
 
 # Each is made anew for every call, because some are used up by one.
 ODD: dict[str, Callable[[], Any]] = {
-    **{f"int {value:.3g}" if abs(value) < 2**65 else f"int {'-' * (value < 0)}2**200": (lambda value=value: value)
+    **{f"int {value:.3g}" if abs(value) < 2**65
+    else f"int {'-' * (value < 0)}2**200": (lambda value=value: value)
        for value in _INTS},  # type: ignore[misc]
     "int of 5000 digits": lambda: 10**5000,
     "True": lambda: True,

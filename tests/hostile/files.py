@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 
 KINDS = [
-    "pipe", "folder", "link", "dangling", "endless", "socket", "huge", "unreadable", "writable", "foreign", "garbage", "empty",
+    "pipe", "folder", "link", "dangling", "endless", "socket", "huge", "unreadable", "writable", "foreign",
+    "garbage", "empty",
     "truncated", "version",
 ]  # fmt: skip
 FOLDER_KINDS = ["pipe", "file", "dangling", "endless", "unreadable", "foreign"]

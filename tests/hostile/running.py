@@ -20,7 +20,10 @@ from pathlib import Path
 from .files import FOLDER_KINDS, KINDS, make_hostile, make_hostile_folder, needs_root
 
 _ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = f"import runpy, sys; sys.path.append({str(_ROOT)!r}); runpy.run_module('tests.hostile.work', run_name='__main__')"
+PROGRAM = (
+    f"import runpy, sys; sys.path.append({str(_ROOT)!r}); "
+    "runpy.run_module('tests.hostile.work', run_name='__main__')"
+)
 FOLDERS = ("shaders", "pipelines", "models")
 _OURS = {
     "shaders": (".kpsh",),
@@ -68,7 +71,8 @@ def start(folder: Path, seed: int, rounds: int, refusals: bool, patience: float)
     }
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(folder), str(seed), str(rounds), str(int(refusals))],
-        env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
     )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ _COUNT = 1 << 12
 
 
 def source(number: int) -> str:
-    """One of the shaders; it computes ``x * (number + 1) + number``, and the include says how much is added."""
+    """One of the shaders;
+    it computes ``x * (number + 1) + number``, and the include says how much is added."""
     return f"""#version 450
 #include "add.glsl"
 layout(local_size_x = 32) in;

@@ -154,7 +154,8 @@ def test_addresses_in_memory(mgr, needs):
         + """
         layout(set = 0, binding = 0) readonly buffer Table { Floats entries[3]; } table;
         layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
-        void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = table.entries[i % 3].x[i]; }
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = table.entries[i % 3].x[i];
+        }
         """
     )
     parts = [mgr.tensor(np.full(9, v, np.float32)) for v in (1, 2, 3)]

@@ -1,4 +1,5 @@
-"""Sums of digits against NumPy: random expressions of an invocation's number, evaluated for every invocation."""
+"""Sums of digits against NumPy: random expressions of an invocation's number, evaluated for every
+invocation."""
 
 from __future__ import annotations
 

@@ -31,7 +31,10 @@ layout(constant_id = 0) const uint WIDTH = 13;
 """
 DOWN = "uint r = gl_GlobalInvocationID.x, c = gl_GlobalInvocationID.y; "  # x counts the rows
 ALONG = "uint r = gl_GlobalInvocationID.y, c = gl_GlobalInvocationID.x; "
-TILES = "uint r = gl_WorkGroupID.x * 4 + gl_LocalInvocationID.x, c = gl_WorkGroupID.y * 2 + gl_LocalInvocationID.y; "
+TILES = (
+    "uint r = gl_WorkGroupID.x * 4 + gl_LocalInvocationID.x, "
+    "c = gl_WorkGroupID.y * 2 + gl_LocalInvocationID.y; "
+)
 ADD = "b[r * w + c] = a[r * w + c] + 1;"
 BODIES = {
     "return": "if (r >= h || c >= w) return; " + ADD,

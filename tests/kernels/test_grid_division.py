@@ -104,8 +104,10 @@ RUNS = {
     "divided by 1": ("b[i / w] = i;", (), {"w": 1}, i[:N]),
     "divided where it is read": ("b[i] = a[i / 4] + i;", (N // 4,), {}, 1 + i[:N]),
     "rows and columns": ("uint r = i / w, c = i % w; b[r * w + c] = i;", (), {"w": 7}, i[:N]),
-    "rows and the rest": ("uint r = i / w, c = i - r * w; if (r < h) b[r * w + c] = i;", (), {"w": 8, "h": 8}, i[:N]),
-    "rows of a width from memory": ("uint r = i / x[0], c = i % x[0]; b[r * x[0] + c] = i;", (0, 1), {}, i[:N]),
+    "rows and the rest": ("uint r = i / w, c = i - r * w; if (r < h) b[r * w + c] = i;", (), {"w": 8, "h": 8},
+    i[:N]),
+    "rows of a width from memory": ("uint r = i / x[0], c = i % x[0]; b[r * x[0] + c] = i;", (0, 1), {},
+    i[:N]),
     "tiles": ("uint t = i / D, l = i % D; b[t * D + l] = i;", (), {}, i[:N]),
     "bits": ("b[((i >> 4) << 4) | (i & 15)] = i;", (), {}, i[:N]),
     "transposed": (

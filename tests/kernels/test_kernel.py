@@ -124,7 +124,8 @@ def test_grids(mgr, needs):
         layout(local_size_x = 4, local_size_y = 2, local_size_z = 2) in;
         layout(set = 0, binding = 0) buffer A { uint ran[]; };
         void main() { atomicAdd(ran[0], 1); atomicMax(ran[1], gl_GlobalInvocationID.x + 1);
-                      atomicMax(ran[2], gl_GlobalInvocationID.y + 1); atomicMax(ran[3], gl_GlobalInvocationID.z + 1); }
+                      atomicMax(ran[2], gl_GlobalInvocationID.y + 1);
+                      atomicMax(ran[3], gl_GlobalInvocationID.z + 1); }
         """
     )
 
@@ -154,7 +155,8 @@ def test_images(mgr, needs):
         layout(set = 0, binding = 1, r32f) writeonly uniform image2D result;
         void main() {
             ivec2 at = ivec2(gl_GlobalInvocationID.xy);
-            if (all(lessThan(at, imageSize(result)))) imageStore(result, at, vec4(1.0 - imageLoad(source, at).x));
+            if (all(lessThan(at, imageSize(result)))) imageStore(result, at, vec4(1.0 - imageLoad(source,
+            at).x));
         }
         """
     )

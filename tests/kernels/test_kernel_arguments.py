@@ -1,4 +1,5 @@
-"""What kernels take and what they refuse: arguments, images, constants, and whether each error says enough."""
+"""What kernels take and what they refuse: arguments, images, constants, and whether each error says
+enough."""
 
 from __future__ import annotations
 

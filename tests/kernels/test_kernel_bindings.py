@@ -182,7 +182,8 @@ def test_numbers_for_a_padded_array(mgr, needs):
     ],
 )
 def test_arrays_for_matrices_are_their_memory(mgr, declared, fits, wrong):
-    """One with the rows and columns of the matrices and other bytes is refused, as an array and as a tensor."""
+    """One with the rows and columns of the matrices and other bytes is refused, as an array and as a
+    tensor."""
     source = f"""
         #version 450
         layout(binding = 0) buffer Y {{ float y[]; }};

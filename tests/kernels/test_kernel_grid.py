@@ -62,7 +62,13 @@ def source(dims, declaration, statement, layout="std430"):
     if not declaration.startswith("struct"):
         declaration = f"layout({layout}, binding = 0) {declaration}"
     push = "" if dims == 1 else "layout(push_constant) uniform P { uvec3 size; };"
-    return f"#version 450\nlayout({LOCAL[dims]}) in;\n{declaration}\n{push}\nvoid main() {{ {CODE[dims]} {statement}; }}"
+    return (
+        "#version 450\n"
+        f"layout({LOCAL[dims]}) in;\n"
+        f"{declaration}\n"
+        f"{push}\n"
+        f"void main() {{ {CODE[dims]} {statement}; }}"
+    )
 
 
 def agree(dims, shape):
@@ -160,7 +166,8 @@ def test_declared_lengths_and_arrays_after_members(mgr, needs):
     assert np.all(tail(np.zeros(2 + 2 * 37, np.uint32))[2:] == 1)
     fixed = mgr.kernel("#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer T { uint n; "
     "uint bins[9]; };\n"
-                       "void main() { uint i = gl_GlobalInvocationID.x; if (i < 9) bins[i] += 1; }")  # fmt: skip
+                       "void main() { uint i = gl_GlobalInvocationID.x; if (i < 9) bins[i] += 1; "
+                       "}")  # fmt: skip
     assert np.all(fixed(np.zeros(10, np.uint32))[1:] == 1)
 
 
@@ -474,7 +481,11 @@ def test_readme_kernel_on_four_million_numbers(mgr, limit):
 
 
 def test_layers_on_every_axis(mgr, limit):
-    head = "#version 450\nlayout(local_size_x = 2, local_size_y = LY, local_size_z = LZ) in;\nlayout(binding = 0) buffer B { uint b[]; };\n"
+    head = (
+        "#version 450\n"
+        "layout(local_size_x = 2, local_size_y = LY, local_size_z = LZ) in;\n"
+        "layout(binding = 0) buffer B { uint b[]; };\n"
+    )
     body = """layout(push_constant) uniform P { uvec3 size; };
         void put(uvec3 p, uvec3 g) { if (any(greaterThanEqual(p, size))) return;
             uint i = (p.z * size.y + p.y) * size.x + p.x;

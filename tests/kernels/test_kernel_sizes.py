@@ -115,13 +115,16 @@ FREE = {
     "a table": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] + b[i % 2];", N, 2, N),
     "one value": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] + b[0];", N, 1, N),
     "a gather": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = b[uint(a[i])];", N, 2 * N, N),
-    "a difference": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i + 1] - a[i];", N, 1, N - 1),
+    "a difference": ("uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i + 1] - a[i];", N, 1,
+    N - 1),
     "its own check": (
         "uint i = gl_GlobalInvocationID.x; if (i >= c.length()) return; c[i] = a[i] + (i < b.length() ? b[i] "
         ": 0);", N, 3, N,
     ),
-    "a condition": ("uint i = gl_GlobalInvocationID.x; if (a[i] < 0) c[i] = a[i] + b[i]; else c[i] = a[i];", N, 1, N),
-    "a uniform bound": ("uint i = gl_GlobalInvocationID.x; if (i < limit) c[i] = a[i] + b[i];", 2 * N, N, 2 * N),
+    "a condition": ("uint i = gl_GlobalInvocationID.x; if (a[i] < 0) c[i] = a[i] + b[i]; else c[i] = a[i];",
+    N, 1, N),
+    "a uniform bound": ("uint i = gl_GlobalInvocationID.x; if (i < limit) c[i] = a[i] + b[i];", 2 * N, N,
+    2 * N),
     "a loop": (
         "uint i = gl_GlobalInvocationID.x; float s = 0; for (uint k = 0; k < b.length(); ++k) s += b[k] * "
         "a[i]; c[i] = s;",
@@ -136,8 +139,10 @@ FREE = {
         "sum[gl_LocalInvocationID.x] = a[gl_GlobalInvocationID.x]; barrier(); "
         "if (gl_LocalInvocationID.x == 0) c[gl_WorkGroupID.x] = sum[0] + b[gl_WorkGroupID.x];", N, 2, 2,
     ),
-    "pairs": ("uint i = gl_GlobalInvocationID.x; if (2 * i + 1 < a.length()) c[i] = a[2 * i] + a[2 * i + 1];", N, 1, N // 2),
-    "fewer by a push constant": ("uint i = gl_GlobalInvocationID.x; if (i < n) c[i] = a[i] + b[i];", 2 * N, N, 3 * N),
+    "pairs": ("uint i = gl_GlobalInvocationID.x; if (2 * i + 1 < a.length()) c[i] = a[2 * i] + a[2 * i + 1];",
+    N, 1, N // 2),
+    "fewer by a push constant": ("uint i = gl_GlobalInvocationID.x; if (i < n) c[i] = a[i] + b[i];", 2 * N, N,
+    3 * N),
     "changed index": (
         "uint i = gl_GlobalInvocationID.x; if (a[0] > 0) i = 0; c[i] = a[i] + b[i];", N, 1, N,
     ),

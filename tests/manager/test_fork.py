@@ -66,9 +66,12 @@ def check_refusals(busy):
         assert not mgr.is_init() and not tensor.is_init() and not seq.is_init()
         assert view.tolist() == [1, 2, 3]
         for use in (
-            lambda: mgr.tensor([1]), lambda: mgr.sequence(), lambda: mgr.semaphore(), mgr.synchronize, tensor.data,
-            tensor.read, lambda: tensor.write(np.zeros(3, np.float32)), lambda: tensor.fill(0), image.read, seq.eval,
-            seq.eval_async, lambda: seq.record(kp.OpSyncDevice([tensor])), lambda: mgr.submit([seq]), sem.query,
+            lambda: mgr.tensor([1]), lambda: mgr.sequence(), lambda: mgr.semaphore(), mgr.synchronize,
+            tensor.data,
+            tensor.read, lambda: tensor.write(np.zeros(3, np.float32)), lambda: tensor.fill(0), image.read,
+            seq.eval,
+            seq.eval_async, lambda: seq.record(kp.OpSyncDevice([tensor])), lambda: mgr.submit([seq]),
+            sem.query,
             lambda: sem.signal(1), lambda: sem.wait(1), pending.wait, pending.done, lambda: mgr.submit([]),
             lambda: pending.future().result(5),
         ):  # fmt: skip

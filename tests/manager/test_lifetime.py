@@ -65,9 +65,11 @@ def test_use_after_destroy_of_the_manager(mgr):
     op = kp.OpSyncLocal(tensors)
     mgr.destroy()
     for use in (
-        t.data, t.numpy, t.read, lambda: t.write([1, 2, 3]), lambda: np.asarray(t), image.data, image.read, seq.eval,
+        t.data, t.numpy, t.read, lambda: t.write([1, 2, 3]), lambda: np.asarray(t), image.data, image.read,
+        seq.eval,
         seq.eval_async, seq.eval_await, seq.clear, seq.rerecord, lambda: seq.record(op), lambda: seq.eval(op),
-        lambda: mgr.tensor([1]), lambda: mgr.tensor_t([1]), lambda: mgr.zeros(3), lambda: mgr.image(np.zeros((2, 2))),
+        lambda: mgr.tensor([1]), lambda: mgr.tensor_t([1]), lambda: mgr.zeros(3),
+        lambda: mgr.image(np.zeros((2, 2))),
         mgr.sequence, lambda: mgr.algorithm(tensors, code), mgr.__enter__,
     ):  # fmt: skip
         with pytest.raises(kp.FailedPreconditionError, match="destroyed"):

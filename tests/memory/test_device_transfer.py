@@ -20,7 +20,10 @@ STEP = """
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer A { float a[]; };
 layout(push_constant) uniform P { float scale; float offset; };
-void main() { if (gl_GlobalInvocationID.x < a.length()) a[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x] * scale + offset; }
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < a.length()) a[i] = a[i] * scale + offset;
+}
 """
 
 

@@ -1,4 +1,5 @@
-"""DLPack both ways, with NumPy and a reader of the capsules made of ctypes alone; test_torch.py has PyTorch."""
+"""DLPack both ways, with NumPy and a reader of the capsules made of ctypes alone;
+test_torch.py has PyTorch."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ DTYPES = [
 class _Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
         ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     ]  # fmt: skip

@@ -201,7 +201,10 @@ def test_arrays_of_single_bytes_are_refused_only_where_something_runs(mgr, needs
 
 def test_the_default_workgroup_of_an_empty_tensor_is_no_group(mgr, needs):
     needs(mgr, "dispatch")
-    source = "#version 450\nlayout(local_size_x = 4) in; layout(set = 0, binding = 0) readonly buffer A { float a[]; }; "
+    source = (
+        "#version 450\n"
+        "layout(local_size_x = 4) in; layout(set = 0, binding = 0) readonly buffer A { float a[]; }; "
+    )
     source += "layout(set = 0, binding = 1) buffer B { float b[]; }; void main() { b[0] = 1 + a.length(); }"
     out = mgr.zeros(1)
     with warnings.catch_warnings():

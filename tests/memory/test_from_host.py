@@ -244,7 +244,8 @@ def test_immutable_memory_is_never_written(importing):
     assert not np.asarray(t).flags.writeable and memoryview(t).readonly
     other = mgr.tensor(np.ones(100))
     writes = (
-        lambda: t.write(np.zeros(100)), lambda: t[:4].write(np.zeros(4)), lambda: t.map(write=True).__enter__(),
+        lambda: t.write(np.zeros(100)), lambda: t[:4].write(np.zeros(4)),
+        lambda: t.map(write=True).__enter__(),
         lambda: mgr.sequence().record(kp.OpFill([t], 0)).eval(),
         lambda: mgr.sequence().record(kp.OpCopy([other, t])).eval(),
     )  # fmt: skip

@@ -263,7 +263,8 @@ def test_storage_images_of_every_kind(mgr, needs, kind, axes):
         f"""
         #version 450
         layout(set = 0, binding = 0, r32f) uniform {name} texels;
-        void main() {{ uvec3 p = gl_GlobalInvocationID; imageStore(texels, {at}, 2.0 * imageLoad(texels, {at})); }}
+        void main() {{ uvec3 p = gl_GlobalInvocationID;
+        imageStore(texels, {at}, 2.0 * imageLoad(texels, {at})); }}
         """
     )
     data = counting(*axes)
@@ -298,7 +299,8 @@ def test_pillow(mgr):
 @pytest.mark.parametrize("memory_type", ["host", "deviceAndHost"])
 @pytest.mark.parametrize(
     ("shape", "options"),
-    [((7,), {"dims": 1}), ((3, 7), {"dims": 1, "layers": True}), ((5, 6, 2), {}), ((3, 5, 6), {"dims": 3}), ((3, 5, 6, 2), {"layers": True})],
+    [((7,), {"dims": 1}), ((3, 7), {"dims": 1, "layers": True}), ((5, 6, 2), {}), ((3, 5, 6), {"dims": 3}),
+    ((3, 5, 6, 2), {"layers": True})],
 )  # fmt: skip
 def test_both_sides_hold_what_a_region_wrote(mgr, shape, options, memory_type):
     data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)

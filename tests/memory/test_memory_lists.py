@@ -267,8 +267,10 @@ def test_sequences_of_submit(mgr, clean):
     mgr.submit(first).wait()
     assert a.read().tolist() == [1, 1]
     for wrong, text in (
-        (5, "not 5"), (None, "not None"), ("abc", "not 'abc'"), ({"a": first}, "give its values"), (DoesNotIterate(), "does not iterate"),
-        ([first, 5], "element 1 is 5, a int"), ([first, a], "element 1 is <kp.Tensor"), ((s for s in (second, None)), "element 1 is None"),
+        (5, "not 5"), (None, "not None"), ("abc", "not 'abc'"), ({"a": first}, "give its values"),
+        (DoesNotIterate(), "does not iterate"),
+        ([first, 5], "element 1 is 5, a int"), ([first, a], "element 1 is <kp.Tensor"),
+        ((s for s in (second, None)), "element 1 is None"),
         (a, "submit takes sequences"), ([[first]], "element 0 is ["),
     ):  # fmt: skip
         with pytest.raises(kp.ArgumentTypeError) as caught:

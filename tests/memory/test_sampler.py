@@ -15,7 +15,8 @@ layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) uniform sampler2D picture;
 layout(set = 0, binding = 1) readonly buffer At { vec2 at[]; };
 layout(set = 0, binding = 2) writeonly buffer Out { vec4 result[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < at.length()) result[i] = textureLod(picture, at[i], 0.0); }
+void main() { uint i = gl_GlobalInvocationID.x;
+if (i < at.length()) result[i] = textureLod(picture, at[i], 0.0); }
 """
 SEPARATE = """
 #version 450

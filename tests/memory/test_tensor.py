@@ -75,7 +75,8 @@ def test_data_type(mgr, dtype, expected):
 @pytest.mark.parametrize(
     "data",
     [
-        5, 2.5, (1, 2, 3), range(4), array.array("d", [1.0, 2.0]), np.float64(3), np.arange(12.0).reshape(3, 4)[:, ::2],
+        5, 2.5, (1, 2, 3), range(4), array.array("d", [1.0, 2.0]), np.float64(3),
+        np.arange(12.0).reshape(3, 4)[:, ::2],
         np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.arange(4, dtype=">f4"), memoryview(b"\x01\x02"),
         np.array([True, False]),
     ],

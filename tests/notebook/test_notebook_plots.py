@@ -24,7 +24,8 @@ layout(local_size_x = 8, local_size_y = 8) in;
 layout(set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
 layout(push_constant) uniform P { float factor; int offset; uint width; };
-void main() { uint i = gl_GlobalInvocationID.y * width + gl_GlobalInvocationID.x; y[i] = factor * x[i] + offset; }
+void main() { uint i = gl_GlobalInvocationID.y * width + gl_GlobalInvocationID.x;
+y[i] = factor * x[i] + offset; }
 """
 
 
@@ -82,7 +83,12 @@ def test_what_cannot_be_plotted(mgr):
     [("matplotlib.pyplot", "kp.plot([1])", "plot"), ("ipywidgets", "kp.notebook.sliders", "notebook")],
 )
 def test_what_is_missing_names_the_extra(module, code, extra):
-    script = f"import sys; sys.modules[{module!r}] = None\nimport kompute_py as kp\ntry: {code}\nexcept kp.FailedPreconditionError as e: print(e)"
+    script = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "import kompute_py as kp\n"
+        f"try: {code}\n"
+        "except kp.FailedPreconditionError as e: print(e)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert f"pip install 'kompute-py[{extra}]'" in done.stdout, done.stderr
 

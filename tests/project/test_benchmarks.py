@@ -116,7 +116,7 @@ def test_every_required_figure_is_there():
         assert figure.judged_on in figure.drivers
 
 
-# ---------------------------------------------------------------------------------------------------------- timing
+# ----------------------------------------------------------------------------------------------------- timing
 
 
 def test_sides_alternate_in_reversing_order(monkeypatch):
@@ -228,7 +228,7 @@ def test_preparation_is_not_timed():
     assert order == ["prepare", "work", "prepare", "work"]
 
 
-# ----------------------------------------------------------------------------------------------------------- table
+# ------------------------------------------------------------------------------------------------------ table
 
 
 def made_figure(unit="x", must=1.1, aim=1.02, baseline="C"):
@@ -302,7 +302,7 @@ def test_figures_are_named_once_and_found_by_prefix():
         registry.chosen(["two"])
 
 
-# ------------------------------------------------------------------------------------------------------- callgrind
+# -------------------------------------------------------------------------------------------------- callgrind
 
 
 def test_missing_valgrind_is_named(monkeypatch, tmp_path):

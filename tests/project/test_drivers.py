@@ -118,7 +118,10 @@ def test_failed_entry_leaves_nothing(tmp_path, monkeypatch):
 def test_listing_explains_what_is_missing(tmp_path, null):
     empty = tmp_path / "bin"
     empty.mkdir()
-    code = "import json; from tests.drivers import drivers; out = []; print(json.dumps([drivers(out.append), out]))"
+    code = (
+        "import json; from tests.drivers import drivers; out = []; print(json.dumps([drivers(out.append), "
+        "out]))"
+    )
     done = run(
         ["-c", code], PATH=str(empty), CXX="no-such-compiler", KOMPUTE_PY_TEST_CACHE=str(tmp_path / "cache")
     )

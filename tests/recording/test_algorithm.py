@@ -129,7 +129,8 @@ def test_forms_of_spirv(mgr, abc, form, tmp_path):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ((5, 1, 1), (5, 1, 1)), ([2, 3, 4], (2, 3, 4)), ((7,), (7, 1, 1)), ([7, 2], (7, 2, 1)), (6, (6, 1, 1)),
+        ((5, 1, 1), (5, 1, 1)), ([2, 3, 4], (2, 3, 4)), ((7,), (7, 1, 1)), ([7, 2], (7, 2, 1)),
+        (6, (6, 1, 1)),
         ((3, 0, 0), (3, 1, 1)), ((0, 9, 9), (3, 1, 1)), (np.array([2, 2, 1]), (2, 2, 1)), ((), (3, 1, 1)),
         ((np.int64(4), 1, 1), (4, 1, 1)),
     ],
@@ -287,8 +288,10 @@ def test_wrong_kinds(mgr, abc):
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (b"", kp.InvalidArgumentError), (b"abc", kp.InvalidArgumentError), (b"not SPIR-V at all, really", kp.InvalidArgumentError),
-        (MULTIPLY.encode(), kp.InvalidArgumentError), (MULTIPLY, kp.ArgumentTypeError), (5, kp.ArgumentTypeError),
+        (b"", kp.InvalidArgumentError), (b"abc", kp.InvalidArgumentError),
+        (b"not SPIR-V at all, really", kp.InvalidArgumentError),
+        (MULTIPLY.encode(), kp.InvalidArgumentError), (MULTIPLY, kp.ArgumentTypeError),
+        (5, kp.ArgumentTypeError),
     ],
 )  # fmt: skip
 def test_what_is_not_spirv(mgr, abc, code, error):

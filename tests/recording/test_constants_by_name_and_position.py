@@ -55,15 +55,19 @@ class Odd:
 
 
 NUMBERS = [
-    *(0, 1, 7, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32 - 1, 2**32, 2**63, -(2**63), 2**64 - 1, 2**64, 10**400),
-    *(0.0, -0.0, 1.0, 0.1, 1.5, -3.0, 16777217.0, 1e-46, 3.4e38, 1e39, 4294967296.0, math.inf, -math.inf, math.nan),
+    *(0, 1, 7, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32 - 1, 2**32, 2**63, -(2**63), 2**64 - 1,
+    2**64, 10**400),
+    *(0.0, -0.0, 1.0, 0.1, 1.5, -3.0, 16777217.0, 1e-46, 3.4e38, 1e39, 4294967296.0, math.inf, -math.inf,
+    math.nan),
     *(True, False, np.bool_(True), np.int8(-3), np.uint16(9), np.int64(3), np.uint64(2**63), np.float16(0.1)),
     *(np.float32(0.1), np.float64(0.1), np.array(5), np.array([5]), np.array([[0.5]]), np.array(0.25, ">f4")),
     *(fractions.Fraction(1, 2), fractions.Fraction(4, 2), decimal.Decimal("2"), decimal.Decimal("0.1")),
 ]  # fmt: skip
 NO_NUMBERS = [
-    *("1", b"1", bytearray(b"1"), None, 1j, np.complex64(1), np.str_("1"), np.datetime64(1, "D"), np.timedelta64(1, "s")),
-    *(object(), Odd(), {}, {"x": 1}, (), [1], [1, 2], np.array([1, 2]), np.zeros(0), np.array("1"), np.array([None])),
+    *("1", b"1", bytearray(b"1"), None, 1j, np.complex64(1), np.str_("1"), np.datetime64(1, "D"),
+    np.timedelta64(1, "s")),
+    *(object(), Odd(), {}, {"x": 1}, (), [1], [1, 2], np.array([1, 2]), np.zeros(0), np.array("1"),
+    np.array([None])),
     *(np.ma.masked, np.ma.masked_array([1], [True]), range(1), {1}, np.zeros((), [("a", "f4")])[()]),
 ]  # fmt: skip
 
@@ -135,7 +139,8 @@ def ways(mgr, needs, request):
         return algorithm
 
     return dtype, {
-        "algorithm": lambda v: pushed(kp.OpAlgoDispatch(mgr.algorithm([out], spirv, (1, 1, 1), push_consts=[v]))),
+        "algorithm": lambda v: pushed(kp.OpAlgoDispatch(mgr.algorithm([out], spirv, (1, 1, 1),
+        push_consts=[v]))),
         "dispatch": lambda v: pushed(kp.OpAlgoDispatch(algorithm, [v])),
         "dispatch, a tuple": lambda v: pushed(kp.OpAlgoDispatch(algorithm, (v,))),
         "dispatch, a generator": lambda v: pushed(kp.OpAlgoDispatch(algorithm, (each for each in [v]))),
@@ -232,7 +237,8 @@ void main() {
     o[0] = a; o[1] = v.x; o[2] = v.y; o[3] = v.z;
     for (int c = 0; c < 2; ++c) for (int r = 0; r < 3; ++r) o[4 + 2 * r + c] = m[c][r];
     for (int i = 0; i < 3; ++i) o[10 + i] = float(t[i]);
-    for (int i = 0; i < 2; ++i) { o[13 + 3 * i] = s[i].at.x; o[14 + 3 * i] = s[i].at.y; o[15 + 3 * i] = float(s[i].id); }
+    for (int i = 0; i < 2; ++i) { o[13 + 3 * i] = s[i].at.x; o[14 + 3 * i] = s[i].at.y;
+    o[15 + 3 * i] = float(s[i].id); }
     o[19] = b ? 1.0 : 0.0;
 }
 """

@@ -75,7 +75,8 @@ def test_copy_checks(mgr):
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
-        ("float32", 1.5), ("int32", -7), ("uint32", 2**32 - 1), ("uint8", 200), ("int8", -3), ("uint16", 40000), ("float16", 0.5),
+        ("float32", 1.5), ("int32", -7), ("uint32", 2**32 - 1), ("uint8", 200), ("int8", -3),
+        ("uint16", 40000), ("float16", 0.5),
         ("int64", -1), ("float64", 0.0), ("bool", True), ("uint64", 2**33 + 2), ("complex64", 2 + 2j),
     ],
 )  # fmt: skip

@@ -143,7 +143,12 @@ def check_two_drivers():
         kp.Manager("swiftshader", validation=True, strict=True) as swiftshader,
     ):
         assert lavapipe.vk_instance == swiftshader.vk_instance
-        kernel = "#version 450\nlayout(local_size_x=64) in;\nlayout(binding=0) buffer A {float a[];};\nvoid main() { a[gl_GlobalInvocationID.x] += 1.0; }"
+        kernel = (
+            "#version 450\n"
+            "layout(local_size_x=64) in;\n"
+            "layout(binding=0) buffer A {float a[];};\n"
+            "void main() { a[gl_GlobalInvocationID.x] += 1.0; }"
+        )
         kernels = {manager: manager.kernel(kernel) for manager in (lavapipe, swiftshader)}
         tensors = {manager: manager.zeros(640) for manager in kernels}
         for _ in range(3):

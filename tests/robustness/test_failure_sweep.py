@@ -278,7 +278,8 @@ def assert_nothing_left(when):
 
 
 def sweep(name, *results):
-    """Fails every call of one flow once with each result; returns (calls, failures that came out as errors)."""
+    """Fails every call of one flow once with each result;
+    returns (calls, failures that came out as errors)."""
     flow = globals()[name]
     warnings.simplefilter("ignore", ResourceWarning)
     logging.getLogger("kompute_py").setLevel(logging.ERROR)

@@ -1,4 +1,5 @@
-"""A sample of ``./dev fuzz --api``: odd arguments for every public callable are refused by our errors alone."""
+"""A sample of ``./dev fuzz --api``: odd arguments for every public callable are refused by our errors
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A sample of ``./dev hostile``: processes that share all files give right numbers, end, and leave nothing."""
+"""A sample of ``./dev hostile``: processes that share all files give right numbers, end, and leave
+nothing."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ void* dlopen(const char* name, int flags) {
 
 
 def refusal(error, *patterns):
-    """Asserts that making a Manager and listing devices raise `error`, with each of `patterns` in the text."""
+    """Asserts that making a Manager and listing devices raise `error`, with each of `patterns` in the
+    text."""
     for use in (kp.Manager, lambda: kp.Manager(0)):
         with pytest.raises(error) as caught:
             use()
@@ -450,7 +451,8 @@ def check_other_threads():
     thread = threading.Thread(target=count)
     thread.start()
     waits = {
-        "eval": seq.eval, "eval_await": lambda: seq.eval_async().eval_await(), "read": lambda: (seq.eval_async(), t.read()),
+        "eval": seq.eval, "eval_await": lambda: seq.eval_async().eval_await(),
+        "read": lambda: (seq.eval_async(), t.read()),
         "write": lambda: t.write(np.arange(1000)), "destroy": mgr.destroy,
     }  # fmt: skip
     for name, wait in waits.items():
@@ -551,7 +553,8 @@ def test_dropping_what_runs():
 
 
 def check_destroys():
-    """destroy() of each object in the middle of work: the work ends first, and nothing is destroyed under it."""
+    """destroy() of each object in the middle of work: the work ends first, and nothing is destroyed under
+    it."""
     control = null_control()
     mgr = kp.Manager()
     for victim in range(3):

@@ -164,7 +164,10 @@ def test_capabilities_and_features_are_named(generous):
     assert kp.check(INT64, generous) == []
 
     subgroups = HEAD + "#extension GL_KHR_shader_subgroup_clustered : require\n"
-    subgroups += "layout(binding = 0) buffer A { float a[]; };\nvoid main() { a[0] = subgroupClusteredAdd(a[0], 4); }\n"
+    subgroups += (
+        "layout(binding = 0) buffer A { float a[]; };\n"
+        "void main() { a[0] = subgroupClusteredAdd(a[0], 4); }\n"
+    )
     (finding,) = kp.check(subgroups, generous)
     assert finding.what == "GroupNonUniformClustered" and "'clustered'" in str(finding)
 

@@ -17,13 +17,21 @@ from kompute_py.cli import main
 
 _numbers = itertools.count()
 NAMES = ("shader_cache_dir", "shader_cache_size", "compile_timeout", "compiler", "slang_library")
-HLSL = "RWStructuredBuffer<float> a : register(u0);\n[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = %d; }\n"
+HLSL = (
+    "RWStructuredBuffer<float> a : register(u0);\n"
+    "[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = %d; }\n"
+)
 
 
 def fresh(number=None):
     """A source that nothing has compiled yet."""
     number = f"{os.getpid()}{next(_numbers)}" if number is None else number
-    return f"#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A {{ float a[]; }};\nvoid main() {{ a[0] = {number}; }}\n"
+    return (
+        "#version 450\n"
+        "layout(local_size_x = 1) in;\n"
+        f"layout(binding = 0) buffer A {{ float a[]; }};\n"
+        f"void main() {{ a[0] = {number}; }}\n"
+    )
 
 
 def entries(folder):
@@ -47,7 +55,8 @@ def test_defaults():
 @pytest.mark.parametrize("prefix", ["KOMPUTE_PY_", "PROGRAM_"])
 def test_variables_and_keywords(prefix, monkeypatch):
     given = {
-        "shader_cache_dir": ("/some/where", "/some/where"), "shader_cache_size": ("1.5 MiB", 3 * 2**19), "compile_timeout": ("2.5", 2.5),
+        "shader_cache_dir": ("/some/where", "/some/where"), "shader_cache_size": ("1.5 MiB", 3 * 2**19),
+        "compile_timeout": ("2.5", 2.5),
         "compiler": (" GLSLang ", "glslang"), "slang_library": ("", ""),
     }  # fmt: skip
     for name, (text, _) in given.items():
@@ -74,9 +83,11 @@ def test_variables_and_keywords(prefix, monkeypatch):
     ("option", "value", "error"),
     [
         ("shader_cache_dir", 5, kp.ArgumentTypeError), ("shader_cache_dir", "a\0b", kp.InvalidArgumentError),
-        ("shader_cache_size", "much", kp.InvalidArgumentError), ("compile_timeout", 0, kp.InvalidArgumentError),
+        ("shader_cache_size", "much", kp.InvalidArgumentError),
+        ("compile_timeout", 0, kp.InvalidArgumentError),
         ("compile_timeout", "soon", kp.InvalidArgumentError), ("compile_timeout", [1], kp.ArgumentTypeError),
-        ("compile_timeout", np.timedelta64(5), kp.ArgumentTypeError), ("compiler", "gcc", kp.InvalidArgumentError),
+        ("compile_timeout", np.timedelta64(5), kp.ArgumentTypeError),
+        ("compiler", "gcc", kp.InvalidArgumentError),
         ("compiler", 5, kp.ArgumentTypeError), ("slang_library", 5, kp.ArgumentTypeError),
     ],
 )  # fmt: skip

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.own_driver  # none at all
 
 def member(name, kind, offset, **more):
     layout = {
-        "name": name, "type_name": "", "kind": kind, "rows": 1, "columns": 1, "row_major": False, "hlsl_matrix": False, "matrix_stride": 0,
+        "name": name, "type_name": "", "kind": kind, "rows": 1, "columns": 1, "row_major": False,
+        "hlsl_matrix": False, "matrix_stride": 0,
         "array": [], "array_strides": [], "offset": offset, "size": 0, "members": [],
     }  # fmt: skip
     return {**layout, **more}
@@ -152,8 +153,10 @@ def test_arrays_and_structs():
 @pytest.mark.parametrize(
     ("kind", "code", "low", "high"),
     [
-        ("int8", "b", -128, 127), ("uint8", "B", 0, 255), ("int16", "h", -(2**15), 2**15 - 1), ("uint16", "H", 0, 2**16 - 1),
-        ("int32", "i", -(2**31), 2**31 - 1), ("uint32", "I", 0, 2**32 - 1), ("int64", "q", -(2**63), 2**63 - 1),
+        ("int8", "b", -128, 127), ("uint8", "B", 0, 255), ("int16", "h", -(2**15), 2**15 - 1),
+        ("uint16", "H", 0, 2**16 - 1),
+        ("int32", "i", -(2**31), 2**31 - 1), ("uint32", "I", 0, 2**32 - 1),
+        ("int64", "q", -(2**63), 2**63 - 1),
         ("uint64", "Q", 0, 2**64 - 1), ("pointer", "Q", 0, 2**64 - 1), ("bool", "I", 0, 1),
     ],
 )  # fmt: skip
@@ -242,7 +245,8 @@ PUSH_STRUCT = """#version 450
 layout(local_size_x = 1) in;
 layout(binding = 0) buffer B { float b[]; };
 layout(push_constant) uniform P { vec3 place; float mass; uint count; float factors[2]; };
-void main() { b[0] = place.x; b[1] = place.y; b[2] = place.z; b[3] = mass; b[4] = float(count); b[5] = factors[0]; b[6] = factors[1]; }
+void main() { b[0] = place.x; b[1] = place.y; b[2] = place.z; b[3] = mass; b[4] = float(count);
+b[5] = factors[0]; b[6] = factors[1]; }
 """
 FITTING = [
     [("place", "f4", 3), ("mass", "f4"), ("count", "u4"), ("factors", "f4", 2)],

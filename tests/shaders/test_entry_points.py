@@ -29,6 +29,10 @@ def module(*entries: str) -> str:
             OpReturn
             OpFunctionEnd
         """
+    blocks = "".join(
+        f"OpDecorate %block{i} DescriptorSet 0\nOpDecorate %block{i} Binding {i + 1}\n"
+        for i in range(len(entries))
+    )
     return f"""
         OpCapability Shader
         OpMemoryModel Logical GLSL450
@@ -48,7 +52,7 @@ def module(*entries: str) -> str:
         OpMemberDecorate %P 0 Offset 0
         OpDecorate %data DescriptorSet 0
         OpDecorate %data Binding 0
-        {"".join(f"OpDecorate %block{i} DescriptorSet 0 {chr(10)} OpDecorate %block{i} Binding {i + 1} {chr(10)}" for i in range(len(entries)))}
+        {blocks}
         %void = OpTypeVoid
         %fn = OpTypeFunction %void
         %float = OpTypeFloat 32

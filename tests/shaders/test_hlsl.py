@@ -127,7 +127,8 @@ def test_arithmetic_intrinsics(evaluate, compiler, optimize, constant):
     ],
 )
 def test_what_the_fallback_does_not_understand(call, message):
-    source = f"{HEAD}[numthreads(1, 1, 1)] void main() {{ int2x2 m = int2x2(1, 2, 3, 4); o[0] = {call}; o[1] = m[1][1]; }}"
+    body = f"int2x2 m = int2x2(1, 2, 3, 4); o[0] = {call}; o[1] = m[1][1];"
+    source = f"{HEAD}[numthreads(1, 1, 1)] void main() {{ {body} }}"
     source = (
         source
         if "int2x2(" in call
@@ -244,7 +245,10 @@ def test_its_own_any_and_all_stay(evaluate):
 )
 def test_remainders_of_variables_that_hold_constants(mgr, needs, body, refused):
     """The fallback's front end folds them by the divisor's sign."""
-    source = f"{HEAD}cbuffer C : register(b1) {{ int n; }}\n[numthreads(1, 1, 1)] void main() {{ o[1] = n; {body} }}"
+    source = (
+        f"{HEAD}cbuffer C : register(b1) {{ int n; }}\n"
+        f"[numthreads(1, 1, 1)] void main() {{ o[1] = n; {body} }}"
+    )
     if refused:
         with pytest.raises(kp.ShaderCompileError, match=r"of constants, is folded[^$]*kompute_py\[slang\]"):
             kp.compile(source, language="hlsl", compiler="glslang")
@@ -258,7 +262,10 @@ def test_remainders_of_variables_that_hold_constants(mgr, needs, body, refused):
 
 def test_remainders_of_specialization_constants(mgr, needs, compiler):
     needs(mgr, "dispatch")
-    source = f"[[vk::constant_id(0)]] const int A = 5;\n{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = A % 3; }}"
+    source = (
+        "[[vk::constant_id(0)]] const int A = 5;\n"
+        f"{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = A % 3; }}"
+    )
     kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
     assert kernel(np.zeros(1, np.float32), groups=1).tolist() == [2]
     assert kernel.specialize(A=-7)(np.zeros(1, np.float32), groups=1).tolist() == [-1]
@@ -336,7 +343,10 @@ groupshared uint g;
 
 @needs_slang
 def test_exchanges_need_a_version_of_spirv():
-    source = "RWStructuredBuffer<uint> o; [numthreads(1, 1, 1)] void main() { InterlockedExchange(o[0], 1u, o[1]); }"
+    source = (
+        "RWStructuredBuffer<uint> o; [numthreads(1, 1, 1)] void main() { InterlockedExchange(o[0], 1u, "
+        "o[1]); }"
+    )
     for options in ({"spirv_version": "1.3"}, {"target": "vulkan1.1"}):
         with pytest.raises(kp.ShaderCompileError, match=r"needs SPIR-V 1\.4"):
             kp.compile(source, language="hlsl", compiler="slang", **options)
@@ -515,7 +525,8 @@ def test_matrices_of_structures(mgr, needs, compiler):
     source = f"""struct S {{ float2x2 m; float weight; }};
 StructuredBuffer<S> s : register(t1);
 {HEAD}[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {{
-    for (uint i = 0; i < 3; ++i) {{ o[3 * i] = s[i].m[0][1]; o[3 * i + 1] = s[i].m[1][0]; o[3 * i + 2] = s[i].weight; }}
+    for (uint i = 0; i < 3; ++i) {{ o[3 * i] = s[i].m[0][1]; o[3 * i + 1] = s[i].m[1][0];
+    o[3 * i + 2] = s[i].weight; }}
 }}"""
     module = kp.ShaderModule(source, language="hlsl", compiler=compiler)
     dtype = kp.struct_dtype(module, "s")
@@ -604,7 +615,8 @@ def test_shared_binding_numbers_warn(compiler):
 def test_dimensions_of_buffers(mgr, needs, compiler):
     """Bytes of a byte-address buffer, elements of a structured one."""
     needs(mgr, "dispatch")
-    source = f"""{HEAD}ByteAddressBuffer one : register(t1), two : register(t2); // not StructuredBuffer<uint> one
+    source = f"""{HEAD}ByteAddressBuffer one : register(t1), two : register(t2);
+    // not StructuredBuffer<uint> one
 RWByteAddressBuffer three : register(u3);
 StructuredBuffer<uint> four : register(t4);
 StructuredBuffer<float2> five : register(t5);

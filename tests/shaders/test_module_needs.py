@@ -139,7 +139,8 @@ def test_a_validator_that_is_older_names_the_capability(tmp_path):
 
 
 def test_every_named_capability_is_judged(device):
-    """Those that a compute shader can have pass on a device that has all; each other one says what it needs."""
+    """Those that a compute shader can have pass on a device that has all;
+    each other one says what it needs."""
     passes = set()
     for number in (*range(72), *range(4160, 4500), *range(5008, 5440), *range(5568, 6470)):
         found = [f for f in kp.check(with_capability(number), device) if f.kind == "capability"]

@@ -114,7 +114,8 @@ VARIABLE = {
 
 @pytest.mark.parametrize(("capability", "kind"), VARIABLE)
 def test_null_pointers_where_pointers_are_variable(mgr, capability, kind):
-    """With the capability of its storage class a pointer may be null until the shader gives it another value."""
+    """With the capability of its storage class a pointer may be null until the shader gives it another
+    value."""
     declared = f"OpCapability {capability}" if capability else ""
     null = f"%tile = OpTypePointer Workgroup %uint\n%null = OpConstantNull %{kind}"
     text = MODULE.format(used="", capability=declared, null=null)

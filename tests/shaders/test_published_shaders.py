@@ -44,7 +44,8 @@ def test_each_loads_with_a_right_signature_or_names_what_is_missing(archive):
 def test_a_wrong_signature_would_be_noticed():
     binding = {"kind": "storage buffer", "count": 1, "members": [["a", 0], ["b", 4]], "used": True}
     expected = {
-        "bindings": {"0.0": [binding]}, "push": [["x", 0]], "constants": [[0, [1]], [1, [None]]], "local_size": [[8, 4], [1], [1]],
+        "bindings": {"0.0": [binding]}, "push": [["x", 0]], "constants": [[0, [1]], [1, [None]]],
+        "local_size": [[8, 4], [1], [1]],
     }  # fmt: skip
     right = {
         "bindings": {"0.0": binding},

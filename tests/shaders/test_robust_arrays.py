@@ -193,8 +193,10 @@ ATOMICS = {  # at index i of a buffer: the result within the buffer, the element
 }
 PLACES = {  # declared, the element at i, how many elements there are
     "run-time array": ("buffer A { uint a[]; };", "a[i]", 16),
-    "run-time array of structs": ("struct S { uint p; uint q[3]; }; buffer A { uint head[4]; S a[]; };", "a[i].q[1]", 3),
-    "array of structs, index within": ("struct S { uint p; uint q[3]; }; buffer A { uint head[4]; S a[]; };", "a[1].q[i]", 3),
+    "run-time array of structs": ("struct S { uint p; uint q[3]; }; buffer A { uint head[4]; S a[]; };",
+    "a[i].q[1]", 3),
+    "array of structs, index within": ("struct S { uint p; uint q[3]; }; buffer A { uint head[4]; S a[]; };",
+    "a[1].q[i]", 3),
     "array with a length": ("buffer A { uint a[10]; uint rest[6]; };", "a[i]", 10),
 }  # fmt: skip
 BEYOND = (1 << 16, 1 << 28, (1 << 30) + 3, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)

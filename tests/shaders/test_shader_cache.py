@@ -1,4 +1,5 @@
-"""The cache of compiled shaders: what is found again, what is not, and that no state of the folder does harm."""
+"""The cache of compiled shaders: what is found again, what is not, and that no state of the folder does
+harm."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from tests.support.child import run_child
 
 pytestmark = pytest.mark.own_driver  # none at all
 
-HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+HEAD = (
+    "#version 450\n"
+    "layout(local_size_x = 1) in;\n"
+    "layout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+)
 WARNS = HEAD + "#extension GL_FOO_bar : enable\nvoid main() { data[0] = 1.0; }\n"
 
 

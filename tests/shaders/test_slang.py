@@ -71,7 +71,8 @@ layout(constant_id = 3) const int TIMES = 2;
 shared float part[32];
 void main() {
     uint i = gl_GlobalInvocationID.x, local = gl_LocalInvocationIndex;
-    part[local] = i < count ? items[i].weight * scale + (turn * vec4(items[i].place, 0, 1) + offset).x * TIMES : 0;
+    part[local] = i < count ? items[i].weight * scale + (turn * vec4(items[i].place, 0,
+    1) + offset).x * TIMES : 0;
     barrier();
     if (i >= count) return;
     sums[i] += part[local] + part[31 - local];
@@ -86,10 +87,12 @@ struct Item { float2 place; float weight; uint kind; };
 [[vk::binding(3)]] RWStructuredBuffer<uint4> kinds;
 [[vk::constant_id(3)]] const int TIMES = 2;
 groupshared float part[32];
-[numthreads(32, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex, uint3 group : SV_GroupID) {
+[numthreads(32, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex,
+uint3 group : SV_GroupID) {
     uint i = id.x;
     part[local] = 0;
-    if (i < count) part[local] = items[i].weight * scale + (mul(turn, float4(items[i].place, 0, 1)) + offset).x * TIMES;
+    if (i < count) part[local] = items[i].weight * scale + (mul(turn, float4(items[i].place, 0,
+    1)) + offset).x * TIMES;
     GroupMemoryBarrierWithGroupSync();
     if (i >= count) return;
     sums[i] += part[local] + part[31 - local];
@@ -376,7 +379,10 @@ def test_images_that_are_only_written_have_no_format():
 
 
 def test_a_format_that_cannot_be_inferred_is_asked_for(mgr):
-    source = "RWTexture2D<float3> image; [numthreads(1, 1, 1)] void main() { image[uint2(0, 0)] = image[uint2(1, 1)]; }"
+    source = (
+        "RWTexture2D<float3> image; [numthreads(1, 1, 1)] void main() { image[uint2(0, 0)] = image[uint2(1, "
+        "1)]; }"
+    )
     code = kp.compile(source, language="slang")
     if "shaderStorageImageReadWithoutFormat" in mgr.enabled_features:
         pytest.skip("the device reads images without a format")

@@ -222,7 +222,8 @@ WRONG = {
 }
 # Those whose bytes can be had, and are no module.
 CONTENT = {
-    "empty", "empty list", "odd length", "odd length, swapped", "wrong magic", "a program", "text", "text of odd length",
+    "empty", "empty list", "odd length", "odd length, swapped", "wrong magic", "a program", "text",
+    "text of odd length",
     "words of 16 bits", "only a number", "to_spirv of odd bytes", "a file of text", "an empty file",
 }  # fmt: skip
 

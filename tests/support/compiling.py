@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import kompute_py as kp
 
-HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+HEAD = (
+    "#version 450\n"
+    "layout(local_size_x = 1) in;\n"
+    "layout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+)
 HLSL = """RWStructuredBuffer<float> target : register(u0);
 [numthreads(1, 1, 1)] void fill(uint3 id : SV_DispatchThreadID) { target[id.x] = 7; }
 """

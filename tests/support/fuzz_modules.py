@@ -14,7 +14,11 @@ import numpy as np
 
 import kompute_py as kp
 
-_HEAD = "#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types : enable\nlayout(local_size_x = 8) in;\n"
+_HEAD = (
+    "#version 450\n"
+    "#extension GL_EXT_shader_explicit_arithmetic_types : enable\n"
+    "layout(local_size_x = 8) in;\n"
+)
 SOURCES = [
     _HEAD + "layout(binding = 0) buffer A { float a[]; };\nvoid main() { uint i = gl_GlobalInvocationID.x; "
     "if (i < a.length()) a[i] = sqrt(a[i]) * 2.0; }",

@@ -61,7 +61,8 @@ COMPILERS = {
 
 
 def mutant(language: str, number: int, seed: int) -> str:
-    """The source of that number: one of the seeds with some tokens dropped, doubled, exchanged or replaced."""
+    """The source of that number: one of the seeds with some tokens dropped, doubled, exchanged or
+    replaced."""
     chance = random.Random(f"{language} {number} {seed}")
     seeds = SEEDS[language]
     tokens = _TOKENS.findall(chance.choice(seeds))

@@ -88,7 +88,8 @@ uint scan(uint value, uint local) {
 _SCAN = """
 RWStructuredBuffer<uint> data : register(u0);
 RWStructuredBuffer<uint> totals : register(u1);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex, uint3 group : SV_GroupID) {
+[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex,
+uint3 group : SV_GroupID) {
     uint value = id.x < count ? data[id.x] : 0;
     uint sum = scan(value, local);
     if (id.x < count) data[id.x] = sum;
@@ -297,7 +298,8 @@ bool before(Entry a, Entry b, bool first) { return a.key < b.key || (a.key == b.
     Entry own = entries[id.x];
     uint pair = id.x / (2 * width) * 2 * width;
     bool left = id.x < pair + width;
-    uint low = min(left ? pair + width : pair, count), high = min(left ? pair + 2 * width : pair + width, count);
+    uint low = min(left ? pair + width : pair, count), high = min(left ? pair + 2 * width : pair + width,
+    count);
     uint start = low;
     while (low < high) {
         uint middle = (low + high) / 2;

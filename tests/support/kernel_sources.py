@@ -30,6 +30,7 @@ layout(constant_id = 0) const uint TILE = 16;
 layout(constant_id = 1) const float BIAS = 0.5;
 layout(set = 0, binding = 0) buffer Out { float result[]; };
 void main() {
-    if (gl_GlobalInvocationID.x < result.length()) result[gl_GlobalInvocationID.x] = float(gl_WorkGroupSize.x) + BIAS;
+    uint i = gl_GlobalInvocationID.x;
+    if (i < result.length()) result[i] = float(gl_WorkGroupSize.x) + BIAS;
 }
 """

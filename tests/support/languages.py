@@ -1,4 +1,5 @@
-"""What tests of HLSL and Slang share: the compilers that are here, and wave operations that a device lacks."""
+"""What tests of HLSL and Slang share: the compilers that are here, and wave operations that a device
+lacks."""
 
 from __future__ import annotations
 

@@ -360,7 +360,8 @@ def test_destroying_a_sequence_cancels_its_held_work(mgr, work):
 
 @pytest.mark.parametrize("how", ["destroyed", "failed"])
 def test_cancelled_work_may_hold_the_last_reference_to_a_semaphore(mgr, work, how):
-    """A semaphore that goes asks which work is held: not under the lock of that list, or it waits for itself."""
+    """A semaphore that goes asks which work is held: not under the lock of that list, or it waits for
+    itself."""
     (seq, _), (other, t) = work(), work()
     kept, lost, failing = mgr.semaphore(), mgr.semaphore(), mgr.semaphore()
     other.eval_async(wait=(kept, 1))

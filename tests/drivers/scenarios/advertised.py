@@ -39,7 +39,8 @@ def device_creation() -> None:
 
 @scenario()
 def chains() -> None:
-    """Feature and property structs agree with those that absorbed them; nothing is written beyond a struct."""
+    """Feature and property structs agree with those that absorbed them;
+    nothing is written beyond a struct."""
     with Rig() as rig:
         thirteen = vk.VkPhysicalDeviceVulkan13Features()
         twelve = vk.VkPhysicalDeviceVulkan12Features(pNext=thirteen)

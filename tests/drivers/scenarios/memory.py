@@ -138,7 +138,8 @@ def noncoherent_only() -> None:
 
 @scenario("profile=small_bar,trap_reads=1")
 def trapped_reads() -> None:
-    """Writing memory that the host does not cache is fine; reading it is noted, again after each submission."""
+    """Writing memory that the host does not cache is fine;
+    reading it is noted, again after each submission."""
     if platform.machine() != "x86_64":
         return
     with Rig() as rig:

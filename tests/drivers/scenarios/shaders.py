@@ -55,7 +55,8 @@ def log_of_commands() -> None:
             vk.vkCmdPushConstants(commands, compute.layout, 32, 0, 8, vk.ffi.from_buffer(push))
             vk.vkCmdDispatch(commands, 3, 2, 1)
             barrier = vk.VkBufferMemoryBarrier(
-                srcAccessMask=64, dstAccessMask=32, srcQueueFamilyIndex=2**32 - 1, dstQueueFamilyIndex=2**32 - 1,
+                srcAccessMask=64, dstAccessMask=32, srcQueueFamilyIndex=2**32 - 1,
+                dstQueueFamilyIndex=2**32 - 1,
                 buffer=a.buffer, offset=16, size=32,
             )  # fmt: skip
             vk.vkCmdPipelineBarrier(commands, 2048, 4096, 0, 0, None, 1, [barrier], 0, None)
