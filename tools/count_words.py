@@ -37,6 +37,7 @@ COUNTED = {
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _CODE = re.compile(r"``.*?``|`[^`\n]*`", re.S)
 _FENCE = re.compile(r"^```.*?^```|^~~~.*?^~~~", re.S | re.M)
+_CXX_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _CXX_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
@@ -61,11 +62,14 @@ def python_texts(source: str) -> Iterator[str]:
 
 
 def cxx_texts(source: str) -> Iterator[str]:
-    """Runs of comments."""
+    """Runs of comments, and the strings of messages: those of several words."""
     yield from _runs(
         (source.count("\n", 0, found.start()) + 1, found[0].lstrip("/*! "))
         for found in _CXX_COMMENT.finditer(source)
     )
+    for found in _CXX_STRING.findall(_CXX_COMMENT.sub("", source)):
+        if len(_WORD.findall(found)) > 3:
+            yield found
 
 
 def _runs(comments: Iterator[tuple[int, str]]) -> Iterator[str]:

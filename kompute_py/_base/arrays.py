@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, shown
+from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, kind_of, shown
 from .plain_arguments import as_text
 from .types import data_type_of, is_small_float
 
@@ -362,7 +362,7 @@ def check_out(
     if not isinstance(out, np.ndarray) or (out.dtype != dtype and out.dtype.newbyteorder("=") != dtype):
         raise ArgumentTypeError(
             f"out is "
-            f"{f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'a {type(out).__name__}'}; "
+            f"{f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'{kind_of(out)}'}; "
             f"{what()} reads into an ndarray of {dtype}"
         )
     refuse_mask(out, "out")

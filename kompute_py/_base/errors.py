@@ -245,7 +245,16 @@ def shown(value: Any) -> str:
     try:
         return f"{value!r:.200}"
     except Exception:
-        return f"a {type(value).__name__}"
+        return kind_of(value)
+
+
+def kind_of(value: Any) -> str:
+    """The type of `value` for an error message, with its article: "an int", "a list"; "None" for None."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    vowel = name[:1] in "aeioAEIO" or name.startswith(("nd", "np"))
+    return f"{'an' if vowel else 'a'} {name}"
 
 
 def not_copyable(thing: object, instead: str, why: str = "is an object on a device") -> ArgumentTypeError:

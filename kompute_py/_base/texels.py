@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 from .. import _native
 from . import misplaced
 from .arrays import as_index
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
+from .errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    UnimplementedError,
+    kind_of,
+    shown,
+)
 
 _HELP = (
     "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) "
@@ -58,9 +65,7 @@ def parse_format(name: str) -> ImageFormat:
     Raises InvalidArgumentError for an unknown name, ArgumentTypeError if `name` is not a str.
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError(
-            f"format is a {type(name).__name__}; give a str. {misplaced.as_format(name)}{_HELP}"
-        )
+        raise ArgumentTypeError(f"format is {kind_of(name)}; give a str. {misplaced.as_format(name)}{_HELP}")
     by_name = _formats()[0]
     found = by_name.get(name)
     if found is None:

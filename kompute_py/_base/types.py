@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, shown
+from .errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 
 __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_type_of", "memory_type"]
 
@@ -173,7 +173,7 @@ def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryType
                 ) from None
     if (code := dtype_code(value)) is not None:
         raise _is_a_dtype(value, code, instead)
-    what = str(value) if isinstance(value, Enum) else f"a {type(value).__name__}"
+    what = str(value) if isinstance(value, Enum) else f"{kind_of(value)}"
     raise ArgumentTypeError(
         f"The memory type is {what}; use a member of kp.MemoryTypes ({_KNOWN_MEMORY_TYPES}) or its name"
     )

@@ -21,6 +21,7 @@ from .._base.errors import (
     InvalidArgumentError,
     ShaderCompileError,
     ShaderCompileWarning,
+    kind_of,
     shown,
 )
 from .cache import CachedShader, compiler_key, shader_cache
@@ -459,7 +460,7 @@ def path_of(source: object) -> Path | None:
             place = os.fspath(source)
         except TypeError as error:  # __fspath__ returned something else
             raise ArgumentTypeError(
-                f"A shader's path is a {type(source).__name__} that is no path: {error}"
+                f"The shader's path, of type {type(source).__name__}, does not give a path: {error}"
             ) from None
     # pathlib is a tenth of what importing the package costs, and most programs never name a file: source text
     # that is found on disk would wait ten times as long for it as for the rest.
@@ -496,7 +497,7 @@ def check_target(spirv: bytes, target: str, what: str) -> None:
 
 
 def minor_of(target: str) -> int:
-    """The Vulkan 1.x that a target names. InvalidArgumentError for what is no target."""
+    """The Vulkan 1.x that a target names. Raises InvalidArgumentError if there is no such target."""
     if target not in TARGETS:
         raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
     return TARGETS.index(target)
@@ -509,7 +510,7 @@ def _encoded(what: str, text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(
-            f"{what} contains half of a surrogate pair, which is no character"
+            f"{what} contains half of a surrogate pair, which is not a character"
         ) from error
 
 
@@ -546,7 +547,7 @@ def _literal(name: str, value: Any) -> bytes:
             )
         return repr(value).encode()
     raise ArgumentTypeError(
-        f"The macro {name} is a {type(value).__name__}; it must be a str, int, float, bool or None"
+        f"The macro {name} is {kind_of(value)}; it must be a str, int, float, bool or None"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
 from .._base.file_access import NotRegularError, read_regular
 from .._base.sizes import as_bytes
 
@@ -25,7 +25,7 @@ def as_seconds(value: Any, what: str) -> float:
     """
     numbers = (int, float, np.integer, np.floating, str)
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers):
-        raise ArgumentTypeError(f"{what} is a {type(value).__name__}; give seconds, or None for the default")
+        raise ArgumentTypeError(f"{what} is {kind_of(value)}; give seconds, or None for the default")
     try:
         seconds = float(value)
     except (ValueError, OverflowError):

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _native
 from .._base.arrays import as_indices
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, kind_of, shown
 from .._base.plain_arguments import as_list, as_text
 from .._base.warn import warn
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
@@ -84,7 +84,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
             )
         return None, ",".join(wanted)
     raise ArgumentTypeError(
-        f"device is a {type(device).__name__}; give an index, a part of a name, a UUID, a DeviceInfo, "
+        f"device is {kind_of(device)}; give an index, a part of a name, a UUID, a DeviceInfo, "
         "a list of these, or None"
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
 from .._base.plain_arguments import as_text
 from .._compilers.compile import COMPILE_OPTIONS, _compile, path_of
 from .._compilers.spirv_bytes import module_bytes
@@ -149,7 +149,7 @@ def _lengths(given: Any) -> list[tuple[str, int]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"array_lengths is a {type(given).__name__}; give {{name: length}}")
+        raise ArgumentTypeError(f"array_lengths is {kind_of(given)}; give {{name: length}}")
     return [
         (as_text(name, "A name in array_lengths"), _length(name, length)) for name, length in given.items()
     ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from .._base.errors import ArgumentTypeError
+from .._base.errors import ArgumentTypeError, kind_of
 
 __all__ = ["ByteProgress", "Progress"]
 
@@ -29,7 +29,7 @@ class ByteProgress:
     def __init__(self, what: str, total: int, progress: Progress | bool | None) -> None:
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
             raise ArgumentTypeError(
-                f"progress is a {type(progress).__name__}; give a function of (bytes done, total bytes, "
+                f"progress is {kind_of(progress)}; give a function of (bytes done, total bytes, "
                 "name), "
                 "False for no bar, or None for a bar"
             )

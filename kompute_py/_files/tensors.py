@@ -21,6 +21,7 @@ from .._base.errors import (
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
+    kind_of,
     shown,
 )
 from .._base.file_access import (
@@ -158,7 +159,7 @@ def load_tensors(
 
         if not isinstance(manager, Manager):
             raise ArgumentTypeError(
-                f"manager is a {type(manager).__name__}; give a kp.Manager, or None for the default one"
+                f"manager is {kind_of(manager)}; give a kp.Manager, or None for the default one"
             )
     with _opened(path) as (file, header, start, _, version):
         chosen = _choose(header.entries, names, path)
@@ -204,18 +205,17 @@ def save_tensors(
     path = os.path.realpath(path)
     if not isinstance(tensors, Mapping):
         raise ArgumentTypeError(
-            f"tensors is a {type(tensors).__name__}; give a dict of Tensors by name: "
+            f"tensors is {kind_of(tensors)}; give a dict of Tensors by name: "
             'kp.save_tensors(path, {"weight": tensor})'
         )
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, TensorDict) else {}
     elif not isinstance(metadata, Mapping):
-        raise ArgumentTypeError(f"metadata is a {type(metadata).__name__}; give a dict of str by str")
+        raise ArgumentTypeError(f"metadata is {kind_of(metadata)}; give a dict of str by str")
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise ArgumentTypeError(
-                f"{shown(name)} is a {type(tensor).__name__}, not a Tensor; make one of it with "
-                "mgr.tensor_t(data)"
+                f"{shown(name)} is {kind_of(tensor)}, not a Tensor; make one of it with mgr.tensor_t(data)"
             )
         if not tensor.is_init():
             raise FailedPreconditionError(f"The tensor {shown(name)} is destroyed: it cannot be saved")
@@ -239,7 +239,7 @@ def _path(path: Any) -> str:
     except TypeError:
         made = path
     if not isinstance(made, str):
-        raise ArgumentTypeError(f"path is a {type(path).__name__}; give a str or a pathlib.Path")
+        raise ArgumentTypeError(f"path is {kind_of(path)}; give a str or a pathlib.Path")
     if "\0" in made or not made:
         raise InvalidArgumentError(f"path is {shown(made)}; a path is not empty and has no null character")
     try:
@@ -317,7 +317,7 @@ def _choose(
         return list(entries.values())
     if not isinstance(names, (str, Iterable)):
         raise ArgumentTypeError(
-            f"names is a {type(names).__name__}; give a str, an iterable of str, or None for all tensors"
+            f"names is {kind_of(names)}; give a str, an iterable of str, or None for all tensors"
         )
     wanted: set[str] = set()
     missing = []

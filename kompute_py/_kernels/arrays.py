@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _native
 from .._base.arrays import refuse_mask
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
 from .._shaders.signature import Parameter
 from .calls import array_of, pack_block
@@ -84,9 +84,7 @@ def _shared(value: Any, what: str) -> np.ndarray[Any, Any] | None:
         if isinstance(interface, dict) and isinstance(interface.get("data"), tuple):
             return np.asarray(value)
     except _REFUSALS as error:
-        raise ArgumentTypeError(
-            f"{what} is a {type(value).__name__} whose memory cannot be used: {error}"
-        ) from None
+        raise ArgumentTypeError(f"{what} is {kind_of(value)} whose memory cannot be used: {error}") from None
     return None
 
 
@@ -95,7 +93,7 @@ def _converted(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, A
     numbers = isinstance(value, _PLAIN) and not isinstance(value, (str, complex))
     if not numbers and not hasattr(value, "__array__"):
         raise ArgumentTypeError(
-            f"{what} is a {type(value).__name__}; give a Tensor, an Image, an array, or anything that shares "
+            f"{what} is {kind_of(value)}; give a Tensor, an Image, an array, or anything that shares "
             "its memory "
             "through the buffer protocol or DLPack"
         )
@@ -106,7 +104,7 @@ def _converted(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, A
         except ValueError:  # lists of uneven length
             shape = "n"
         raise ArgumentTypeError(
-            f"{what} is written by the shader, and the results cannot be put into a {type(value).__name__}"
+            f"{what} is written by the shader, and the results cannot be put into {kind_of(value)}"
             f"{'' if numbers else ', which converts to an array by a copy'}: give a Tensor or an array, such "
             "as "
             f"np.zeros({shape}, {dtype}), or anything whose memory the buffer protocol or DLPack shares"

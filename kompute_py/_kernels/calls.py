@@ -127,7 +127,7 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
     try:
         array = np.array(value, subok=True)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:  # RuntimeError: torch's
-        raise ArgumentTypeError(f"{what} is no array of numbers: {error}") from None
+        raise ArgumentTypeError(f"{what} is not an array of numbers: {error}") from None
     refuse_mask(array, what)  # of its own __array__
     array = np.asarray(array)
     wanted = parameter.dtype

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _native
 from .._base.arrays import as_index, counts_of, require_manager, to_flag
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, Sampler
 from .._memory.tensor import Tensor
@@ -325,7 +325,7 @@ class Kernel:
                 values[i] = several(self.name, parameter, value)
             elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
                 raise ArgumentTypeError(
-                    f"{self.name}: {parameter.name!r} is a {type(value).__name__}; give a Tensor or Image: "
+                    f"{self.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: "
                     "bind and "
                     "submit copy nothing in or back"
                 )
@@ -353,9 +353,7 @@ class Kernel:
         bind, push = (_EMPTY if mapping is None else mapping for mapping in (bind, push))
         for name, mapping in (("bind", bind), ("push", push)):
             if not isinstance(mapping, Mapping):
-                raise ArgumentTypeError(
-                    f"{self.name}: {name} is a {type(mapping).__name__}; give {{name: value}}"
-                )
+                raise ArgumentTypeError(f"{self.name}: {name} is {kind_of(mapping)}; give {{name: value}}")
         values, members = self._signature.resolve(self.name, args, rest, bind, push)
         return grid, groups, values, members, uses
 
@@ -633,8 +631,7 @@ class Kernel:
         """
         if constants is not None and not isinstance(constants, Mapping):
             raise ArgumentTypeError(
-                f"{self.name}: constants are a {type(constants).__name__}; give {{id or name: value}}, or "
-                "name=value"
+                f"{self.name}: constants are {kind_of(constants)}; give {{id or name: value}}, or name=value"
             )
         if not constants and not named:
             return self

@@ -29,6 +29,7 @@ from .._base.errors import (
     NotFoundError,
     OutOfMemoryError,
     ShaderCompileError,
+    kind_of,
 )
 from .._base.warn import outside, warn
 from .._compilers.compile import path_of
@@ -193,7 +194,7 @@ def reloader_for(
     if to_flag(watch, "watch"):
         raise InvalidArgumentError(
             f"watch=True needs a shader in a file: {module.name} is "
-            f"{'text that includes no file' if is_text else f'a {type(source).__name__}'}. Give its path"
+            f"{'text that includes no file' if is_text else f'{kind_of(source)}'}. Give its path"
         )
     return None
 

@@ -28,6 +28,7 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfMemoryError,
+    kind_of,
     not_copyable,
     shown,
 )
@@ -507,7 +508,7 @@ class Manager(Device):
             if not isinstance(each, Sequence):
                 raise ArgumentTypeError(
                     f"submit takes sequences, as in mgr.submit([seq, ...]); element {position} is "
-                    f"{shown(each):.80}, a {type(each).__name__}"
+                    f"{shown(each):.80}, {kind_of(each)}"
                 )
         hooks = [each._start() for each in given]
         try:

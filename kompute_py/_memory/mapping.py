@@ -16,6 +16,7 @@ from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
+    kind_of,
     not_copyable,
     shown,
 )
@@ -184,7 +185,7 @@ class Mapping:
 
     def __init__(self, tensor: Tensor, read: bool, write: bool, discard: bool, staging: bool) -> None:
         if isinstance(tensor, type) or not hasattr(tensor, "_part"):
-            raise ArgumentTypeError(f"Mapping takes a Tensor, not a {type(tensor).__name__}")
+            raise ArgumentTypeError(f"Mapping takes a Tensor, not {kind_of(tensor)}")
         read, write, discard, staging = (
             to_flag(value, name)
             for value, name in ((read, "read"), (write, "write"), (discard, "discard"), (staging, "staging"))

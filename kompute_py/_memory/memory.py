@@ -16,6 +16,7 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     UnimplementedError,
+    kind_of,
     not_copyable,
     shown,
 )
@@ -540,7 +541,7 @@ def memory_list(
             fix = ": make a tensor of it, mgr.tensor_t(array)" if isinstance(memory, np.ndarray) else ""
             raise ArgumentTypeError(
                 f"{call} takes {wanted}; {_element(call, position)} is "
-                f"{shown(memory):.80}, a {type(memory).__name__}{fix}"
+                f"{shown(memory):.80}, {kind_of(memory)}{fix}"
             )
         if memory._manager is not manager and not across:
             if manager is not None:

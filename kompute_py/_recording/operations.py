@@ -18,6 +18,7 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
+    kind_of,
     not_copyable,
 )
 from .._memory.image import Image
@@ -304,7 +305,7 @@ class OpCopyRegion(OpBase):
         for name, memory, region in (("source", source, source_region), ("target", target, target_region)):
             if not isinstance(memory, Memory):
                 raise ArgumentTypeError(
-                    f"OpCopyRegion: {name} is a {type(memory).__name__}; give an Image or a Tensor"
+                    f"OpCopyRegion: {name} is {kind_of(memory)}; give an Image or a Tensor"
                 )
             if region is None:
                 sides.append(None)

@@ -53,6 +53,7 @@ from .._base.errors import (
     InvalidArgumentError,
     OutOfRangeError,
     UnimplementedError,
+    kind_of,
 )
 from .._memory.memory import SINGLE, Memory, memory_list
 from .._memory.tensor import Tensor
@@ -106,7 +107,7 @@ class FrameStream:
         except TypeError:
             hint = ": iterate with async for" if isinstance(self._items, AsyncIterable) else ""
             raise ArgumentTypeError(
-                f"items is a {type(self._items).__name__}, which cannot be iterated{hint}"
+                f"items is {kind_of(self._items)}, which cannot be iterated{hint}"
             ) from None
         return _run(self._take(), source)
 
@@ -117,7 +118,7 @@ class FrameStream:
         iterated.
         """
         if not isinstance(self._items, (AsyncIterable, Iterable)):
-            raise ArgumentTypeError(f"items is a {type(self._items).__name__}, which cannot be iterated")
+            raise ArgumentTypeError(f"items is {kind_of(self._items)}, which cannot be iterated")
         source = self._items.__aiter__() if isinstance(self._items, AsyncIterable) else _later(self._items)
         return _run_async(self._take(), source)
 
@@ -526,7 +527,7 @@ class _Pipeline:
             return item if isinstance(item, tuple) and len(item) == 1 else (item,)
         if not isinstance(item, (tuple, list)):
             raise ArgumentTypeError(
-                f"items[{number}] is a {type(item).__name__}; for {len(inputs)} inputs, "
+                f"items[{number}] is {kind_of(item)}; for {len(inputs)} inputs, "
                 "each item must be a tuple, list or dict of arrays"
             )
         if len(item) != len(inputs):

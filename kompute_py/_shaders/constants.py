@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.arrays import as_index, refuse_mask
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.types import is_small_float
 from .._base.warn import warn
 from .scalars import (
@@ -100,8 +100,7 @@ class SpecConstants:
             values = [values]
         elif isinstance(values, (bytearray, memoryview)) or not is_sequence(values):
             raise ArgumentTypeError(
-                f"spec_consts are a {type(values).__name__}; give a list of numbers, an array, or {{id: "
-                "value}"
+                f"spec_consts are {kind_of(values)}; give a list of numbers, an array, or {{id: value}}"
             )
         if isinstance(values, np.ndarray):
             refuse_mask(values, "spec_consts")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, not_copyable, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable, shown
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
 from .._compilers.compile import COMPILE_OPTIONS, _compile, check_target, minor_of, path_of, text_name
@@ -78,9 +78,7 @@ class ShaderModule:
                     f"The options are name, {', '.join(COMPILE_OPTIONS)}"
                 )
         if name is not None and not isinstance(name, str):
-            raise ArgumentTypeError(
-                f"name is a {type(name).__name__}; give a str, the shader's name in errors"
-            )
+            raise ArgumentTypeError(f"name is {kind_of(name)}; give a str, the shader's name in errors")
         self.files: tuple[str, ...] = ()
         """The files of the source: its own and all included files."""
         self._sought: list[tuple[str, bytes]] = []  # the files that it depends on, with digests
@@ -132,7 +130,7 @@ class ShaderModule:
                     name = name or module.name
             entry = chosen_entry(source, entry)
         if entry is not None and not isinstance(entry, str):
-            raise ArgumentTypeError(f"entry is a {type(entry).__name__}; give the name of an entry point")
+            raise ArgumentTypeError(f"entry is {kind_of(entry)}; give the name of an entry point")
         self._spirv = spirv
         # The module before optimization; b"" if it is the same or unknown. The optimizer removes declarations
         # that only dead code uses.

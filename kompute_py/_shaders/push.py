@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.arrays import refuse_mask
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
 from .._base.types import DeviceMemoryObject
 from .._base.warn import warn
@@ -307,7 +307,7 @@ class Block:
             values = [values]
         elif not is_sequence(values):
             raise ArgumentTypeError(
-                f"push_consts are a {type(values).__name__}; give a list of numbers, an array or bytes"
+                f"push_consts are {kind_of(values)}; give a list of numbers, an array or bytes"
             )
         made = listed(values, MOST_VALUES, "push_consts")
         if any(map(_is_part, made)):

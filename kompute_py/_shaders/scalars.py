@@ -88,7 +88,7 @@ def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:
         raise
     except Exception as error:  # of the object's own __float__ or __index__
         raise ArgumentTypeError(
-            f"{what} is {shown(value)} of type {type(value).__name__}, which is no number ({error}); the "
+            f"{what} is {shown(value)} of type {type(value).__name__}, which is not a number ({error}); the "
             "shader declares "
             f"{scalar.name}"
         ) from error

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._base.arrays import refuse_mask
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.types import DeviceMemoryObject
 from .._compilers.compile import is_source_file, path_of
 from .._compilers.limits import read_file
@@ -58,7 +58,7 @@ def bytes_of(given: Any) -> bytes:
     made = convert()
     plain = _plain(made)
     if plain is None:
-        raise ArgumentTypeError(f"to_spirv() returned a {type(made).__name__}; it must return bytes")
+        raise ArgumentTypeError(f"to_spirv() returned {kind_of(made)}; it must return bytes")
     return plain
 
 

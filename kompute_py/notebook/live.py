@@ -10,7 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, KomputeError
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    KomputeError,
+    kind_of,
+)
 from .._display import pictures
 from .._kernels.kernel import Kernel
 from .._memory.memory import Memory
@@ -141,7 +147,7 @@ def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: 
                 written.append(value)
             elif parameter.descriptors == 1:
                 raise ArgumentTypeError(
-                    f"{kernel.name}: {parameter.name!r} is a {type(value).__name__}; sliders needs a Tensor "
+                    f"{kernel.name}: {parameter.name!r} is {kind_of(value)}; sliders needs a Tensor "
                     "or an Image"
                 )
     if show is None and not written:

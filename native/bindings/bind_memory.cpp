@@ -116,7 +116,7 @@ py::object keep_host(const Resource& resource) {
 std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, uint64_t size) {
     if (!dynamic_cast<const Buffer*>(base.resource.get()))
         throw Error(ErrorKind::argument_type,
-                    "There are no views of the " + base.label() + ": only of tensors");
+                    "The " + base.label() + " has no views; only tensors have them");
     return std::make_unique<BufferView>(base, offset, size);
 }
 

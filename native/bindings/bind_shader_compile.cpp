@@ -55,7 +55,7 @@ OptimizeFor optimization_named(const std::string& name) {
     if (name == "size") return OptimizeFor::size;
     if (name == "performance") return OptimizeFor::performance;
     throw Error(ErrorKind::invalid_argument,
-                "'" + name + "' is no level of optimization; choose one of none, size, performance");
+                "'" + name + "' is not a level of optimization; choose one of none, size, performance");
 }
 
 RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter) {
@@ -68,7 +68,7 @@ RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter
                                                 : nullptr;
         if (!place)
             throw Error(ErrorKind::invalid_argument,
-                        "'" + letter + "' is no letter of HLSL's registers; choose of t, u, b, s");
+                        "'" + letter + "' is not a letter of HLSL's registers; choose one of t, u, b, s");
         *place = base;
     }
     return bases;

@@ -276,7 +276,7 @@ def test_memory_type_refuses_unknown_values_and_lists_the_known(value: object) -
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "NoneType"),
+        (None, "None"),
         (1.0, "float"),
         (True, "bool"),
         (b"device", "bytes"),

@@ -497,7 +497,7 @@ def test_progress_is_told_of_every_byte(mgr, reference, tmp_path, action):
 
 
 def test_progress_of_another_type_is_refused(mgr, reference):
-    with pytest.raises(kp.ArgumentTypeError, match="progress is a int"):
+    with pytest.raises(kp.ArgumentTypeError, match="progress is an int"):
         kp.load_tensors(reference, mgr, progress=3)
 
 

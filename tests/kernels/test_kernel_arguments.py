@@ -229,7 +229,7 @@ def test_compile_errors_name_the_shader(mgr, source):
     with pytest.raises(kp.ShaderCompileError, match=r"^<blur>(:\d|: )") as caught:
         mgr.kernel(source, name="blur")
     assert caught.value.diagnostics[0].file == "<blur>"
-    with pytest.raises(kp.ArgumentTypeError, match="name is a int"):
+    with pytest.raises(kp.ArgumentTypeError, match="name is an int"):
         mgr.kernel(source, name=5)
 
 

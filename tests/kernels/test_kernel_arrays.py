@@ -164,8 +164,8 @@ def test_what_the_shader_reads_may_be_a_copy(scale, kind):
         (array.array("d", [0] * 6), kp.ArgumentTypeError, "float64"),
         ({"y": [0] * 6}, kp.ArgumentTypeError, "is written by the shader: give an array"),
         ("000000", kp.ArgumentTypeError, "is a str; give"),
-        (None, kp.ArgumentTypeError, "is a NoneType; give"),
-        (object(), kp.ArgumentTypeError, "is a object; give"),
+        (None, kp.ArgumentTypeError, "is None; give"),
+        (object(), kp.ArgumentTypeError, "is an object; give"),
     ],
     ids=str,
 )

@@ -237,7 +237,7 @@ def test_copies_that_cannot_be(mgr):
         ((a, b), kp.InvalidArgumentError, "texels of different size"),
         ((a, t), kp.InvalidArgumentError, "equal sizes"),
         ((t, t), kp.ArgumentTypeError, "OpCopy"),
-        ((a, np.zeros(3)), kp.ArgumentTypeError, "target is a ndarray"),
+        ((a, np.zeros(3)), kp.ArgumentTypeError, "target is an ndarray"),
     ):
         with pytest.raises(error, match=match):
             kp.OpCopyRegion(*arguments)

@@ -107,7 +107,7 @@ def test_what_is_refused(name, mgr, clean):
         "a class": (kp.Tensor, kp.ArgumentTypeError, "kompute_py.Tensor"),
         "no iteration": (DoesNotIterate(), kp.ArgumentTypeError, "does not iterate: iteration of its own"),
         "an array inside": ([a, b, np.zeros(3)], kp.ArgumentTypeError, "ELEMENT 2 is array"),
-        "a number inside": ([a, 5, b], kp.ArgumentTypeError, "ELEMENT 1 is 5, a int"),
+        "a number inside": ([a, 5, b], kp.ArgumentTypeError, "ELEMENT 1 is 5, an int"),
         "None inside": ((a, None, b), kp.ArgumentTypeError, "ELEMENT 1 is None"),
         "a list inside": ([[a], [b]], kp.ArgumentTypeError, "ELEMENT 0 is ["),
         "text inside": ([a, b, "c"], kp.ArgumentTypeError, "ELEMENT 2 is 'c'"),
@@ -269,7 +269,7 @@ def test_sequences_of_submit(mgr, clean):
     for wrong, text in (
         (5, "not 5"), (None, "not None"), ("abc", "not 'abc'"), ({"a": first}, "give its values"),
         (DoesNotIterate(), "does not iterate"),
-        ([first, 5], "element 1 is 5, a int"), ([first, a], "element 1 is <kp.Tensor"),
+        ([first, 5], "element 1 is 5, an int"), ([first, a], "element 1 is <kp.Tensor"),
         ((s for s in (second, None)), "element 1 is None"),
         (a, "submit takes sequences"), ([[first]], "element 0 is ["),
     ):  # fmt: skip

@@ -149,7 +149,7 @@ def test_the_choice_is_made_by_name(mgr):
         kp.InvalidArgumentError, match=r"no compute entry point 'blurr'; it has 'blur', 'sharpen'"
     ):
         mgr.kernel(module("blur", "sharpen"), entry="blurr")
-    with pytest.raises(kp.ArgumentTypeError, match="entry is a int"):
+    with pytest.raises(kp.ArgumentTypeError, match="entry is an int"):
         mgr.kernel(module("blur", "sharpen"), entry=1)
     # One that is called main needs no choice, nor does the only one.
     assert mgr.kernel(module("blur", "main")).module.entry == "main"

@@ -311,7 +311,7 @@ def test_files_of_compile_and_the_command_line(tmp_path, capsys):
 
 def test_a_path_that_is_none():
     for call in (kp.compile, kp.ShaderModule, kp.disassemble):
-        with pytest.raises(kp.ArgumentTypeError, match="is no path"):
+        with pytest.raises(kp.ArgumentTypeError, match="does not give a path"):
             call(PathLike(5))
 
 

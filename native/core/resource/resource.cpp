@@ -97,18 +97,8 @@ const Allocation& Resource::device_memory() const noexcept {
 
 std::shared_ptr<void> Resource::keep_host() const {
     if (!host_data()) return nullptr;
-    // The memory and, destroyed after it, its device.
-    struct Kept {
-        std::shared_ptr<Device> device;
-        std::shared_ptr<void> memory;
-    };
-    auto kept = std::make_shared<Kept>();
-    kept->device = shared_device();
-    if (host_copy_)
-        kept->memory = host_copy_;
-    else
-        kept->memory = device_side_;
-    return kept;
+    if (host_copy_) return keep(host_copy_);
+    return keep(device_side_);
 }
 
 void Resource::require_writable() const {
@@ -141,13 +131,7 @@ Resource::Shared Resource::share() {
     const std::shared_lock lock(transfers_);
     require_init("share");
     if (!shareable()) return {};
-    struct Kept {
-        std::shared_ptr<Device> device;
-        std::shared_ptr<void> memory;
-    };
-    auto kept = std::make_shared<Kept>();
-    kept->device = shared_device();
-    kept->memory = device_side_;
+    auto kept = keep_device_side();
     bring_now();
     note_exported();
     return {direct_, std::move(kept)};
@@ -215,15 +199,14 @@ void Resource::settle() const {
     invalidate(device_memory());
 }
 
-std::shared_ptr<void> Resource::keep_device_side() const {
+std::shared_ptr<void> Resource::keep_device_side() const { return keep(device_side_); }
+
+std::shared_ptr<void> Resource::keep(std::shared_ptr<void> memory) const {
     struct Kept {
         std::shared_ptr<Device> device;
-        std::shared_ptr<DeviceSide> side;
+        std::shared_ptr<void> memory;
     };
-    auto kept = std::make_shared<Kept>();
-    kept->device = shared_device();
-    kept->side = device_side_;
-    return kept;
+    return std::make_shared<Kept>(Kept{shared_device(), std::move(memory)});
 }
 
 void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& points) {

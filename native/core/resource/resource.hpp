@@ -157,6 +157,8 @@ public:
     void require_unmapped(bool writes, uint64_t offset, uint64_t size) const;
     [[nodiscard]] std::byte* mapped() const noexcept { return direct_; }
     [[nodiscard]] std::shared_ptr<void> keep_device_side() const;
+    // The memory and, destroyed after it, its device.
+    [[nodiscard]] std::shared_ptr<void> keep(std::shared_ptr<void> memory) const;
     void flush_range(uint64_t offset, uint64_t size) const;
     // Flushes the host's writes first, because invalidating would drop them.
     void invalidate_range(uint64_t offset, uint64_t size) const;

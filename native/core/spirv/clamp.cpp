@@ -15,12 +15,12 @@
 namespace kp {
 namespace {
 
+using spirv::bound_word;
 using spirv::Constants;
+using spirv::header_words;
 using spirv::Instruction;
 using spirv::Module;
 
-constexpr size_t bound_word = 3;
-constexpr size_t header_words = 5;
 constexpr uint32_t deepest = 16;  // the most operations followed back to find an index's bound
 
 struct IntType {

@@ -12,11 +12,11 @@
 namespace kp {
 namespace {
 
+using spirv::bound_word;
+using spirv::header_words;
 using spirv::Instruction;
 using spirv::Module;
 
-constexpr size_t bound_word = 3;
-constexpr size_t header_words = 5;
 
 // The facts about a number that a rewritten load needs.
 struct Number {

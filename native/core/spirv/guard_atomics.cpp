@@ -12,12 +12,12 @@
 namespace kp {
 namespace {
 
+using spirv::bound_word;
 using spirv::Constants;
+using spirv::header_words;
 using spirv::Instruction;
 using spirv::Module;
 
-constexpr size_t bound_word = 3;
-constexpr size_t header_words = 5;
 constexpr size_t deepest = 16;  // the most access chains upon access chains
 
 constexpr uint32_t atomic_min_ext = 5614;  // OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT

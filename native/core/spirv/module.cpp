@@ -9,7 +9,6 @@
 namespace kp::spirv {
 namespace {
 
-constexpr uint32_t header_words = 5;
 constexpr uint32_t byte_swapped_magic = 0x03022307;
 
 // The specification's universal limit. It also bounds the index, which has one entry per id.

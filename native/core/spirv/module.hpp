@@ -9,6 +9,7 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +21,10 @@ namespace kp::spirv {
 
 // Throws Error(invalid_argument) with a message that the module is malformed, and why.
 [[noreturn]] void malformed(const std::string& why);
+
+// The header of every module: five words; the fourth is the bound of its ids.
+constexpr size_t header_words = 5;
+constexpr size_t bound_word = 3;
 
 // Opcodes newer than the oldest spirv.hpp that we build against.
 namespace newer {

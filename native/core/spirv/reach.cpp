@@ -82,7 +82,7 @@ private:
     [[nodiscard]] bool may_return(uint32_t from, uint32_t merge) const;
 
     // -- the path
-    [[nodiscard]] std::set<uint32_t> reachable(uint32_t from) const;
+    [[nodiscard]] std::set<uint32_t> reachable(uint32_t from, std::set<uint32_t> seen = {}) const;
     void walk(const Function& function, uint32_t depth);
     void leave(uint32_t label, const Guards& guards, const std::set<uint32_t>& ends);
     void look_beside();
@@ -308,21 +308,13 @@ std::vector<uint32_t> Walker::successors(uint32_t label) const {
 
 // True if a block between `from` and `merge` ends the function, or cannot be followed.
 bool Walker::may_return(uint32_t from, uint32_t merge) const {
-    std::set<uint32_t> seen{merge};
-    std::vector<uint32_t> open{from};
-    while (!open.empty()) {
-        const uint32_t label = open.back();
-        open.pop_back();
-        if (!seen.insert(label).second) continue;
-        const auto next = successors(label);
-        if (next.empty()) return true;
-        open.insert(open.end(), next.begin(), next.end());
-    }
-    return false;
+    const std::set<uint32_t> between = reachable(from, {merge});
+    return std::any_of(between.begin(), between.end(),
+                       [&](uint32_t label) { return label != merge && successors(label).empty(); });
 }
 
-std::set<uint32_t> Walker::reachable(uint32_t from) const {
-    std::set<uint32_t> seen;
+// The blocks from `from` on, and those of `seen`, which are not followed.
+std::set<uint32_t> Walker::reachable(uint32_t from, std::set<uint32_t> seen) const {
     std::vector<uint32_t> open{from};
     while (!open.empty()) {
         const uint32_t label = open.back();
