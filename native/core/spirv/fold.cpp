@@ -17,7 +17,6 @@ using spirv::header_words;
 using spirv::Instruction;
 using spirv::Module;
 
-
 // The facts about a number that a rewritten load needs.
 struct Number {
     bool of_invocation = false;  // else of the group
