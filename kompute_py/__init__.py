@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._base.settings import ConfigReport
 from ._base.types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 from ._compilers.compile import Shader, compile
 from ._device.devices import list_devices
 from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
 from ._device.names import DeviceInfo
-from ._device.options import ConfigReport, config_report
+from ._device.options import config_report
 from ._manager.default import manager
 from ._manager.dlpack_in import from_dlpack
 from ._manager.manager import Manager, alive
@@ -252,10 +253,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return _publish(name, getattr(import_module(f".{_module_of[name]}", __name__), name))
-    if name == "notebook":
+    if name in ("notebook", "typing"):
         from importlib import import_module
 
-        return import_module(".notebook", __name__)
+        return import_module(f".{name}", __name__)
     # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and
     # `int` would shadow the built-ins for code that imports *.
     for enumeration in (MemoryTypes, DataTypes):

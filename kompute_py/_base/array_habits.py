@@ -8,7 +8,7 @@ so tensors do not have these operators. Tensors compare by identity. NumPy funct
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,25 +97,30 @@ class ArrayHabits:
             )
         return NotImplemented
 
-    __hash__ = object.__hash__
+    if TYPE_CHECKING:
 
-    __add__, __radd__ = _binary("+", False), _binary("+", True)
-    __sub__, __rsub__ = _binary("-", False), _binary("-", True)
-    __mul__, __rmul__ = _binary("*", False), _binary("*", True)
-    __truediv__, __rtruediv__ = _binary("/", False), _binary("/", True)
-    __floordiv__, __rfloordiv__ = _binary("//", False), _binary("//", True)
-    __mod__, __rmod__ = _binary("%", False), _binary("%", True)
-    __pow__, __rpow__ = _binary("**", False), _binary("**", True)
-    __matmul__, __rmatmul__ = _binary("@", False), _binary("@", True)
-    __and__, __rand__ = _binary("&", False), _binary("&", True)
-    __or__, __ror__ = _binary("|", False), _binary("|", True)
-    __xor__, __rxor__ = _binary("^", False), _binary("^", True)
-    __lshift__, __rlshift__ = _binary("<<", False), _binary("<<", True)
-    __rshift__, __rrshift__ = _binary(">>", False), _binary(">>", True)
-    __lt__, __le__ = _binary("<", False), _binary("<=", False)
-    __gt__, __ge__ = _binary(">", False), _binary(">=", False)
-    __neg__, __pos__ = _unary("-t.read()", "operator -"), _unary("+t.read()", "operator +")
-    __invert__, __abs__ = _unary("~t.read()", "operator ~"), _unary("abs(t.read())", "abs()")
+        def __hash__(self) -> int: ...
+
+    else:  # for checkers of types, tensors lack the operators: they find `t + 1`
+        __hash__ = object.__hash__
+
+        __add__, __radd__ = _binary("+", False), _binary("+", True)
+        __sub__, __rsub__ = _binary("-", False), _binary("-", True)
+        __mul__, __rmul__ = _binary("*", False), _binary("*", True)
+        __truediv__, __rtruediv__ = _binary("/", False), _binary("/", True)
+        __floordiv__, __rfloordiv__ = _binary("//", False), _binary("//", True)
+        __mod__, __rmod__ = _binary("%", False), _binary("%", True)
+        __pow__, __rpow__ = _binary("**", False), _binary("**", True)
+        __matmul__, __rmatmul__ = _binary("@", False), _binary("@", True)
+        __and__, __rand__ = _binary("&", False), _binary("&", True)
+        __or__, __ror__ = _binary("|", False), _binary("|", True)
+        __xor__, __rxor__ = _binary("^", False), _binary("^", True)
+        __lshift__, __rlshift__ = _binary("<<", False), _binary("<<", True)
+        __rshift__, __rrshift__ = _binary(">>", False), _binary(">>", True)
+        __lt__, __le__ = _binary("<", False), _binary("<=", False)
+        __gt__, __ge__ = _binary(">", False), _binary(">=", False)
+        __neg__, __pos__ = _unary("-t.read()", "operator -"), _unary("+t.read()", "operator +")
+        __invert__, __abs__ = _unary("~t.read()", "operator ~"), _unary("abs(t.read())", "abs()")
 
     def __contains__(self, value: object) -> bool:
         """Raises ArgumentTypeError with code that looks for a value."""

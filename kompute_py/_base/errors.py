@@ -58,7 +58,7 @@ class KomputeError(RuntimeError):
     def __init__(self, message: str = "", *, vk_result: int = 0) -> None:
         super().__init__(message)
         # super().__init__ skips the __init__ of the built-in beside RuntimeError (such as OSError's).
-        self.args = (message,)
+        self.args: tuple[Any, ...] = (message,)
         if vk_result:
             self.vk_result = vk_result
 

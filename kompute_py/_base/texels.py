@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from . import misplaced
@@ -21,6 +21,9 @@ from .errors import (
     shown,
 )
 
+if TYPE_CHECKING:
+    from ..typing import FormatName
+
 _HELP = (
     "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) "
     "or Vulkan's (R8G8B8A8_UNORM)"
@@ -30,7 +33,7 @@ _HELP = (
 class ImageFormat(NamedTuple):
     """An image format: its names, and the representation of a texel on the host and in a shader."""
 
-    name: str
+    name: FormatName
     """GLSL's qualifier, or a name in the same style."""
     vulkan: str
     """Vulkan's name without VK_FORMAT_."""

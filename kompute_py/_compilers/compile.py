@@ -33,12 +33,14 @@ from .spirv_bytes import is_spirv, module_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..typing import CompilerName, Language, Optimization, SizeLike, Target
+
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 
 _OPTIMIZATIONS = ("none", "size", "performance")
 _MAX_REGISTER_BASE = 1 << 16  # far beyond the bindings of any device
 # A one-line str with such a suffix is a path. The language of each; None for SPIR-V.
-_SUFFIXES = {
+_SUFFIXES: dict[str, Language | None] = {
     ".comp": "glsl",
     ".glsl": "glsl",
     ".hlsl": "hlsl",
@@ -57,7 +59,7 @@ class _Compiled(NamedTuple):
     """The files that the result was made from: the source's own and all that it includes."""
     sought: list[tuple[str, bytes]]
     """All paths on which the result depends, with the digests of their contents; b"" for missing files."""
-    language: str | None = None
+    language: Language | None = None
     """None: it was SPIR-V already."""
     compiler: str | None = None
 
@@ -65,24 +67,24 @@ class _Compiled(NamedTuple):
 def compile(
     source: str | os.PathLike[str],
     *,
-    language: str | None = None,
+    language: Language | None = None,
     entry: str = "main",
     defines: Mapping[str, object] | None = None,
     include_dirs: Iterable[str | os.PathLike[str]] = (),
     includes: Mapping[str, str] | None = None,
-    optimize: bool | str = True,
+    optimize: bool | Optimization = True,
     debug_info: bool = False,
-    target: str = "vulkan1.2",
+    target: Target = "vulkan1.2",
     spirv_version: str | None = None,
     glsl_version: int | str | None = None,
     auto_bind: bool = False,
     register_bases: Mapping[str, int] | None = None,
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
-    compiler: str | None = None,
+    compiler: CompilerName | None = None,
     cache: bool = True,
     timeout: float | None = None,
-    size_limit: int | str | None = None,
+    size_limit: SizeLike | None = None,
 ) -> bytes:
     """Compile a compute shader to SPIR-V.
 
@@ -178,24 +180,24 @@ def compile(
 def _compile(
     source: str | os.PathLike[str],
     *,
-    language: str | None = None,
+    language: Language | None = None,
     entry: str = "main",
     defines: Mapping[str, object] | None = None,
     include_dirs: Iterable[str | os.PathLike[str]] = (),
     includes: Mapping[str, str] | None = None,
-    optimize: bool | str = True,
+    optimize: bool | Optimization = True,
     debug_info: bool = False,
-    target: str = "vulkan1.2",
+    target: Target = "vulkan1.2",
     spirv_version: str | None = None,
     glsl_version: int | str | None = None,
     auto_bind: bool = False,
     register_bases: Mapping[str, int] | None = None,
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
-    compiler: str | None = None,
+    compiler: CompilerName | None = None,
     cache: bool = True,
     timeout: float | None = None,
-    size_limit: int | str | None = None,
+    size_limit: SizeLike | None = None,
     title: str | None = None,
     unchecked: int | None = None,
     setting: Lookup = of_process,

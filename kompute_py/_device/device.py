@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _native
 from .._base.arrays import as_index
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from .._base.settings import ConfigReport, Setting
 from .devices import family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
 from .memory_use import DeviceMemory
 from .names import DeviceInfo
-from .options import ConfigReport, Setting, options_of, preferred_devices, settings, string_tuple
+from .options import options_of, preferred_devices, settings, string_tuple
 
 if TYPE_CHECKING:
     from .._kernels.family import Specializations
     from .._native import Context, Shader
     from .._shaders.constants import Specialization
+    from ..typing import FormatName
 
 _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
@@ -164,13 +166,14 @@ class Device:
         """The alignment in bytes of memory that `from_host` can share; None if the device shares none."""
         return self._native.host_import_alignment or None
 
-    def image_formats(self) -> dict[str, tuple[str, ...]]:
+    def image_formats(self) -> dict[FormatName, tuple[Literal["store", "sample", "filter"], ...]]:
         """The uses of images of each format on this device: any of "store", "sample", "filter".
 
         The keys are GLSL's names, or names in the same style; formats that the device does not support are
         left out.
         """
-        return {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
+        made: dict[Any, Any] = {name: tuple(uses) for name, uses in self._native.image_formats() if uses}
+        return made
 
     def _check_groups(
         self, groups: tuple[int, ...], what: str, shader: Shader, special: Specialization

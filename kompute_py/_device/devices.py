@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._base.arrays import as_indices
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, kind_of, shown
 from .._base.plain_arguments import as_list, as_text
+from .._base.settings import PREFIX
 from .._base.warn import warn
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
-from .options import PREFIX, preferred_devices, settings
+from .options import preferred_devices, settings
+
+if TYPE_CHECKING:
+    from ..typing import DeviceLike
 
 
-def list_devices(visible_devices: Any = None) -> list[DeviceInfo]:
+def list_devices(visible_devices: str | Iterable[DeviceLike] | None = None) -> list[DeviceInfo]:
     """Lists the machine's Vulkan devices, in Vulkan's order. Needs no Manager.
 
     `visible_devices`, else the environment variable KOMPUTE_PY_VISIBLE_DEVICES, selects and orders the

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.paths import default_cache_dir
@@ -27,6 +27,11 @@ from .._base.sizes import as_bytes
 from .._base.warn import warn
 from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS
 from .names import name_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..typing import DeviceLike, ManagerOptions
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
@@ -245,7 +250,12 @@ def preferred_devices(prefix: str | None) -> Setting:
     return Setting("device", value or None, cast(str, variable) if value else "default")
 
 
-def config_report(device: Any = None, *, env_prefix: str | None = PREFIX, **options: Any) -> ConfigReport:
+def config_report(
+    device: DeviceLike | Iterable[DeviceLike] | None = None,
+    *,
+    env_prefix: str | None = PREFIX,
+    **options: Unpack[ManagerOptions],
+) -> ConfigReport:
     """The options that a Manager with these arguments would use, and their sources. Creates no Manager.
 
     ``print(kp.config_report())`` shows a table; ``report.validation.source`` is "keyword", "default" or the

@@ -22,7 +22,10 @@ from .device import Device
 from .devices import list_devices, selection, visible_list
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .._manager.manager import Manager
+    from ..typing import CompileOptions, ShaderSource
 
 
 _NEWEST = 3  # assembly is assembled to the SPIR-V of Vulkan 1.3
@@ -51,13 +54,13 @@ Finding.__module__ = "kompute_py"  # public; imported when first used
 
 
 def check(
-    shader: Any,
+    shader: ShaderSource,
     device: int | str | Mapping[str, Any] | Manager | None = None,
     *,
     entry: str | None = None,
     spec_consts: Any = (),
     array_lengths: Mapping[str, int] | None = None,
-    **options: Any,
+    **options: Unpack[CompileOptions],
 ) -> list[Finding]:
     """Lists all reasons for which a device would refuse a shader; the list is empty if it runs.
 

@@ -40,8 +40,8 @@ from .safetensors import PREFIX_BYTES, Header, TensorFileEntry, build_header, he
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from .._base.types import MemoryTypes
     from .._manager.manager import Manager
+    from ..typing import MemoryTypeLike
 
 __all__ = [
     "TensorDict",
@@ -125,7 +125,7 @@ def load_tensors(
     manager: Manager | None = None,
     *,
     names: str | Iterable[str] | None = None,
-    memory_type: MemoryTypes | str | None = None,
+    memory_type: MemoryTypeLike | None = None,
     progress: Progress | bool | None = None,
 ) -> TensorDict:
     """Loads tensors of a safetensors file to the device. Returns them by name, in file order.
@@ -385,7 +385,7 @@ def _load(
     start: int,
     chosen: list[TensorFileEntry],
     manager: Manager,
-    memory_type: MemoryTypes | str | None,
+    memory_type: MemoryTypeLike | None,
     bar: ByteProgress,
     loaded: TensorDict,
 ) -> None:

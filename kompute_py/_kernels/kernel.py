@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -45,9 +45,13 @@ from .reload import Reloader, not_in_a_file, reloader_for
 from .sizes import Launch, SizeRules, launch_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .._manager.manager import Manager
+    from ..typing import KernelOptions, ShaderSource, TextLanguage
 
 _EMPTY: Mapping[str, Any] = {}
+_Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
 _MOST_CALLS = 64  # recorded calls that a kernel keeps
 _MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
 
@@ -145,12 +149,12 @@ class Kernel:
     def __init__(
         self,
         manager: Manager,
-        source: Any,
+        source: ShaderSource,
         *,
         name: str | None = None,
         watch: bool = False,
         stacklevel: int = 2,
-        **options: Any,
+        **options: Unpack[KernelOptions],
     ) -> None:
         require_manager(manager)
         watch = to_flag(watch, "watch")
@@ -210,6 +214,12 @@ class Kernel:
 
     # -- calling ---------------------------------------------------------------------------------------------
 
+    @overload
+    def __call__(self, /, *args: Any, out: Memory, **keywords: Any) -> None: ...
+    @overload
+    def __call__(self, /, *args: Any, out: _Out, **keywords: Any) -> _Out: ...
+    @overload
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any: ...
     def __call__(
         self,
         /,  # so that a binding or push constant may have the name self
@@ -752,7 +762,7 @@ class Kernel:
         """The SPIR-V as text."""
         return self._module.disassembly()
 
-    def to(self, language: str) -> str:
+    def to(self, language: TextLanguage) -> str:
         """The shader written in "glsl" or "hlsl"."""
         return self._module.to(language)
 

@@ -12,14 +12,12 @@ from .manager import Manager
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from uuid import UUID
 
     from .._device.names import DeviceInfo
+    from ..typing import DeviceLike
 
 
-def manager(
-    device: int | str | UUID | DeviceInfo | Iterable[int | str | UUID | DeviceInfo] | None = None,
-) -> Manager:
+def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     """The Manager of the enclosing ``with`` block, or else the process's Manager, created on first use.
 
     Inside ``with kp.Manager() as mgr:``, ``kp.manager()`` returns `mgr`; in nested blocks, the innermost

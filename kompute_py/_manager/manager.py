@@ -33,15 +33,15 @@ from .._base.errors import (
     shown,
 )
 from .._base.plain_arguments import as_list
+from .._base.settings import PREFIX
 from .._base.texels import parse_format, size_of
 from .._base.warn import warn_of_cancelled
 from .._device.device import Device
-from .._device.names import DeviceInfo
-from .._device.options import PREFIX, to_prefix
+from .._device.options import to_prefix
 from .._memory.host_memory import HostBufferSemantics, from_host
 from .._memory.image import Image
 from .._memory.memory import DEVICE, Memory, to_memory_type
-from .._memory.sampler import Sampler
+from .._memory.sampler import SampledImage, Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
 from .._recording.sequence import Sequence
@@ -53,13 +53,28 @@ from .program_end import watch_over
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from uuid import UUID
 
     from numpy.typing import ArrayLike, DTypeLike
+    from typing_extensions import Unpack
 
     from .._base.types import MemoryTypes
     from .._kernels.kernel import Kernel
     from .._sync.semaphore import Waitable
+    from ..typing import (
+        AddressMode,
+        Array,
+        CopyMode,
+        DeviceLike,
+        FilterName,
+        FormatName,
+        HostBufferSemanticsName,
+        ImageOptions,
+        KernelOptions,
+        ManagerOptions,
+        MemoryTypeLike,
+        SamplerOptions,
+        ShaderSource,
+    )
 
 _ndarray = np.ndarray
 # The largest size of a NumPy array; the core's sizes have 64 bits.
@@ -125,21 +140,19 @@ class Manager(Device):
 
     def __init__(
         self,
-        device: int | str | UUID | DeviceInfo | Iterable[int | str | UUID | DeviceInfo] | None = None,
+        device: DeviceLike | Iterable[DeviceLike] | None = None,
         family_queue_indices: Iterable[int] = (),
         desired_extensions: Iterable[str] = (),
         *,
-        validation: bool | None = None,
-        strict: bool | None = None,
         env_prefix: str | None = PREFIX,
-        **options: Any,
+        **options: Unpack[ManagerOptions],
     ) -> None:
         super().__init__(
             device,
             family_queue_indices,
             desired_extensions,
             prefix=to_prefix(env_prefix),
-            options={"validation": validation, "strict": strict, **options},
+            options=options,
         )
         self._buffer = self._native.buffer
         watch_over(self)
@@ -149,9 +162,9 @@ class Manager(Device):
     def tensor(
         self,
         data: ArrayLike,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
         *,
-        tensor_type: MemoryTypes | str | None = None,
+        tensor_type: MemoryTypeLike | None = None,
         dtype: None = None,
     ) -> Tensor:
         """A Tensor of `data`, converted to float32, in the data's shape. The data is copied.
@@ -185,9 +198,9 @@ class Manager(Device):
     def tensor_t(
         self,
         data: ArrayLike,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
         *,
-        tensor_type: MemoryTypes | str | None = None,
+        tensor_type: MemoryTypeLike | None = None,
         dtype: None = None,
     ) -> Tensor:
         """A Tensor of `data` in the data's own dtype and shape. The data is copied. See `tensor`.
@@ -209,7 +222,7 @@ class Manager(Device):
         self,
         shape: int | tuple[int, ...],
         dtype: DTypeLike | None = np.float32,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` (None: float32) with undefined contents.
 
@@ -226,7 +239,7 @@ class Manager(Device):
         self,
         shape: int | tuple[int, ...],
         dtype: DTypeLike | None = np.float32,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy.
 
@@ -239,7 +252,7 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         fill_value: Any,
         dtype: DTypeLike | None = None,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
     ) -> Tensor:
         """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy.
         Otherwise as `empty`.
@@ -267,10 +280,10 @@ class Manager(Device):
 
     def from_host(
         self,
-        array: np.ndarray[Any, Any],
+        array: Array,
         *,
-        copy: Literal["auto", "never", "always"] = "auto",
-        semantics: HostBufferSemantics | str | int | None = None,
+        copy: CopyMode = "auto",
+        semantics: HostBufferSemantics | HostBufferSemanticsName | None = None,
         on_done: Callable[[], object] | None = None,
     ) -> Tensor:
         """A Tensor of memory type `host` that uses the array's own memory: the host and the device read each
@@ -330,10 +343,10 @@ class Manager(Device):
         width: int | None = None,
         height: int | None = None,
         num_channels: int | None = None,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
         *,
-        format: str | None = None,
-        **options: Any,
+        format: FormatName | None = None,
+        **options: Unpack[ImageOptions],
     ) -> Image:
         """An Image of `data`, converted to float32; uint8 data stays uint8, and with `format` the data keeps
         its dtype.
@@ -362,22 +375,24 @@ class Manager(Device):
         width: int | None = None,
         height: int | None = None,
         num_channels: int | None = None,
-        memory_type: MemoryTypes | str | None = None,
-        **options: Any,
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        format: FormatName | None = None,
+        **options: Unpack[ImageOptions],
     ) -> Image:
         """An Image of `data` in the data's own dtype: integers of 8, 16 or 32 bits, float16 or float32.
 
         See `image`.
         """
-        return self._make_image(data, width, height, num_channels, memory_type, **options)
+        return self._make_image(data, width, height, num_channels, memory_type, format=format, **options)
 
     def image_empty(
         self,
         shape: int | tuple[int, ...],
-        format: str = "rgba32f",
-        memory_type: MemoryTypes | str | None = None,
+        format: FormatName = "rgba32f",
+        memory_type: MemoryTypeLike | None = None,
         *,
-        dims: int = 2,
+        dims: Literal[1, 2, 3] = 2,
         layers: bool = False,
     ) -> Image:
         """An Image of `shape`, which excludes the channels, with undefined contents. No data is copied.
@@ -386,18 +401,21 @@ class Manager(Device):
         ``dims=3``. If `layers` is True, it begins with the number of layers. Raises the errors of `image`.
         """
         wanted = as_shape(shape)
-        dims, layers = as_index(dims, "dims"), to_flag(layers, "layers")
-        size = size_of(wanted, dims, None, None, None, True if layers else None)
+        axes, layers = as_index(dims, "dims"), to_flag(layers, "layers")
+        size = size_of(wanted, axes, None, None, None, True if layers else None)
         if len(wanted) != len(size.axes):
             raise InvalidArgumentError(
                 f"shape {wanted} has {len(wanted)} axes; an image with "
-                f"dims={dims}{', layers=True' if layers else ''} has "
+                f"dims={axes}{', layers=True' if layers else ''} has "
                 f"{len(size.axes)}, without its channels"
             )
         return Image._empty(self, size, parse_format(format), to_memory_type(memory_type))
 
     def sampler(
-        self, filter: str = "nearest", address: str | Iterable[str] = "clamp_to_edge", **options: Any
+        self,
+        filter: FilterName = "nearest",
+        address: AddressMode | Iterable[AddressMode] = "clamp_to_edge",
+        **options: Unpack[SamplerOptions],
     ) -> Sampler:
         """A Sampler, which defines how shaders read images between texels and beyond the edge.
 
@@ -433,8 +451,8 @@ class Manager(Device):
 
     def algorithm(
         self,
-        tensors: Iterable[Memory] = (),
-        spirv: Any = None,
+        tensors: Iterable[Memory | SampledImage | Sampler] = (),
+        spirv: ShaderSource | None = None,
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
@@ -455,7 +473,14 @@ class Manager(Device):
         """A Sequence on one of the Manager's queues. See `kp.Sequence` for arguments and errors."""
         return Sequence(self, queue_index, total_timestamps, timestamps=timestamps, disjoint=disjoint)
 
-    def kernel(self, source: Any, *, watch: bool = False, **options: Any) -> Kernel:
+    def kernel(
+        self,
+        source: ShaderSource,
+        *,
+        name: str | None = None,
+        watch: bool = False,
+        **options: Unpack[KernelOptions],
+    ) -> Kernel:
         """A Kernel: a shader that is called like a function.
 
         `source` is GLSL, HLSL or Slang text, a path, SPIR-V assembly, or SPIR-V: bytes, an array of uint32, a
@@ -475,7 +500,7 @@ class Manager(Device):
             Kernel,  # late, because not every script needs the compilers
         )
 
-        return Kernel(self, source, watch=watch, **options, stacklevel=3)
+        return Kernel(self, source, name=name, watch=watch, **options, stacklevel=3)
 
     def semaphore(self, initial: int = 0) -> Semaphore:
         """A Semaphore: a counter that starts at `initial` and orders submissions and the host."""

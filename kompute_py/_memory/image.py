@@ -26,10 +26,12 @@ from .sampler import SampledImage, Sampler
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from PIL.Image import Image as PillowImage
+    from typing_extensions import Unpack
 
     from .. import _native as core
     from .._base.types import MemoryTypes
     from .._manager.manager import Manager
+    from ..typing import AddressMode, FilterName, FormatName, MemoryTypeLike, SamplerOptions
 
 
 class Image(Memory):
@@ -54,12 +56,12 @@ class Image(Memory):
         width: int | None = None,
         height: int | None = None,
         num_channels: int | None = None,
-        memory_type: MemoryTypes | str | None = None,
+        memory_type: MemoryTypeLike | None = None,
         *,
         depth: int | None = None,
         layers: int | bool | None = None,
         dims: int = 2,
-        format: str | None = None,
+        format: FormatName | None = None,
         as_float: bool = False,
     ) -> None:
         require_manager(manager)
@@ -169,7 +171,7 @@ class Image(Memory):
         return self._channels
 
     @property
-    def format(self) -> str:
+    def format(self) -> FormatName:
         """The format's name: GLSL's qualifier, or a name in the same style."""
         return self._format.name
 
@@ -192,9 +194,9 @@ class Image(Memory):
 
     def sampled(
         self,
-        sampler: Sampler | str = "nearest",
-        address: str | Sequence[str] = "clamp_to_edge",
-        **options: Any,
+        sampler: Sampler | FilterName = "nearest",
+        address: AddressMode | Sequence[AddressMode] = "clamp_to_edge",
+        **options: Unpack[SamplerOptions],
     ) -> SampledImage:
         """Combines the image with a sampler, to be bound to a ``sampler2D``.
 

@@ -243,7 +243,7 @@ class Mapping:
         views = self._views
         views[key] = weakref.ref(array, lambda _: views.pop(key, None))
 
-    array = _ArrayOf()
+    array: _ArrayOf = _ArrayOf()
 
     def _open(self) -> np.ndarray[Any, Any]:
         if self._array is None:

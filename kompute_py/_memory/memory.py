@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from .. import _native as core
     from .._manager.manager import Manager
+    from ..typing import MemoryTypeLike
 
 # Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device
@@ -262,7 +263,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return submitted(copy_of((self, target)), self._manager)
 
     def to(
-        self: _Kind, manager: Manager, memory_type: MemoryTypes | str | None = None, *, copy: bool = False
+        self: _Kind, manager: Manager, memory_type: MemoryTypeLike | None = None, *, copy: bool = False
     ) -> _Kind:
         """Copies this object to another Manager: a new one of the same shape and dtype, with the device's
         contents.

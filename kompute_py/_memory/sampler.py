@@ -17,6 +17,7 @@ from .._base.plain_arguments import as_text
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from ..typing import AddressMode, BorderColor, FilterName
     from .image import Image
 
 
@@ -63,10 +64,10 @@ class Sampler(Bindable):
     def __init__(
         self,
         manager: Manager,
-        filter: str = "nearest",
-        address: str | Sequence[str] = "clamp_to_edge",
+        filter: FilterName = "nearest",
+        address: AddressMode | Sequence[AddressMode] = "clamp_to_edge",
         *,
-        border: str = "transparent_black",
+        border: BorderColor = "transparent_black",
         integer: bool = False,
         unnormalized: bool = False,
     ) -> None:

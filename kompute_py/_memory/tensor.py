@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .._base.types import MemoryTypes
     from .._manager.manager import Manager
     from .._sync.fence import Fence
+    from ..typing import MemoryTypeLike
 
 _COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows one by one with OpCopy"
 
@@ -45,9 +46,7 @@ class Tensor(Memory, _native.BufferExporter):
     _native: core.Buffer | core.BufferView
     _base: Tensor
 
-    def __init__(
-        self, manager: Manager, data: ArrayLike, memory_type: MemoryTypes | str | None = None
-    ) -> None:
+    def __init__(self, manager: Manager, data: ArrayLike, memory_type: MemoryTypeLike | None = None) -> None:
         require_manager(manager)
         where = to_memory_type(memory_type, None, KEPT_BY_TENSOR_T)
         manager._adopt_buffer(self, as_typed(data), where)

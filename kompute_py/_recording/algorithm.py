@@ -16,7 +16,7 @@ from .._base.errors import (
 )
 from .._base.warn import warn
 from .._memory.memory import Memory, memory_list
-from .._memory.sampler import Bindable
+from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant, signature_of
@@ -25,6 +25,7 @@ from .binding import check_argument
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from ..typing import ShaderSource
 
 _AXES = "xyz"
 BOUND = "Tensor or Image, image.sampled(...) or Sampler"
@@ -102,8 +103,8 @@ class Algorithm:
     def __init__(
         self,
         manager: Manager,
-        tensors: Iterable[Memory] = (),
-        spirv: Any = None,
+        tensors: Iterable[Memory | SampledImage | Sampler] = (),
+        spirv: ShaderSource | None = None,
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
@@ -121,7 +122,7 @@ class Algorithm:
 
     def _build(
         self,
-        tensors: Iterable[Memory],
+        tensors: Iterable[Any],
         spirv: Any,
         workgroup: Any,
         spec_consts: Any = (),
@@ -308,8 +309,8 @@ class Algorithm:
 
     def rebuild(
         self,
-        tensors: Iterable[Memory] | None = None,
-        spirv: Any = None,
+        tensors: Iterable[Memory | SampledImage | Sampler] | None = None,
+        spirv: ShaderSource | None = None,
         workgroup: Any = None,
         spec_consts: Any = None,
         push_consts: Any = None,
@@ -327,8 +328,9 @@ class Algorithm:
         as it was then.
         """
         before = None if self._native is None else (self._native, self._dispatch)
-        if spirv is None:
-            spirv = self._built("be rebuilt").shader
+        source: Any = spirv
+        if source is None:
+            source = self._built("be rebuilt").shader
             if spec_consts is None:
                 spec_consts = self._special
             if push_consts is None:
@@ -337,7 +339,7 @@ class Algorithm:
             workgroup = self._groups
         self._build(
             self._tensors if tensors is None else tensors,
-            spirv,
+            source,
             (0, 0, 0) if workgroup is None else workgroup,
             () if spec_consts is None else spec_consts,
             () if push_consts is None else push_consts,
@@ -400,7 +402,7 @@ class Algorithm:
         return list(self._alive().vk_descriptor_sets)
 
 
-def _listed(tensors: Iterable[Memory], manager: Manager) -> tuple[Memory, ...]:
+def _listed(tensors: Iterable[Any], manager: Manager) -> tuple[Memory, ...]:
     return tuple(
         memory_list(
             tensors, "algorithm(tensors=...)", manager=manager, empty=True, also=(Bindable,), takes=BOUND
@@ -408,7 +410,7 @@ def _listed(tensors: Iterable[Memory], manager: Manager) -> tuple[Memory, ...]:
     )
 
 
-def _bind(tensors: Iterable[Memory], signature: Signature, manager: Manager) -> tuple[Memory, ...]:
+def _bind(tensors: Iterable[Any], signature: Signature, manager: Manager) -> tuple[Memory, ...]:
     """`tensors` as a tuple, checked against the shader's bindings."""
     bound = _listed(tensors, manager)
     if len(bound) < signature.slots:

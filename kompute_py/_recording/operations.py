@@ -23,7 +23,7 @@ from .._base.errors import (
 )
 from .._memory.image import Image
 from .._memory.memory import Memory, copy_of, memory_list, operate
-from .._memory.sampler import Bindable
+from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor, fill_of
 from .._shaders.constants import is_given
 from .._shaders.library import library_shader
@@ -31,6 +31,7 @@ from .algorithm import BOUND, Algorithm, pack_push
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from ..typing import ShaderSource
 
 _NOTHING: Any = ()
 
@@ -373,8 +374,8 @@ class OpAlgoBase(OpBase):
 
     def __init__(
         self,
-        tensors: Iterable[Memory],
-        spirv: Any,
+        tensors: Iterable[Memory | SampledImage | Sampler],
+        spirv: ShaderSource,
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
@@ -382,7 +383,9 @@ class OpAlgoBase(OpBase):
         tensors = memory_list(tensors, type(self).__name__, also=(Bindable,), takes=BOUND)
         if spirv is None:
             raise ArgumentTypeError("spirv is None; give SPIR-V: kp.compile(source)")
-        self.algorithm = Algorithm(tensors[0]._manager, tensors, spirv, workgroup, spec_consts, push_consts)
+        self.algorithm: Algorithm = Algorithm(
+            tensors[0]._manager, tensors, spirv, workgroup, spec_consts, push_consts
+        )
         self._native = self.algorithm._dispatch
 
 
@@ -418,7 +421,7 @@ class OpMult(OpBase):
         groups = -(-first._count // self._LOCAL_SIZE)
         across = max(1, min(groups, algorithm._manager._max_groups[0]))
         algorithm._build(given, library_shader("multiplication"), (across, -(-groups // across), 1))
-        self.algorithm = algorithm
+        self.algorithm: Algorithm = algorithm
         self._native = algorithm._dispatch
 
 

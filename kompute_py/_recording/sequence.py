@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import _native
 from .._base.arrays import as_index, as_name, require_manager, to_flag
@@ -31,10 +31,11 @@ from .operations import OpBase
 from .split_stream import SplitStream, fence_of_streams, managers_of, submit_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import AsyncIterable, Callable, Generator, Iterable
 
     from .._manager.manager import Manager
     from .._sync.semaphore import Semaphore, Waitable
+    from ..typing import Array
     from .streaming import FrameStream
 
 _MOST_TIMESTAMPS = (1 << 63) - 1  # the core's limit; it creates queries as operations need them
@@ -311,16 +312,60 @@ class Sequence:
     def _is_due(self) -> bool:
         return self._native.is_due()
 
+    @overload
     def stream(
         self,
-        items: Any,
+        items: Iterable[Any] | AsyncIterable[Any],
         *,
-        inputs: Any,
-        outputs: Any,
+        inputs: Memory | Iterable[Memory],
+        outputs: Memory | tuple[Memory],
+        depth: int = ...,
+        shared: Memory | Iterable[Memory] = ...,
+        transfer_queue: int | None = ...,
+    ) -> FrameStream[Array]: ...
+    @overload
+    def stream(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        inputs: Memory | Iterable[Memory],
+        outputs: tuple[Memory, Memory],
+        depth: int = ...,
+        shared: Memory | Iterable[Memory] = ...,
+        transfer_queue: int | None = ...,
+    ) -> FrameStream[tuple[Array, Array]]: ...
+    @overload
+    def stream(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        inputs: Memory | Iterable[Memory],
+        outputs: tuple[Memory, Memory, Memory],
+        depth: int = ...,
+        shared: Memory | Iterable[Memory] = ...,
+        transfer_queue: int | None = ...,
+    ) -> FrameStream[tuple[Array, Array, Array]]: ...
+    @overload
+    def stream(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        inputs: Memory | Iterable[Memory],
+        outputs: Iterable[Memory],
+        depth: int = ...,
+        shared: Memory | Iterable[Memory] = ...,
+        transfer_queue: int | None = ...,
+    ) -> FrameStream[Any]: ...
+    def stream(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        inputs: Memory | Iterable[Memory],
+        outputs: Memory | Iterable[Memory],
         depth: int = 3,
-        shared: Any = (),
+        shared: Memory | Iterable[Memory] = (),
         transfer_queue: int | None = None,
-    ) -> FrameStream:
+    ) -> FrameStream[Any]:
         """Runs the recording once for each of `items`, with several frames in flight.
 
         ::

@@ -41,7 +41,7 @@ from collections.abc import (
     Mapping,
 )
 from collections.abc import Sequence as Seq
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -65,9 +65,10 @@ if TYPE_CHECKING:
     from .sequence import Sequence
 
 _NO_LIMIT = -1.0
+_Result = TypeVar("_Result", covariant=True)
 
 
-class FrameStream:
+class FrameStream(Generic[_Result]):
     """The results of a sequence that runs over many frames. Created by `Sequence.stream`.
 
     Can be iterated once, with ``for`` or ``async for``.
@@ -96,7 +97,7 @@ class FrameStream:
             raise FailedPreconditionError("A stream can be iterated only once: call seq.stream(...) again")
         return pipeline
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[_Result]:
         """Iterates over the results in order.
 
         Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be
@@ -111,7 +112,7 @@ class FrameStream:
             ) from None
         return _run(self._take(), source)
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[_Result]:
         """Iterates over the results in order, without blocking the event loop while the device works.
 
         Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be

@@ -18,6 +18,9 @@ from .signature import Signature
 from .spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..typing import Language, ResultOptions, ShaderSource, TextLanguage
     from .constants import Specialization
 
 _ASSEMBLED = 2  # assembly becomes SPIR-V for Vulkan 1.2 unless a target is given
@@ -59,17 +62,17 @@ class ShaderModule:
 
     def __init__(
         self,
-        source: Any,
+        source: ShaderSource,
         *,
         name: str | None = None,
-        language: str | None = None,
+        language: Language | None = None,
         entry: str | None = None,
         defines: Mapping[str, object] | None = None,
         include_dirs: Iterable[str | os.PathLike[str]] = (),
         includes: Mapping[str, str] | None = None,
         stacklevel: int = 2,
         _setting: Lookup = of_process,
-        **options: Any,
+        **options: Unpack[ResultOptions],
     ) -> None:
         for option in options:
             if option not in COMPILE_OPTIONS:
@@ -82,7 +85,7 @@ class ShaderModule:
         self.files: tuple[str, ...] = ()
         """The files of the source: its own and all included files."""
         self._sought: list[tuple[str, bytes]] = []  # the files that it depends on, with digests
-        self.language: str | None = None
+        self.language: Language | None = None
         """The source language, "glsl", "hlsl" or "slang"; None if it was given as SPIR-V."""
         self.compiler: str | None = None
         """The compiler, "glslang" or "Slang 2026.12"; None if it was given as SPIR-V."""
@@ -195,7 +198,7 @@ class ShaderModule:
         """The SPIR-V as assembly, with the module's names."""
         return _native.disassemble_spirv(self._spirv)
 
-    def to(self, language: str) -> str:
+    def to(self, language: TextLanguage) -> str:
         """The shader written in "glsl" or "hlsl" (through SPIRV-Cross).
 
         Raises InvalidArgumentError for another language.

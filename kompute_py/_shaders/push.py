@@ -206,7 +206,7 @@ class Block:
         self.size: int = reflected["size"]
         self.start: int = reflected["offset"]
         """Bytes that the shader's block begins after; offsets here count from there."""
-        self.zeros = bytes(self.size)
+        self.zeros: bytes = bytes(self.size)
         self.members: tuple[Mapping[str, Any], ...] = named_members(reflected["layout"])
         self.names: tuple[str, ...] = tuple(member["name"] for member in self.members)
         at_zero = [{**member, "offset": member["offset"] - self.start} for member in self.members]

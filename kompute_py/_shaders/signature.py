@@ -227,7 +227,7 @@ class Signature:
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, reflected["bindings"])))
-        self.unbindable = next(
+        self.unbindable: Parameter | None = next(
             (p for p in self.parameters if p.used and p.kind.endswith("texel buffer")), None
         )
         """The first parameter that no object of kompute_py can be."""
@@ -249,8 +249,8 @@ class Signature:
         self._bindings: tuple[Binding, ...] | None = None
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
-        self.push = Block(block) if block is not None and block["size"] else None
-        self.spec = SpecConstants(reflected["spec_constants"])
+        self.push: Block | None = Block(block) if block is not None and block["size"] else None
+        self.spec: SpecConstants = SpecConstants(reflected["spec_constants"])
         self.spec_constants: tuple[Mapping[str, Any], ...] = tuple(reflected["spec_constants"])
         self.local_size: tuple[int, int, int] = tuple(reflected["local_size"])
         self.local_size_ids: tuple[int | None, ...] = tuple(reflected["local_size_spec_ids"])

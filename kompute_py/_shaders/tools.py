@@ -5,7 +5,7 @@ Needs no device.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import _native
 from .._base.arrays import to_flag
@@ -14,8 +14,11 @@ from .._base.plain_arguments import as_text
 from .._compilers.compile import TARGETS
 from .spirv import chosen_entry, to_spirv
 
+if TYPE_CHECKING:
+    from ..typing import ShaderSource, Target, TextLanguage
 
-def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
+
+def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:
     """Assembles SPIR-V, in the newest version of `target` ("vulkan1.0" to "vulkan1.3").
 
     Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module
@@ -32,7 +35,7 @@ def assemble(text: str, *, target: str = "vulkan1.2") -> bytes:
     return spirv
 
 
-def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
+def disassemble(spirv: ShaderSource, *, friendly_names: bool = True) -> str:
     """SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, a `ShaderModule` or Kernel) as
     assembly.
 
@@ -43,7 +46,7 @@ def disassemble(spirv: Any, *, friendly_names: bool = True) -> str:
     return _native.disassemble_spirv(to_spirv(spirv), to_flag(friendly_names, "friendly_names"))
 
 
-def decompile(spirv: Any, language: str = "glsl", *, entry: str | None = None) -> str:
+def decompile(spirv: ShaderSource, language: TextLanguage = "glsl", *, entry: str | None = None) -> str:
     """Translates SPIR-V to "glsl" (450, for Vulkan) or "hlsl" (shader model 6.0).
 
     `spirv` is as for `disassemble`. `entry` selects one of several entry points; a ShaderModule or Kernel has

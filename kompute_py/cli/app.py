@@ -23,7 +23,7 @@ from .common import Traceback, as_options, device_of, forget_options, output_con
 
 _PROGRAM = "kompute-py"
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name=_PROGRAM,
     help="Vulkan compute for Python in the Kompute style.",
     no_args_is_help=True,

@@ -20,8 +20,10 @@ from .array_files import SOURCES, Array, literal, load, shape_of
 from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
 
 if TYPE_CHECKING:
-    from .._kernels.kernel import Kernel, OpKernel
+    from .._kernels.kernel import Kernel
+    from .._kernels.operation import OpKernel
     from .._manager.manager import Manager
+    from .._memory.sampler import Sampler
 
 
 @dataclass
@@ -311,6 +313,7 @@ class _Preparation:
             return tensor
         image = parameter.image
         assert image is not None
+        dims: Any = element.axes - bool(image["arrayed"])
         made = self._manager.image_t(
             array,
             None,
@@ -318,7 +321,7 @@ class _Preparation:
             element.format.channels,
             "storage",
             format=element.format.name,
-            dims=element.axes - bool(image["arrayed"]),
+            dims=dims,
             layers=True if image["arrayed"] else None,
         )
         made.name = parameter.name
@@ -326,13 +329,17 @@ class _Preparation:
             return made.sampled(self._sampler(made.filterable, image))
         return made
 
-    def _sampler(self, filterable: bool, image: Mapping[str, Any]) -> Any:
+    def _sampler(self, filterable: bool, image: Mapping[str, Any]) -> Sampler:
         """The sampler of the options. The default filter is linear if the format can be filtered."""
         smooth = filterable and image["component"].startswith("float")
         chosen = self._given.filter or ("linear" if smooth else "nearest")
         if chosen == "linear" and not smooth:
             raise InvalidArgumentError("--filter linear: the device does not filter images of this format")
-        return self._manager.sampler(chosen, self._given.address)
+        return self._made_sampler(chosen)
+
+    def _made_sampler(self, filter: Any) -> Sampler:
+        address: Any = self._given.address  # any text: the Sampler checks it
+        return self._manager.sampler(filter, address)
 
     def _block(self, parameter: Parameter, values: dict[str, Any]) -> None:
         """Adds a uniform buffer with the values of its members."""
@@ -362,7 +369,7 @@ class _Preparation:
         name = parameter.name
         if parameter.kind == "sampler":
             # One sampler may serve several images, and nearest works with every format.
-            self._bound[name] = self._manager.sampler(self._given.filter or "nearest", self._given.address)
+            self._bound[name] = self._made_sampler(self._given.filter or "nearest")
             return
         if parameter.access != "write" and name not in outputs and name not in self._shapes:
             raise InvalidArgumentError(

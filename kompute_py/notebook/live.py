@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import (
     ArgumentTypeError,
@@ -28,11 +28,23 @@ except ImportError:
 
 __all__ = ["Sliders", "sliders"]
 
+if TYPE_CHECKING:
+
+    class _Box:
+        """The part of ipywidgets.VBox that has to have types: ipywidgets has none."""
+
+        def __init__(self, children: list[Any]) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+        def close(self) -> None: ...
+
+else:
+    _Box = ipywidgets.VBox
+
 _CALL = ("grid", "groups", "uses")
 _INTEGERS = {f"{sign}int{bits}": (sign == "", bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
-class Sliders(ipywidgets.VBox):
+class Sliders(_Box):
     """A widget with a slider for each push constant and a picture of the kernel's result.
 
     Created by `sliders`.

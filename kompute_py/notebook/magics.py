@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
@@ -15,6 +15,9 @@ from .._base.errors import KomputeError, ShaderCompileError
 from .._base.report import colored
 from .._manager.default import manager
 from .._manager.manager import Manager
+
+if TYPE_CHECKING:
+    from ..typing import Language
 
 
 class CellCompileError(ShaderCompileError):
@@ -115,7 +118,7 @@ class KomputeMagics(Magics):
         if found.is_init():
             display(found.memory)
 
-    def _define(self, language: str, line: str, cell: str) -> None:
+    def _define(self, language: Language, line: str, cell: str) -> None:
         given = _parse(_kernel_parser(language), line)
         if given is None:
             return

@@ -1,0 +1,194 @@
+"""The package's types, as users' checkers see them.
+
+The files in `typed_code` are only type-checked. Mypy (--strict) and pyright must report an error in each line
+with the comment ``# error``, and in no other line.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import kompute_py as kp
+from kompute_py import _native
+from kompute_py import typing as names
+from kompute_py._compilers.compile import COMPILE_OPTIONS, TARGETS
+from kompute_py._compilers.languages import LANGUAGES
+from kompute_py._compilers.settings import COMPILERS
+from kompute_py._device.options import _ALL
+
+ROOT = Path(__file__).parents[2]
+CODE = Path(__file__).parent / "typed_code"
+pytestmark = pytest.mark.own_driver
+
+Places = set[tuple[str, int]]
+
+
+def expected(folder: Path) -> Places:
+    """The lines that are wrong."""
+    return {
+        (file.name, number)
+        for file in folder.glob("*.py")
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if line.endswith("  # error")
+    }
+
+
+def run(*command: str) -> str:
+    """The output of a checker, which fails if it finds errors."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def mypy(folder: Path) -> dict[tuple[str, int], str]:
+    """Mypy's errors by file and line."""
+    # Without the project's own settings, as users run it; the package's own errors are not theirs.
+    output = run(
+        "mypy", "--strict", "--config-file=", "--follow-imports=silent", "--no-error-summary",
+        "--hide-error-context", "--cache-dir", str(ROOT / "build/mypy-typed-code"), "--allow-redefinition",
+        *map(str, sorted(folder.glob("*.py"))),
+    )  # fmt: skip
+    found = re.findall(r"^(?:.*[/\\])?(\w+\.py):(\d+): error: (.*)$", output, re.MULTILINE)
+    return {(file, int(line)): text for file, line, text in found}
+
+
+def pyright(folder: Path) -> dict[tuple[str, int], str]:
+    """Pyright's errors by file and line."""
+    output = run("pyright", "--pythonpath", sys.executable, "--outputjson", str(folder))
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"]
+        for each in json.loads(output)["generalDiagnostics"]
+        if each["severity"] == "error"
+    }
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_checkers_find_the_wrong_lines_and_no_others(checker):
+    wrong = expected(CODE)
+    assert len(wrong) > 60
+    found = checker(CODE)
+    assert {place: text for place, text in found.items() if place not in wrong} == {}
+    assert sorted(wrong - found.keys()) == []
+
+
+def literals(alias: object) -> set[str]:
+    return set(typing.get_args(alias))
+
+
+def test_the_options_of_a_manager_have_types():
+    assert set(names.ManagerOptions.__annotations__) == set(_ALL)
+    assert names.ManagerOptions.__required_keys__ == set()
+
+
+def test_the_options_of_the_compiler_have_types():
+    accepted = inspect.signature(kp.compile).parameters.keys() - {"source"}
+    assert accepted == set(COMPILE_OPTIONS)
+    assert set(names.CompileOptions.__annotations__) == accepted - {"entry"}
+    assert set(names.KernelOptions.__annotations__) == accepted
+    module = inspect.signature(kp.ShaderModule).parameters
+    others = set(names.ResultOptions.__annotations__)
+    assert others | (module.keys() & accepted) == accepted
+    assert not others & module.keys()
+
+
+def test_the_options_of_images_and_samplers_have_types():
+    sampler = inspect.signature(kp.Sampler).parameters.keys()
+    assert set(names.SamplerOptions.__annotations__) == sampler - {"manager", "filter", "address"}
+    image = inspect.signature(kp.Image).parameters.keys() | {"tensor_type"}
+    assert set(names.ImageOptions.__annotations__) < image
+    explicit = {"format", *inspect.signature(kp.Manager.image).parameters} - {"self"}
+    assert image - {"manager", "as_float"} == (explicit - {"options"}) | set(
+        names.ImageOptions.__annotations__
+    )
+
+
+def test_names_are_those_that_run_time_accepts(mgr):
+    assert literals(names.MemoryTypeName) == set(kp.MemoryTypes.__members__)
+    assert literals(names.HostBufferSemanticsName) == set(kp.HostBufferSemantics.__members__)
+    assert literals(names.Language) == set(LANGUAGES)
+    assert literals(names.Target) == set(TARGETS)
+    assert literals(names.CompilerName) == set(COMPILERS)
+    formats = _native.image_formats()
+    assert literals(names.FormatName) == {name for each in formats for name in (each["name"], each["vulkan"])}
+    for value in literals(names.Optimization):
+        kp.compile("void main() {}", optimize=value, cache=False)
+    for value in literals(names.TextLanguage):
+        kp.decompile(kp.compile("layout(local_size_x = 1) in; void main() {}"), value)
+    for value in literals(names.WaitMode):
+        assert kp.config_report(wait_mode=value).wait_mode.value == value
+    for value in literals(names.FilterName):
+        mgr.sampler(value)
+    for value in literals(names.AddressMode):
+        mgr.sampler("nearest", value)
+    for value in literals(names.BorderColor):
+        mgr.sampler("nearest", "clamp_to_border", border=value)
+    for value in literals(names.CopyMode) - {"never"}:
+        assert mgr.from_host(kp.aligned_zeros(4), copy=value).size() == 4
+
+
+@pytest.mark.parametrize(
+    ("alias", "wrong", "call"),
+    [
+        (names.Optimization, "speed", lambda m, v: kp.compile("void main() {}", optimize=v)),
+        (names.WaitMode, "sleep", lambda m, v: kp.config_report(wait_mode=v)),
+        (names.FilterName, "cubic", lambda m, v: m.sampler(v)),
+        (names.AddressMode, "wrap", lambda m, v: m.sampler("nearest", v)),
+        (names.BorderColor, "red", lambda m, v: m.sampler("nearest", "clamp_to_border", border=v)),
+        (names.CopyMode, "maybe", lambda m, v: m.from_host(kp.aligned_zeros(4), copy=v)),
+    ],
+)
+def test_errors_list_the_names_that_the_types_have(mgr, alias, wrong, call):
+    with pytest.raises(kp.InvalidArgumentError) as caught:
+        call(mgr, wrong)
+    assert [name for name in literals(alias) if name not in str(caught.value)] == []
+
+
+def test_every_name_of_the_module_is_public_and_resolves():
+    assert sorted(names.__all__) == names.__all__
+    for name in names.__all__:
+        thing = getattr(names, name)
+        if typing.is_typeddict(thing):
+            assert typing.get_type_hints(thing)
+            assert thing.__module__ == "kompute_py.typing"
+
+
+INCOMPLETE = '''
+"""A package."""
+
+
+def known() -> int:
+    """One."""
+    return 1
+
+
+unknown = [].copy()
+'''
+
+
+@pytest.mark.parametrize(("least", "status"), [("51", 1), ("49", 0)])
+def test_incomplete_types_are_counted(tmp_path, least, status):
+    package = tmp_path / "seeded"
+    package.mkdir()
+    package.joinpath("py.typed").touch()
+    package.joinpath("__init__.py").write_text(INCOMPLETE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "tools/check_types.py", str(package), "--least", least],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert "seeded.unknown: " in done.stdout, done.stdout + done.stderr
+    assert "50.00 %" in done.stdout
+    assert done.returncode == status
