@@ -349,7 +349,7 @@ def test_bad_arguments_are_named(mgr, scale):
         ((x, y), {"factor": 1, "push": {"factor": 1}}, kp.InvalidArgumentError, "'factor' twice"),
         ((x, mgr.zeros(8, np.int32)), {"factor": 1}, kp.ArgumentTypeError, r"'y' is float\[\].*int32.*view"),
         ((arange(8, np.float64), y), {"factor": 1}, kp.ArgumentTypeError, "'x'.*float64.*astype"),
-        ((x, object()), {"factor": 1}, kp.ArgumentTypeError, "'y' is a object"),
+        ((x, object()), {"factor": 1}, kp.ArgumentTypeError, "'y' is an object"),
         ((x, y), {"factor": 1e39}, kp.InvalidArgumentError, "factor.*float32"),
         ((x, y), {"factor": 1, "bind": [x]}, kp.ArgumentTypeError, "bind is a list"),
     ):
