@@ -28,7 +28,7 @@ from .._base.file_access import create_temporary, delete_abandoned, own_folder, 
 from .settings import Lookup, of_process
 
 _MAGIC = b"kpshad\r\n"
-_FORMAT = 8
+_FORMAT = 9
 _SUFFIX = ".kpsh"
 _KEPT_BY_PRUNING = 0.75  # the part of the limit to keep, so that not every store prunes
 _TOUCH_AFTER = 3600.0  # seconds; another use within this time is not recorded

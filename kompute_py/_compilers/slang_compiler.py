@@ -12,6 +12,8 @@ import os
 import re
 from typing import Any, NamedTuple
 
+from .slang_reflection import FUNCTIONS, Blocks, bools_of
+
 _SPIRV = 6
 _COMPUTE_STAGE = 6
 _LANGUAGES = {"slang": 1, "hlsl": 2}
@@ -75,6 +77,8 @@ class Result(NamedTuple):
     probes: list[tuple[str, bytes | None]]
     texts: list[bytes]
     """The texts of the source and its includes."""
+    bools: Blocks
+    """The blocks with bools, for which the SPIR-V has ints."""
 
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -105,6 +109,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "spGetBuildTagString": (ctypes.c_char_p, []),
     "slang_createBlob": (ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_size_t]),
+    **FUNCTIONS,
 }
 
 
@@ -177,12 +182,14 @@ class Slang:
             failed = library.spCompile(request) < 0
             log: bytes = library.spGetDiagnosticOutput(request) or b""
             spirv = b""
+            bools: Blocks = []
             if not failed:
+                bools = bools_of(library, request)
                 size = ctypes.c_size_t()
                 code = library.spGetEntryPointCode(request, 0, ctypes.byref(size))
                 spirv = ctypes.string_at(code, size.value) if code else b""
             messages = files.placed(_messages(log, source))
-            return Result(spirv, messages, files.included(), files.probes(), files.texts()), log
+            return Result(spirv, messages, files.included(), files.probes(), files.texts(), bools), log
         finally:
             library.spDestroyCompileRequest(request)
 

@@ -181,6 +181,7 @@ class Compilers:
     def _slang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._compilers import hlsl_faults
         from kompute_py._compilers.hlsl_values import shift_misread
+        from kompute_py._compilers.slang_bools import with_uints
         from kompute_py._compilers.slang_compiler import Slang, Source
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.slang_spirv import tidied
@@ -221,7 +222,7 @@ class Compilers:
             )
             return self._failed([(source.name, 0, 0, "error", message, "")], made.probes)
         messages = [each for each in made.messages if not _MASKED.search(each[4])]
-        spirv = masked(with_formats(tidied(made.spirv, source.language), code))
+        spirv = masked(with_formats(tidied(with_uints(made.spirv, made.bools), source.language), code))
         _begin("optimizer")
         spirv, declared, shared = self._native.finish_spirv(
             spirv, name, fields["optimize"], fields["target"], True
