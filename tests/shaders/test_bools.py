@@ -1,4 +1,4 @@
-"""Bools of blocks: a uint each in every language, with every compiler; any number but 0 is true, and true is 1."""
+"""Bools of blocks are uints in every language, with every compiler: 0 is false, all else true."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ void main() {
     uint i = gl_GlobalInvocationID.x;
     o[i] = uint(a[i]) | uint(b[i].y) << 1 | uint(c[i].f) << 2 | uint(c[i].v.x) << 3 | uint(d[i].z) << 4
         | uint(e0.y) << 5 | uint(e1) << 6 | uint(e3[1]) << 7 | uint(e4.v.y) << 8 | uint(e5[1].f) << 9
-        | uint(e6.w) << 10 | uint(p.p0.x) << 11 | uint(p.p1) << 12 | uint(INVERT) << 13 | uint(e2 + p.p2) << 16;
+        | uint(e6.w) << 10 | uint(p.p0.x) << 11 | uint(p.p1) << 12 | uint(INVERT) << 13
+        | uint(e2 + p.p2) << 16;
     a[i] = !a[i];
     b[i].x = b[i].y != INVERT;
     bool y = c[i].v.y;
@@ -49,7 +50,8 @@ void main(uint3 id : SV_DispatchThreadID) {
     uint i = id.x;
     o[i] = uint(a[i]) | uint(b[i].y) << 1 | uint(c[i].f) << 2 | uint(c[i].v.x) << 3 | uint(d[i].z) << 4
         | uint(e0.y) << 5 | uint(e1) << 6 | uint(e3[1]) << 7 | uint(e4.v.y) << 8 | uint(e5[1].f) << 9
-        | uint(e6.w) << 10 | uint(p.p0.x) << 11 | uint(p.p1) << 12 | uint(INVERT) << 13 | uint(e2 + p.p2) << 16;
+        | uint(e6.w) << 10 | uint(p.p0.x) << 11 | uint(p.p1) << 12 | uint(INVERT) << 13
+        | uint(e2 + p.p2) << 16;
     a[i] = !a[i];
     b[i].x = b[i].y != INVERT;
     bool y = c[i].v.y;
@@ -77,8 +79,8 @@ def test_one_signature_in_all_languages(options):
     assert shape(module.signature) == shape(expected.signature)
     block = "{ uvec2 e0; uint e1; int e2; uint[2] e3; struct In e4; struct In[2] e5; uvec4 e6 }"
     assert module.signature.text("k") == (
-        f"k(inout uint[] a, inout uvec2[] b, inout struct In[] c, inout uvec4[] d, E {block} E, out uint[] o, "
-        "*, uvec2 p0, uint p1, int p2)"
+        f"k(inout uint[] a, inout uvec2[] b, inout struct In[] c, inout uvec4[] d, E {block} E, "
+        "out uint[] o, *, uvec2 p0, uint p1, int p2)"
     )
     again = kp.ShaderModule(module.to_spirv(), name="k")  # no knowledge beside the SPIR-V
     assert again.signature.text("k") == module.signature.text("k")
@@ -113,8 +115,8 @@ def test_one_result_in_all_languages(mgr, needs, options, invert):
 
     block = e[0]
     bits = [
-        given[0], given[1][:, 1], given[2]["f"], given[2]["v"][:, 0], given[3][:, 2], block["e0"][1], block["e1"],
-        block["e3"][1, 0], block["e4"]["v"][1], block["e5"][1]["f"], block["e6"][3], 1, 1, invert,
+        given[0], given[1][:, 1], given[2]["f"], given[2]["v"][:, 0], given[3][:, 2],
+        block["e0"][1], block["e1"], block["e3"][1, 0], block["e4"]["v"][1], block["e5"][1]["f"], block["e6"][3], 1, 1, invert,
     ]  # fmt: skip
     expected = sum((np.asarray(bit) != 0) * np.uint32(1 << i) for i, bit in enumerate(bits)) + (1 << 16)
     np.testing.assert_array_equal(o, expected)
@@ -176,7 +178,10 @@ void main(uniform bool entered, uniform int limit, uniform In last) {
     records[3] = last;
     records[4].a = record.a;
     records[4].m = matrix;
-    records[5] = { true, 7, bool3(true, false, true), { bool2(true, false), bool2(false, true) }, bool2x2(false, true, true, false) };
+    records[5] = {
+        true, 7, bool3(true, false, true), { bool2(true, false), bool2(false, true) },
+        bool2x2(false, true, true, false)
+    };
     truths[1] = truths[0];
     truths[0].first = truths[0].rest[2];
     block.flags[0] = block.loose;
@@ -242,8 +247,8 @@ def test_every_shape_of_slang(mgr, needs, options):
     added = {name: np.int32([7]) for name in ("block.numbers", "globalParams.plain.numbers")}
     numbers = np.zeros(1, np.int32)
     arguments = {
-        **given, **loose, **added, "numbers": numbers, "several": several, "counts": pair, "Constants": constants,
-        "GlobalParams": uniforms, "block": np.uint32([8]), "entered": True, "limit": 100, "last": last,
+        **given, **loose, **added, "numbers": numbers, "several": several, "counts": pair,
+        "Constants": constants, "GlobalParams": uniforms, "block": np.uint32([8]), "entered": True, "limit": 100, "last": last,
     }  # fmt: skip
     kernel(**arguments, groups=1)
 
