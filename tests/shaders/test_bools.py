@@ -116,7 +116,8 @@ def test_one_result_in_all_languages(mgr, needs, options, invert):
     block = e[0]
     bits = [
         given[0], given[1][:, 1], given[2]["f"], given[2]["v"][:, 0], given[3][:, 2],
-        block["e0"][1], block["e1"], block["e3"][1, 0], block["e4"]["v"][1], block["e5"][1]["f"], block["e6"][3], 1, 1, invert,
+        block["e0"][1], block["e1"], block["e3"][1, 0], block["e4"]["v"][1], block["e5"][1]["f"],
+        block["e6"][3], 1, 1, invert,
     ]  # fmt: skip
     expected = sum((np.asarray(bit) != 0) * np.uint32(1 << i) for i, bit in enumerate(bits)) + (1 << 16)
     np.testing.assert_array_equal(o, expected)
@@ -248,7 +249,8 @@ def test_every_shape_of_slang(mgr, needs, options):
     numbers = np.zeros(1, np.int32)
     arguments = {
         **given, **loose, **added, "numbers": numbers, "several": several, "counts": pair,
-        "Constants": constants, "GlobalParams": uniforms, "block": np.uint32([8]), "entered": True, "limit": 100, "last": last,
+        "Constants": constants, "GlobalParams": uniforms, "block": np.uint32([8]),
+        "entered": True, "limit": 100, "last": last,
     }  # fmt: skip
     kernel(**arguments, groups=1)
 
