@@ -9,10 +9,9 @@ include(CheckCXXSourceCompiles)
 
 function(kp_require variable what debian)
   if(NOT ${variable})
-    message(FATAL_ERROR
-      "${what} not found. Debian/Ubuntu: apt-get install ${debian}. Fedora: dnf install libshaderc-devel glslang-devel "
-      "spirv-tools-devel spirv-headers-devel spirv-cross-devel. macOS: brew install shaderc glslang spirv-tools "
-      "spirv-headers spirv-cross. Any system: the Vulkan SDK, with CMAKE_PREFIX_PATH set to it.")
+    separate_arguments(debian UNIX_COMMAND "${debian}")
+    kp_how_to_install(command ${debian})
+    message(FATAL_ERROR "${what} not found.\n${command}\nAny system: the Vulkan SDK, with CMAKE_PREFIX_PATH set to it.")
   endif()
 endfunction()
 

@@ -13,23 +13,11 @@ has_gpu_driver() {
     return 1
 }
 
-# needs COMMAND: lines "Debian package|what else may provide it|why". Python's own packages are python_needs.
+# needs COMMAND: lines "Debian package|what else may provide it|why". Python's own packages are python_needs; those of
+# every build are in build_needs.txt, which CMake reads too.
 needs() {
     case $1 in lint | format) return ;; esac
-    cat <<'END'
-g++|cmd c++ g++ clang++|the C++20 compiler
-cmake|cmake 3.22|configures the build
-ninja-build|cmd ninja|runs the build
-glslang-tools|cmd glslangValidator|compiles the library's own shaders
-libvulkan-dev|header vulkan/vulkan.h|Vulkan's headers
-libvulkan-volk-dev|header volk.h|loads Vulkan at run time
-libshaderc-dev|header shaderc/shaderc.hpp|compiles GLSL and HLSL at run time
-glslang-dev|header glslang/Public/ShaderLang.h|what shaderc is linked with
-spirv-tools|header spirv-tools/libspirv.h|validates and disassembles SPIR-V
-spirv-headers|header spirv/unified1/spirv.hpp|SPIR-V's numbers
-libspirv-cross-c-shared-dev|header spirv_cross/spirv_cross.hpp|turns SPIR-V back into GLSL
-libvulkan1|-|finds the Vulkan drivers at run time
-END
+    grep -v '^#' tools/dev/build_needs.txt
     case $1 in
         test | ends | stall | random | corpus | fuzz | soak | asan)
             say 'spirv-cross|cmd spirv-cross|says independently what published shaders declare'

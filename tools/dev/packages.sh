@@ -84,48 +84,33 @@ install_options() { # the missing lines
 
 try_apt_install() { apt_install "$1" || say "without $1: it could not be installed"; }
 
-# Other systems: the same needs under the names that their package managers use.
+# Other systems: the same needs under the names that their package managers use. Prints the part of other_systems.txt for
+# this one.
 name_packages() {
     id=$(uname -s)
     # shellcheck source=/dev/null
     if [ -r /etc/os-release ]; then id=$(. /etc/os-release && echo "${ID-} ${ID_LIKE-}"); fi
-    case " $id " in
-        *' fedora '* | *' rhel '*)
-            say 'On Fedora:' \
-                'sudo dnf install python3 python3-devel gcc-c++ cmake ninja-build vulkan-headers vulkan-loader vulkan-volk-devel' \
-                '    libshaderc-devel libshaderc-static glslang glslang-devel spirv-tools spirv-tools-devel spirv-headers-devel' \
-                '    mesa-vulkan-drivers vulkan-validation-layers doctest-devel' \
-                'and SPIRV-Cross from the Vulkan SDK (vulkan.lunarg.com), with VULKAN_SDK set.'
-            ;;
-        *' arch '*)
-            say 'On Arch:' \
-                'sudo pacman -S --needed python base-devel cmake ninja vulkan-headers vulkan-icd-loader volk shaderc glslang' \
-                '    spirv-tools spirv-headers spirv-cross vulkan-swrast vulkan-validation-layers doctest'
-            ;;
-        *suse*)
-            say 'On openSUSE:' \
-                'sudo zypper install python3 python3-devel gcc-c++ cmake ninja vulkan-devel shaderc-devel' \
-                '    glslang-devel spirv-tools-devel spirv-headers libvulkan_lvp vulkan-validationlayers doctest-devel' \
-                'and volk and SPIRV-Cross, from the Vulkan SDK (vulkan.lunarg.com) where your release has no package.'
-            ;;
-        *' Darwin '*)
-            say 'On macOS, with Homebrew (https://brew.sh); MoltenVK is the driver:' \
-                'xcode-select --install' \
-                'brew install python cmake ninja vulkan-headers vulkan-loader vulkan-volk molten-vk shaderc glslang' \
-                '    spirv-tools spirv-headers spirv-cross vulkan-validationlayers doctest'
-            ;;
-        *MINGW* | *MSYS* | *CYGWIN*)
-            say 'On Windows:' \
-                'Python 3.10 or newer (python.org), the Visual Studio Build Tools (Desktop development with C++), CMake and Ninja,' \
-                'and the Vulkan SDK (vulkan.lunarg.com) with the components volk, shaderc, glslang, SPIRV-Tools and SPIRV-Cross;' \
-                'VULKAN_SDK must point at it. The driver comes with the graphics card.'
-            ;;
-        *)
-            say "This system ($id) is not one that ./dev knows. Under its names for them, install:" \
-                'Python 3.10 with headers and venv, a C++20 compiler, CMake 3.22, Ninja, the Vulkan headers and loader, volk,' \
-                'shaderc and glslang (static libraries), SPIRV-Tools, SPIRV-Headers, SPIRV-Cross, and a Vulkan driver.'
-            ;;
-    esac
+    text=$(system_text "$id")
+    say "${text:-$(system_text other)}"
+}
+
+system_text() { # NAMES: the first part for one of them
+    here='' done=''
+    while IFS= read -r line; do
+        case $line in
+            '#'*) continue ;;
+            'system: '*)
+                [ -z "$here" ] || done=yes
+                for part in ${line#system: }; do
+                    for name in $1; do
+                        # MINGW64_NT-10.0 is a MINGW.
+                        case $name in "$part" | "$part"[-_0-9]*) here=yes ;; esac
+                    done
+                done
+                ;;
+            *) [ -z "$here" ] || [ -n "$done" ] || say "$line" ;;
+        esac
+    done <tools/dev/other_systems.txt
 }
 
 prepare_system() {
