@@ -1,8 +1,10 @@
-"""The command line ``kompute-py``. Needs typer and rich: ``pip install "kompute-py[cli]"``."""
+"""The command line ``kompute-py``.
+
+All commands except ``info`` need typer and rich: ``pip install "kompute-py[cli]"``.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -21,9 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing not in _LIBRARIES:
             raise
-        print(
-            f'kompute-py: error: the command line needs {missing}: pip install "kompute-py[cli]"',
-            file=sys.stderr,
-        )
-        return 1
-    return run(argv)
+    else:
+        return run(argv)
+    from .plain import run as run_plain
+
+    return run_plain(argv, missing)

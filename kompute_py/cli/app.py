@@ -5,7 +5,6 @@ Commands import large modules themselves, so that ``--help`` starts fast.
 
 from __future__ import annotations
 
-import io
 import sys
 import traceback
 import warnings
@@ -19,12 +18,11 @@ from rich.markup import escape
 
 from .._base.errors import KomputeError, KomputeWarning, NotFoundError
 from . import bench, caches, running, shaders
-from .common import Traceback, as_options, device_of, forget_options, output_console, require, wants_traceback
-
-_PROGRAM = "kompute-py"
+from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
+from .output import PROGRAM, accept_old_code_pages, as_options, one_line
 
 app: typer.Typer = typer.Typer(
-    name=_PROGRAM,
+    name=PROGRAM,
     help="Vulkan compute for Python in the Kompute style.",
     no_args_is_help=True,
     add_completion=False,
@@ -36,7 +34,7 @@ def _print_version(value: bool) -> None:
     if value:
         from .. import __version__
 
-        print(f"{_PROGRAM} {__version__}")
+        print(f"{PROGRAM} {__version__}")
         raise typer.Exit
 
 
@@ -97,6 +95,7 @@ def info_command(
 ) -> None:
     """Show the devices, their capabilities, and what is missing for which purpose."""
     from .info import collect, print_info
+    from .rich_page import RichPage
 
     found = collect()
     if as_json:
@@ -104,7 +103,7 @@ def info_command(
 
         print(json.dumps(found, indent=2))
     else:
-        print_info(found, output_console())
+        print_info(found, RichPage(output_console()))
 
 
 app.command("compile")(shaders.compile_command)
@@ -119,26 +118,23 @@ app.command("cache")(caches.cache_command)
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs a command line; see `kompute_py.cli.main`."""
     forget_options()
-    for stream in (sys.stdout, sys.stderr):
-        # With this, an old code page shows "?" instead of "×"; without it, an error would end the program.
-        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
-            stream.reconfigure(errors="replace")
+    accept_old_code_pages()
     shown = warnings.showwarning
     warnings.showwarning = _show_warning
     try:
-        app(args=None if argv is None else list(argv), prog_name=_PROGRAM)
+        app(args=None if argv is None else list(argv), prog_name=PROGRAM)
     except SystemExit as stop:
         # typer ends every run with SystemExit, with 2 for wrong usage.
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
-        print(f"{_PROGRAM}: interrupted", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
         if wants_traceback():
             traceback.print_exc()
         else:
             Console(stderr=True, soft_wrap=True).print(
-                f"[bold red]{_PROGRAM}: error:[/bold red] {escape(_one_line(error))}", highlight=False
+                f"[bold red]{PROGRAM}: error:[/bold red] {escape(one_line(error))}", highlight=False
             )
         return 1
     finally:
@@ -155,13 +151,5 @@ def _show_warning(
         return
     text = as_options(" ".join(str(message).split()))
     Console(stderr=True, soft_wrap=True).print(
-        f"[bold yellow]{_PROGRAM}: warning:[/bold yellow] {escape(text)}", highlight=False
+        f"[bold yellow]{PROGRAM}: warning:[/bold yellow] {escape(text)}", highlight=False
     )
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if isinstance(error, (KomputeError, OSError)) and text:
-        return as_options(text)
-    # A fault of the package, not of the user: the type of the error helps to find it.
-    return f"{type(error).__name__}: {text or 'no message'} (--traceback shows where)"

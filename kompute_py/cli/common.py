@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -30,16 +29,6 @@ def forget_options() -> None:
     """Resets the options at the start of a run: one process may run several commands."""
     global _wants_traceback
     _wants_traceback = False
-
-
-def as_options(text: str) -> str:
-    """A library message with arguments spelt as options: ``grid=(64, 2)`` becomes ``--grid 64,2``."""
-    text = re.sub(
-        r"\b(grid|groups)=\(([\d, ]+)\)",
-        lambda found: f"--{found[1]} {','.join(re.findall(r'[0-9]+', found[2]))}",
-        text,
-    )
-    return re.sub(r"(?<![-\w])(grid|groups)=", r"--\1", text)
 
 
 Traceback = Annotated[

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import platform
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from .. import __version__, _native
 from .._base.errors import KomputeError
@@ -14,8 +15,16 @@ from .._device.devices import list_devices, visible_list
 from .._device.options import config_report
 from .capabilities import VALIDATION, missing, validation_advice
 
-if TYPE_CHECKING:
-    from rich.console import Console
+
+class Page(Protocol):
+    """Prints `info`: with colours (`RichPage`), or as plain text if rich is not installed (`PlainPage`)."""
+
+    def line(self, label: str, text: str, style: str = "") -> None:
+        """One line; `style` is the label's."""
+
+    def device(self, title: str, is_default: bool, note: str, rows: Sequence[tuple[str, str]]) -> None:
+        """A device, and its properties with their names; one without a name continues the one above."""
+
 
 # The limits that scripts are most likely to reach.
 _SHOWN_LIMITS = (
@@ -74,94 +83,77 @@ def _plain(value: Any) -> Any:
     return str(value) if value == math.inf else value
 
 
-def print_info(found: dict[str, Any], console: Console) -> None:
+def print_info(found: dict[str, Any], page: Page) -> None:
     """Prints the results of `collect` as text."""
-    from rich.markup import escape
-
     loader = found["loader"]
-    console.print(
-        f"[bold]kompute_py {found['kompute_py']}[/bold], Python {found['python']}, NumPy {found['numpy']}, "
-        f"{escape(found['platform'])}",
-        highlight=False,
+    page.line(
+        f"kompute_py {found['kompute_py']}",
+        f", Python {found['python']}, NumPy {found['numpy']}, {found['platform']}",
+        "bold",
     )
     if loader["available"]:
         version = ".".join(str(part) for part in loader["version"])
-        layers = ", ".join(loader["layers"]) or "none"
-        console.print(f"Vulkan loader {version}; layers: {escape(layers)}", highlight=False)
+        page.line("", f"Vulkan loader {version}; layers: {', '.join(loader['layers']) or 'none'}")
         validation = loader["layer_versions"].get(VALIDATION)
         if validation is not None and (advice := validation_advice(validation)):
-            console.print(f"[yellow]Note:[/yellow] {escape(advice)}", highlight=False)
+            page.line("Note:", f" {advice}", "yellow")
     else:
-        console.print(f"[yellow]No Vulkan loader:[/yellow] {escape(loader['error'])}", highlight=False)
+        page.line("No Vulkan loader:", f" {loader['error']}", "yellow")
     compilers = found["shader_compilers"]
-    console.print(f"HLSL is compiled by {escape(compilers['hlsl'])}", highlight=False)
-    console.print(f"Slang: {escape(compilers['slang'])}", highlight=False)
+    page.line("", f"HLSL is compiled by {compilers['hlsl']}")
+    page.line("", f"Slang: {compilers['slang']}")
     for option in found["options"]:
         if option["source"] != "default":
-            console.print(
-                f"{option['name']} = {escape(repr(option['value']))}, from {escape(option['source'])}",
-                highlight=False,
-            )
+            page.line("", f"{option['name']} = {option['value']!r}, from {option['source']}")
     if found["error"]:
-        console.print(
-            f"[bold yellow]No device can be used:[/bold yellow] {escape(found['error'])}", highlight=False
-        )
+        page.line("No device can be used:", f" {found['error']}", "bold yellow")
     reasons = {entry["index"]: entry["reason"] for entry in found["passed_over"]}
     for device in found["devices"]:
-        _print_device(device, found["default_device"], reasons.get(device["index"]), console)
+        number = device["index"]
+        is_default = number == found["default_device"]
+        note = f"not the default: {reasons[number]}" if reasons.get(number) else ""
+        page.device(f"{number}  {device['device_name']}", is_default, note, _rows(device))
 
 
-def _print_device(device: dict[str, Any], default: int | None, reason: str | None, console: Console) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    chosen = "  [green]used by default[/green]" if device["index"] == default else ""
-    if reason:
-        chosen = f"  not the default: {escape(reason)}"
-    console.print()
-    console.print(f"[bold]{device['index']}  {escape(device['device_name'])}[/bold]{chosen}", highlight=False)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-
-    def row(name: str, text: str) -> None:
-        table.add_row(f"   {name}", escape(text))
-
-    row(
-        "type",
-        f"{device['type']}, {device['vendor_name']} ({device['vendor_id']:#06x}:{device['device_id']:#06x})",
-    )
+def _rows(device: dict[str, Any]) -> list[tuple[str, str]]:
+    """The names and texts of a device's properties."""
     details = f" ({device['driver_info']})" if device["driver_info"] else ""
-    row("driver", f"{device['driver_name']} {device['driver_version']}{details}")
-    row("Vulkan", device["api_version"])
-    row("UUID", device["uuid"])
-    row("queues", "; ".join(_queue_text(family) for family in device["queue_families"]))
-    row("memory", "; ".join(_heap_text(i, device) for i in range(len(device["memory_heaps"]))))
     groups, local = device["max_work_group_count"], device["max_work_group_size"]
-    row("groups", f"at most {' × '.join(map(str, groups))}")
-    row(
-        "local size",
-        f"at most {' × '.join(map(str, local))}, {device['max_work_group_invocations']} invocations; "
-        f"subgroups of {device['subgroup_size']}",
-    )
     limits = device["limits"]
-    row(
-        "limits",
-        "; ".join(
-            f"{meaning} {binary_size(limits[name]) if is_size else limits[name]}"
-            for name, meaning, is_size in _SHOWN_LIMITS
-            if name in limits
+    rows = [
+        (
+            "type",
+            f"{device['type']}, {device['vendor_name']} "
+            f"({device['vendor_id']:#06x}:{device['device_id']:#06x})",
         ),
-    )
-    row(
-        "timestamps",
-        f"{device['timestamp_period']:g} ns a tick" if device["timestamps_supported"] else "none",
-    )
-    row("features", ", ".join(name for name, has in device["features"].items() if has))
-    row("extensions", f"{len(device['extensions'])} (--json lists them)")
-    for number, sentence in enumerate(device["missing"]):
-        row("missing" if number == 0 else "", sentence)
-    console.print(table, highlight=False)
+        ("driver", f"{device['driver_name']} {device['driver_version']}{details}"),
+        ("Vulkan", device["api_version"]),
+        ("UUID", device["uuid"]),
+        ("queues", "; ".join(_queue_text(family) for family in device["queue_families"])),
+        ("memory", "; ".join(_heap_text(i, device) for i in range(len(device["memory_heaps"])))),
+        ("groups", f"at most {' × '.join(map(str, groups))}"),
+        (
+            "local size",
+            f"at most {' × '.join(map(str, local))}, {device['max_work_group_invocations']} invocations; "
+            f"subgroups of {device['subgroup_size']}",
+        ),
+        (
+            "limits",
+            "; ".join(
+                f"{meaning} {binary_size(limits[name]) if is_size else limits[name]}"
+                for name, meaning, is_size in _SHOWN_LIMITS
+                if name in limits
+            ),
+        ),
+        (
+            "timestamps",
+            f"{device['timestamp_period']:g} ns a tick" if device["timestamps_supported"] else "none",
+        ),
+        ("features", ", ".join(name for name, has in device["features"].items() if has)),
+        ("extensions", f"{len(device['extensions'])} (--json lists them)"),
+    ]
+    rows += [("" if number else "missing", text) for number, text in enumerate(device["missing"])]
+    return rows
 
 
 def _queue_text(family: dict[str, Any]) -> str:

@@ -217,8 +217,8 @@ def test_unexpected_errors_are_one_line_too(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "arguments", "package", "extra"),
     [
-        ("typer", ["info"], "typer", "cli"),
-        ("rich", ["info"], "rich", "cli"),
+        ("typer", ["compile", "blur.comp"], "typer", "cli"),
+        ("rich", ["bench"], "rich", "cli"),
         ("PIL", ["demo"], "pillow", "demo"),
         ("skimage", ["demo"], "scikit-image", "demo"),
         ("scipy", ["demo", "photo.png"], "scipy", "demo"),
@@ -233,6 +233,39 @@ def test_missing_packages(module, arguments, package, extra):
     assert ran.returncode == 1
     assert package in ran.stderr and f'pip install "kompute-py[{extra}]"' in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+def without(module, *arguments, **variables):
+    """Runs the command line in a process that cannot import `module`."""
+    code = f"import sys; sys.modules[{module!r}] = None; from kompute_py.cli import main; sys.exit(main())"
+    return python("-c", code, *arguments, **variables)
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_info_needs_no_extra(module):
+    assert without(module, "info").stdout.split() == python("-m", "kompute_py", "info").stdout.split()
+
+
+def test_info_without_extras_says_what_it_says_with_them():
+    for arguments, variables in (
+        (["info", "--json"], {}),
+        (["info"], {"VK_DRIVER_FILES": "/none.json", "VK_ICD_FILENAMES": "/none.json"}),
+        (["--version"], {}),
+        (["info"], {"KOMPUTE_PY_DEVICE": "no such device"}),
+    ):
+        plain = without("typer", *arguments, **variables)
+        full = python("-m", "kompute_py", *arguments, **variables)
+        assert (plain.returncode, plain.stdout.split()) == (full.returncode, full.stdout.split())
+        assert plain.stderr == "" and plain.stdout
+
+
+def test_usage_without_extras():
+    assert without("typer", "--help").returncode == 0
+    assert without("typer").returncode == 2
+    wrong = without("typer", "info", "--device")
+    assert wrong.returncode == 2 and "usage: kompute-py info" in wrong.stderr
+    for help_text in (without("typer", "--help").stdout, without("typer").stdout):
+        assert 'pip install "kompute-py[cli]"' in help_text and "info" in help_text
 
 
 # -- the progress bar ----------------------------------------------------------------------------------------
