@@ -197,6 +197,8 @@ class Memory:
     """Imported as immutable: recordings and transfers that write it are refused."""
     on_device: bool
     """Whether anything was written to the device's memory of it since it was made."""
+    idle: bool
+    """Whether `read` would wait for no submitted work."""
     has_host_copy: bool
     """Whether there is a host copy beside device memory, or will be once something needs it."""
     freshness: str
@@ -239,6 +241,7 @@ class BufferView:
     shareable: bool
     read_only: bool
     on_device: bool
+    idle: bool
     has_host_copy: bool
     freshness: str
     def note_match(self) -> None: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ def _numbers(array: _Array) -> _Array | None:
 
 
 def histogram(stats: Statistics) -> str:
-    """The histogram as inline SVG, in the text's own colour."""
+    """The histogram as inline SVG, in the text's own colour. Its alternative text has the numbers."""
     tallest = max(stats.bins, default=0)
     if not tallest:
         return ""
@@ -87,9 +88,19 @@ def histogram(stats: Statistics) -> str:
             f'height="{height:.2f}"/>'
         )
     return (
-        '<svg role="img" aria-label="histogram" width="240" height="50" viewBox="0 0 240 50" '
-        'fill="currentColor" opacity="0.65">'
+        f'<svg role="img" aria-label="{escape(_told(stats))}" width="240" height="50" '
+        'viewBox="0 0 240 50" fill="currentColor" opacity="0.65">'
         f'{"".join(bars)}<rect x="0" y="49" width="240" height="1" opacity="0.5"/></svg>'
+    )
+
+
+def _told(stats: Statistics) -> str:
+    tallest = max(range(len(stats.bins)), key=stats.bins.__getitem__)
+    width = (stats.high / len(stats.bins) - stats.low / len(stats.bins)) if len(stats.bins) > 1 else 0.0
+    low = stats.low + tallest * width
+    return (
+        f"histogram of {sum(stats.bins)} elements from {stats.low:.4g} to {stats.high:.4g}; "
+        f"{stats.bins[tallest]} of them are between {low:.4g} and {low + width:.4g}"
     )
 
 
@@ -108,7 +119,8 @@ def line(values: _Array) -> str:
         if np.isfinite(v)
     )
     return (
-        '<svg role="img" aria-label="line" width="480" height="160" viewBox="0 0 480 160" '
+        f'<svg role="img" aria-label="line through {flat.size} numbers from {low:.4g} to {high:.4g}" '
+        'width="480" height="160" viewBox="0 0 480 160" '
         'style="max-width:100%">'
         f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
     )
@@ -126,20 +138,28 @@ def is_picture(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
 
 
 class Picture(NamedTuple):
-    """A PNG, and a note on how its brightness was chosen."""
+    """A PNG, a note on how its brightness was chosen, and the array's size."""
 
     png: bytes
     width: int
     height: int
     note: str
+    rows: int
+    columns: int
 
-    def html(self) -> str:
-        """The picture as a self-contained HTML element."""
+    def alternative(self, name: str) -> str:
+        """The text for those who do not see the picture. `name`: what it shows."""
+        text = f"{name} as a picture, {self.columns} columns by {self.rows} rows"
+        return f"{text}; {self.note}" if self.note else text
+
+    def html(self, name: str = "array") -> str:
+        """The picture as a self-contained HTML element. `name`: what it shows, for the alternative text."""
         zoom = max(1, _SHOWN_SIDE // max(self.width, self.height))
         data = base64.b64encode(self.png).decode("ascii")
         return (
-            f'<img src="data:image/png;base64,{data}" alt="picture" width="{self.width * zoom}" '
-            f'height="{self.height * zoom}" style="image-rendering:pixelated;max-width:100%">'
+            f'<img src="data:image/png;base64,{data}" alt="{escape(self.alternative(name))}" '
+            f'width="{self.width * zoom}" height="{self.height * zoom}" '
+            'style="image-rendering:pixelated;max-width:100%">'
         )
 
 
@@ -167,7 +187,7 @@ def picture(array: _Array) -> Picture:
             values = (values / 2 - low / 2) / span if span > 0 else np.zeros_like(values)
             note = ", ".join(part for part in (note, f"black {low:.4g}, white {high:.4g}") if part)
         pixels = (np.clip(np.where(finite, values, 0), 0, 1) * 255 + 0.5).astype(np.uint8)
-    return Picture(encode_png(pixels), pixels.shape[1], pixels.shape[0], note)
+    return Picture(encode_png(pixels), pixels.shape[1], pixels.shape[0], note, array.shape[0], array.shape[1])
 
 
 def encode_png(pixels: _Array) -> bytes:

@@ -443,8 +443,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return plot(self, **options)
 
     def _repr_html_(self) -> str:
-        """For notebooks: describes the object, with numbers and a picture of the host copy. Reads nothing
-        from the device.
+        """For notebooks: describes the object, with numbers and a picture of the newest contents: those of
+        the device if work wrote them and is done, else those of the host copy. Waits for no work.
         """
         from .._display.cards import memory_card
 

@@ -17,7 +17,7 @@ from .._base.errors import (
     KomputeError,
     kind_of,
 )
-from .._display import pictures
+from .._display import cards, pictures
 from .._kernels.kernel import Kernel
 from .._memory.memory import Memory
 
@@ -103,7 +103,7 @@ class Sliders(_Box):
         self.kernel(*args, **{**keywords, "push": {**keywords["push"], **self.values}})
         values = self.shown.read()
         if pictures.is_picture(values.shape, values.dtype):
-            self.picture.value = pictures.picture(values).html()
+            self.picture.value = pictures.picture(values).html(cards.memory_title(self.shown))
         else:
             self.picture.value = pictures.line(values) or f"<pre>{html.escape(repr(values))}</pre>"
 

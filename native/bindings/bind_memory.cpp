@@ -176,6 +176,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("shareable", &Resource::shareable)
         .def_property_readonly("read_only", &Resource::read_only)
         .def_property_readonly("on_device", &Resource::on_device)
+        .def_property_readonly("idle", &Resource::idle)
         .def_property_readonly("freshness", [](Resource& r) { return named(r.freshness(0, r.nbytes())); })
         .def("note_match", [](Resource& r) { r.note_match(0, r.nbytes()); })
         .def_property_readonly(
@@ -226,6 +227,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("shareable", [](const BufferView& v) { return v.buffer().shareable(); })
         .def_property_readonly("read_only", [](const BufferView& v) { return v.buffer().read_only(); })
         .def_property_readonly("on_device", [](const BufferView& v) { return v.buffer().on_device(); })
+        .def_property_readonly("idle", [](const BufferView& v) { return v.buffer().idle(); })
         .def_property_readonly(
             "freshness",
             [](const BufferView& v) { return named(v.buffer().freshness(v.offset(), v.size())); })

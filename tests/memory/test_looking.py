@@ -15,7 +15,7 @@ import kompute_py as kp
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
 COLUMNS = {"device": 0, "storage": 1, "host": 2, "deviceAndHost": 2}
-SIDES = {"host copy", "the device", "the one memory", "refused", "its shape only"}
+SIDES = {"the newer", "host copy", "the device", "the one memory", "refused", "its shape only"}
 DATA, EDIT, WORK = (np.array([n, n + 0.5, n + 1, n + 1.5] * 32, np.float32) for n in (10, 20, 30))
 COPY = """
 #version 450
@@ -30,7 +30,7 @@ def table():
     """The page's table: {name of a way: what it shows for each column}."""
     rows = {}
     for line in PAGE.read_text().split("## What each way")[1].split("\n## ")[0].splitlines():
-        if line.startswith("| ") and "`" in line and not line.startswith("| way"):
+        if line.startswith("| ") and ("`" in line or "card" in line) and not line.startswith("| way"):
             way, *shown = (cell.strip() for cell in line.strip("|").split("|"))
             assert set(shown) <= SIDES, line
             for each in re.findall(r"`[^`]+`|the notebook's card|an argument of a kernel", way):

@@ -190,6 +190,16 @@ void Resource::wait_pending() {
     if (direct_) settle();
 }
 
+bool Resource::idle() {
+    for (const auto& point : pending(true))
+        if (!point.timeline->passed(point.value)) return false;
+    if (!reads_staged()) return true;
+    // The transfer waits in its queue for all that was submitted before.
+    const auto& queues = device().queues();
+    return std::all_of(queues.begin(), queues.end(),
+                       [](const auto& logical) { return logical.queue->passed(logical.queue->submitted()); });
+}
+
 void Resource::wait_for_work(bool writers_only) {
     for (const auto& point : pending(writers_only)) point.timeline->wait_until(point.value);
 }

@@ -176,6 +176,8 @@ public:
     void receive(Resource& source, uint64_t source_offset, uint64_t offset, uint64_t size);
     // Waits for pending work and synchronizes both sides of memory that the host addresses.
     void wait_pending();
+    // True if read() would wait for no submitted work. Another thread may submit some right after.
+    [[nodiscard]] bool idle();
 
     // Call these before and after the device uses memory that the host wrote or will read. They do nothing
     // on coherent memory.
