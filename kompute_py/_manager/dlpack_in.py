@@ -8,7 +8,7 @@ from .. import _native
 from .._base.arrays import refuse_mask, require_manager, to_flag
 from .._base.errors import ArgumentTypeError, ExchangeError, KomputeError, shown
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
-from .._memory.host_memory import HostBufferSemantics, from_host
+from .._memory.host_memory import HostBufferSemantics
 from .default import manager as default_manager
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         raise ExchangeError(f"{type(obj).__name__}.__dlpack__() does not share the data: {error}") from error
     array = _native.dlpack_import(capsule, dtype_of)
     if copy is not False:
-        return from_host(mgr, array, "always" if copy else "auto", None, None)
+        return mgr.from_host(array, copy="always" if copy else "auto")
     semantics = None if array.flags.writeable else HostBufferSemantics.IMMUTABLE_ZERO_COPY
     try:
-        return from_host(mgr, array, "never", semantics, None)
+        return mgr.from_host(array, copy="never", semantics=semantics)
     except KomputeError as error:
         if not mgr.is_init():
             raise

@@ -18,6 +18,8 @@ from .._base.arrays import (
     as_index,
     as_shape,
     as_typed,
+    check_dtype,
+    converted,
     fill_bytes,
     to_array,
     to_element,
@@ -28,6 +30,7 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfMemoryError,
+    UnimplementedError,
     kind_of,
     not_copyable,
     shown,
@@ -35,10 +38,11 @@ from .._base.errors import (
 from .._base.plain_arguments import as_list
 from .._base.settings import PREFIX
 from .._base.texels import parse_format, size_of
+from .._base.types import MemoryTypes
 from .._base.warn import warn_of_cancelled
 from .._device.device import Device
 from .._device.options import to_prefix
-from .._memory.host_memory import HostBufferSemantics, from_host
+from .._memory.host_memory import HostBufferSemantics, imported, to_semantics
 from .._memory.image import Image
 from .._memory.memory import DEVICE, Memory, to_memory_type
 from .._memory.sampler import SampledImage, Sampler
@@ -57,7 +61,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from typing_extensions import Unpack
 
-    from .._base.types import MemoryTypes
     from .._kernels.kernel import Kernel
     from .._sync.semaphore import Waitable
     from ..typing import (
@@ -77,6 +80,7 @@ if TYPE_CHECKING:
     )
 
 _ndarray = np.ndarray
+_HOST_COPIES = ("auto", "never", "always")
 # The largest size of a NumPy array; the core's sizes have 64 bits.
 _MOST_BYTES = 2**63 - 1
 
@@ -310,7 +314,43 @@ class Manager(Device):
         ndarray or has an unsupported dtype; OutOfMemoryError; FailedPreconditionError if the Manager is
         destroyed.
         """
-        return from_host(self, array, copy, semantics, on_done)
+        if not isinstance(array, np.ndarray):
+            raise ArgumentTypeError(
+                f"from_host takes an ndarray, not {type(array).__name__}; use kp.from_dlpack for objects "
+                f"with "
+                "DLPack, mgr.tensor_t for anything else"
+            )
+        if not isinstance(copy, str) or copy not in _HOST_COPIES:
+            raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
+        if on_done is not None and not callable(on_done):
+            raise ArgumentTypeError(f"on_done is {shown(on_done)}; give a function without arguments")
+        meant = to_semantics(semantics)
+        in_place = meant is None or meant >= HostBufferSemantics.IMMUTABLE_ZERO_COPY
+        if copy == "never" and not in_place:
+            raise InvalidArgumentError(
+                f'copy="never" and {shown(meant)} contradict each other: that one copies'
+            )
+        check_dtype(array.dtype)
+        as_shape(array.shape)
+
+        if copy != "always" and in_place:
+            try:
+                return imported(self, array, meant, on_done)
+            except (InvalidArgumentError, UnimplementedError, OutOfMemoryError) as error:
+                if copy == "never":
+                    raise
+                # Imported here: the import costs milliseconds, and most programs never log a message.
+                from logging import getLogger
+
+                getLogger("kompute_py").debug(
+                    "from_host copies: %s", str(error)
+                )  # only the text: a record with the error itself would keep the error's frames alive
+        data = converted(array, check_dtype(array.dtype))
+        tensor = Tensor(self, data, MemoryTypes.host)
+        # The call itself writes memory of type host, so the caller's memory is free now for all semantics.
+        if on_done is not None:
+            on_done()
+        return tensor
 
     def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
         try:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, check_dtype, converted, require_manager, to_dtype
+from .._base.arrays import as_index, as_shape, require_manager, to_dtype
 from .._base.errors import (
-    ArgumentTypeError,
     InvalidArgumentError,
     OutOfMemoryError,
-    UnimplementedError,
     shown,
 )
 from .._base.types import MemoryTypes
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._manager.manager import Manager
-
-_COPIES = ("auto", "never", "always")
 
 
 class HostBufferSemantics(IntEnum):
@@ -54,7 +50,8 @@ def _address(array: np.ndarray[Any, Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _semantics(value: Any) -> HostBufferSemantics | None:
+def to_semantics(value: Any) -> HostBufferSemantics | None:
+    """The semantics that a name, a number or a member means; None stays None."""
     if value is None or isinstance(value, HostBufferSemantics):
         return value
     try:
@@ -120,52 +117,16 @@ def _room(array: np.ndarray[Any, Any]) -> int:
     return _address(np.frombuffer(pages, np.uint8)) + len(pages) - _address(array)
 
 
-def from_host(
-    manager: Manager, array: Any, copy: str, semantics: Any, on_done: Callable[[], object] | None
-) -> Tensor:
-    """Implements `Manager.from_host`; see there."""
-    if not isinstance(array, np.ndarray):
-        raise ArgumentTypeError(
-            f"from_host takes an ndarray, not {type(array).__name__}; use kp.from_dlpack for objects with "
-            "DLPack, mgr.tensor_t for anything else"
-        )
-    if not isinstance(copy, str) or copy not in _COPIES:
-        raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
-    if on_done is not None and not callable(on_done):
-        raise ArgumentTypeError(f"on_done is {shown(on_done)}; give a function without arguments")
-    meant = _semantics(semantics)
-    in_place = meant is None or meant >= HostBufferSemantics.IMMUTABLE_ZERO_COPY
-    if copy == "never" and not in_place:
-        raise InvalidArgumentError(f'copy="never" and {shown(meant)} contradict each other: that one copies')
-    check_dtype(array.dtype)
-    as_shape(array.shape)
-
-    if copy != "always" and in_place:
-        try:
-            return _imported(manager, array, meant, on_done)
-        except (InvalidArgumentError, UnimplementedError, OutOfMemoryError) as error:
-            if copy == "never":
-                raise
-            # Imported here: the import costs milliseconds, and most programs never log a message.
-            from logging import getLogger
-
-            getLogger("kompute_py").debug(
-                "from_host copies: %s", str(error)
-            )  # only the text: a record with the error itself would keep the error's frames alive
-    data = converted(array, check_dtype(array.dtype))
-    tensor = Tensor(manager, data, MemoryTypes.host)
-    # The call itself writes memory of type host, so the caller's memory is free now for all semantics.
-    if on_done is not None:
-        on_done()
-    return tensor
-
-
-def _imported(
+def imported(
     manager: Manager,
     array: np.ndarray[Any, Any],
     meant: HostBufferSemantics | None,
     on_done: Callable[[], object] | None,
 ) -> Tensor:
+    """A Tensor over the array's own memory, which the device imports.
+
+    Raises InvalidArgumentError or UnimplementedError if it cannot.
+    """
     read_only = meant is HostBufferSemantics.IMMUTABLE_ZERO_COPY
     what = f"The array of shape {array.shape}, {array.dtype}"
     require_manager(manager)

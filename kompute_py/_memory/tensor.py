@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _native
 from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, to_dtype
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .._base.errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, UnimplementedError, shown
 from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
-from .dlpack import dlpack_device, memoryview_of, to_dlpack
+from .dlpack import CPU, VULKAN, code_of
 from .mapping import Mapping
 from .memory import DEVICE, Memory, memory_list, submitted, to_memory_type
 
@@ -237,17 +238,88 @@ class Tensor(Memory, _native.BufferExporter):
         Raises ExchangeError (a BufferError) if sharing is not possible, for structured dtypes and for other
         devices; FailedPreconditionError if the tensor is destroyed.
         """
-        return to_dlpack(self, stream, max_version, dl_device, copy)
+        self._require_init("be shared")
+        what = self._describe()
+        if stream is not None:
+            raise InvalidArgumentError(
+                f"stream is {shown(stream)}; {what} shares the CPU's memory, which has no streams: give None"
+            )
+        native = self._native
+        device = self.__dlpack_device__()
+        try:
+            wanted = device if dl_device is None else tuple(map(int, islice(dl_device, 3)))
+        except Exception:
+            raise ArgumentTypeError(
+                f"dl_device is {shown(dl_device)}; give (device type, device id)"
+            ) from None
+        if wanted not in (device, (CPU, 0)):
+            raise ExchangeError(
+                f"{what} cannot go to DLPack device {wanted}: only to the CPU's memory, dl_device=(1, 0)"
+            )
+        code, bits = code_of(self.dtype, what)
+        try:
+            versioned = max_version is not None and int(max_version[0]) >= 1
+        except Exception:
+            raise ArgumentTypeError(f"max_version is {shown(max_version)}; give (major, minor)") from None
+        # Copy only if requested: copy=True, or the CPU's memory as dl_device if it cannot be shared.
+        copied = copy is True or (
+            copy is None and dl_device is not None and wanted == (CPU, 0) and device != wanted
+        )
+        if not copied:
+            if device != (CPU, 0):
+                slow = native.slow_to_read
+                raise ExchangeError(
+                    f"{what} is in memory of the device that the host "
+                    f"{'reads a word at a time (not cached)' if slow else 'does not address'}, "
+                    "so it cannot be shared. Copy it: t.read(), or t.__dlpack__(dl_device=(1, 0), "
+                    "copy=None), as "
+                    "np.from_dlpack(t, device='cpu') does; or create it with memory type "
+                    f"{'host' if slow else 'deviceAndHost'}"
+                )
+            if native.read_only and not versioned:
+                raise ExchangeError(
+                    f"{what} is read-only, which DLPack before version 1 cannot express: "
+                    "pass max_version=(1, 0) or copy=True"
+                )
+        native.wait()
+        self._report()
+        capsule = _native.dlpack_export(native, self.shape, code, bits, versioned, copied)
+        self._report()
+        if capsule is None:
+            raise ExchangeError(f"{what} cannot be shared")
+        return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(1, 0), the CPU's memory, if the contents can be shared, else (7, the device's index), a Vulkan
         device.
         """
-        return dlpack_device(self)
+        self._require_init("be shared")
+        if self._native.shareable:
+            return CPU, 0
+        return VULKAN, int(self._manager._info["index"])
 
     def _memoryview(self) -> memoryview:
         """The buffer protocol: ``memoryview(t)``, ``np.frombuffer(t)``."""
-        return memoryview_of(self)
+        self._require_init("be viewed")
+        if not self._is_single():
+            raise ExchangeError(
+                f"{self._describe()} has memory type {self._memory_type.name}, which has no buffer to share: "
+                "use t.data() for the host copy, t.read() for the device's contents, or create it with "
+                "deviceAndHost"
+            )
+        if self._dtype.kind == "V" and self._dtype.names is None:
+            # Raw bytes would become a struct without fields, and np.asarray prefers a buffer to everything
+            # else.
+            raise ExchangeError(
+                f"{self._describe()} cannot be given as a buffer: the protocol has no letter for its dtype"
+            )
+        self._native.wait()
+        self._report()
+        array: Any = self.numpy()  # the type of a buffer for type checkers differs between Python versions
+        try:
+            return memoryview(array)
+        except ValueError as error:  # the buffer protocol has no letter for this dtype
+            raise ExchangeError(f"{self._describe()} cannot be given as a buffer: {error}") from None
 
     # -- raw Vulkan ------------------------------------------------------------------------------------------
 

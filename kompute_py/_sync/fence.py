@@ -91,9 +91,31 @@ class Fence:
         Its callbacks run on the Manager's waiting thread. Cancelling the future stops the waiting, not the
         work.
         """
-        from .waiting import future
+        import concurrent.futures
 
-        return future(self)
+        from .waiting import service_of
+
+        result: concurrent.futures.Future[Fence] = concurrent.futures.Future()
+        managers = list(self._managers)
+
+        def go_on() -> None:
+            if managers and not result.cancelled():
+                try:
+                    service = service_of(managers.pop(0))
+                    number = service.watch(self._native, go_on)
+                except Exception as error:
+                    if result.set_running_or_notify_cancel():
+                        result.set_exception(error)
+                    return
+                result.add_done_callback(lambda done: service.forget(number) if done.cancelled() else None)
+            elif result.set_running_or_notify_cancel():
+                try:
+                    result.set_result(self.wait(0))
+                except BaseException as error:
+                    result.set_exception(error)
+
+        go_on()
+        return result
 
     @staticmethod
     def join(*fences: Fence) -> Fence:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import collections
-import concurrent.futures
 import os
 import threading
 import weakref
@@ -21,7 +20,6 @@ from .. import _native
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .fence import Fence
 
 _lock = threading.Lock()
 _services: weakref.WeakKeyDictionary[Manager, _Service] = weakref.WeakKeyDictionary()
@@ -152,7 +150,7 @@ def _resolve(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]
         loop.call_soon(_resolve, loop, futures[_A_TURN:])
 
 
-def _service(manager: Manager) -> _Service:
+def service_of(manager: Manager) -> _Service:
     if (known := _services.get(manager)) is not None:
         return known
     with _lock:
@@ -178,7 +176,7 @@ async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> N
     """Returns when the fence is done on the devices of all `managers`."""
     loop = asyncio.get_running_loop()
     for manager in managers:
-        service = _service(manager)
+        service = service_of(manager)
         wake = _Wake(loop, fence)
         service.watch_soon(wake)
         try:
@@ -187,31 +185,6 @@ async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> N
             # The await was cancelled; otherwise the thread has already removed the entry.
             if not wake.future.done() or wake.future.cancelled():
                 service.drop(wake)
-
-
-def future(fence: Fence) -> concurrent.futures.Future[Fence]:
-    """A future that the waiting threads of the fence's Managers resolve."""
-    result: concurrent.futures.Future[Fence] = concurrent.futures.Future()
-    managers = list(fence._managers)
-
-    def go_on() -> None:
-        if managers and not result.cancelled():
-            try:
-                service = _service(managers.pop(0))
-                number = service.watch(fence._native, go_on)
-            except Exception as error:
-                if result.set_running_or_notify_cancel():
-                    result.set_exception(error)
-                return
-            result.add_done_callback(lambda done: service.forget(number) if done.cancelled() else None)
-        elif result.set_running_or_notify_cancel():
-            try:
-                result.set_result(fence.wait(0))
-            except BaseException as error:
-                result.set_exception(error)
-
-    go_on()
-    return result
 
 
 def _forget() -> None:
