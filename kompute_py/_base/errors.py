@@ -53,7 +53,9 @@ class KomputeError(RuntimeError):
     """
 
     code: ErrorCode = ErrorCode.UNKNOWN
+    """The canonical status code."""
     vk_result: int = 0
+    """The VkResult behind the error; 0 if no Vulkan call failed."""
 
     def __init__(self, message: str = "", *, vk_result: int = 0) -> None:
         super().__init__(message)

@@ -45,8 +45,10 @@ class ConfigReport(tuple[Setting, ...]):
 
 
 class Option(NamedTuple):
-    """How the value of a setting is found."""
+    """How the value of a setting is found, and its meaning."""
 
+    about: str
+    """What it does, for the documentation: sentences in Markdown."""
     convert: Callable[[Any, str], Any]
     """Makes the value of what was given. The second argument says where that was, for errors."""
     default: Callable[[], Any]

@@ -95,39 +95,33 @@ def compile(
             assembled and validated. A GLSL source without a ``#version`` counts as version 450.
         language: ``"glsl"``, ``"hlsl"`` or ``"slang"``; by default what the path's suffix says, else GLSL.
         entry: The name of the entry point. In HLSL and Slang it is the function to compile; in GLSL that
-        function is
-            always ``main`` and the module's entry point gets this name.
+            function is always ``main`` and the module's entry point gets this name.
         defines: Macros. An `int` or `float` becomes a literal, a `bool` 1 or 0, None an empty macro (for
             ``#ifdef``), a `str` the text that the shader sees. ``{"SQUARE(x)": "((x) * (x))"}`` has a
             parameter.
         include_dirs: Folders for ``#include``, searched after the including file's own.
         includes: Texts by name, which ``#include`` finds before any file.
         optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and
-        specialization
-            constants are kept.
+            specialization constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
         target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V.
         spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for
-        HLSL
-            without Slang).
-        glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``, ``"450
-        compatibility"``.
+            HLSL without Slang).
+        glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``,
+            ``"450 compatibility"``.
         auto_bind: Number bindings that have no number. In HLSL and Slang that is always so.
         register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``,
-        ``b0`` and
-            ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
+            ``b0`` and ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
         hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
         compiler: The compiler of HLSL: ``"slang"`` or ``"glslang"``; by default that of
-        ``KOMPUTE_PY_COMPILER``, else Slang if
-            its library is found, else glslang (docs/shaders.md says how they differ). Slang sources need
-            Slang, GLSL needs glslang.
+            ``KOMPUTE_PY_COMPILER``, else Slang if its library is found, else glslang (the guide "HLSL and
+            Slang" says how they differ). Slang sources need Slang, GLSL needs glslang.
         cache: Look into the cache on disk, and keep the result there.
         timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment
-        variable
-            ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20.
+            variable ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20.
         size_limit: The bytes that the shader's file may have, an int or text such as "128 MiB". The default
-        is 64 MiB.
+            is 64 MiB.
 
     Returns:
         The SPIR-V module.
@@ -138,7 +132,7 @@ def compile(
         CompileTimeoutError: A ShaderCompileError: the compiler did not finish within the time limit.
         NotFoundError: There is no such file, or it is not a regular file (a folder, a device, a pipe).
         InvalidArgumentError: The file is larger than `size_limit`; a language, compiler, target, macro or
-        name cannot be.
+            name cannot be.
         UnavailableError: Slang is needed and its library is not found: ``pip install 'kompute_py[slang]'``.
         ArgumentTypeError: An argument is of the wrong type.
 

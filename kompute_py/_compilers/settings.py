@@ -44,16 +44,36 @@ def _cache_dir() -> str:
 
 
 OPTIONS: dict[str, Option] = {
-    # The folder of compiled shaders; "" for none.
-    "shader_cache_dir": Option(_to_cache_dir, _cache_dir, is_path=True),
-    # The most bytes that it may hold; 0 turns it off.
-    "shader_cache_size": Option(as_bytes, lambda: 128 * 2**20, empty_is_default=True),
-    # The time limit of a compilation in seconds.
-    "compile_timeout": Option(as_seconds, lambda: 20.0, empty_is_default=True),
-    # The compiler for HLSL; None for Slang if its library is found, else glslang.
-    "compiler": Option(_to_compiler, lambda: None, empty_is_default=True),
-    # Slang's library or its folder; "" for no Slang, None to look for it.
-    "slang_library": Option(_to_library, lambda: None, is_path=True),
+    "shader_cache_dir": Option(
+        'The folder of the cache of compiled shaders. "" turns the cache off.',
+        _to_cache_dir,
+        _cache_dir,
+        is_path=True,
+    ),
+    "shader_cache_size": Option(
+        "The most bytes that the cache of compiled shaders holds. 0 turns it off.",
+        as_bytes,
+        lambda: 128 * 2**20,
+        empty_is_default=True,
+    ),
+    "compile_timeout": Option(
+        "The time limit of one compilation, in seconds.",
+        as_seconds,
+        lambda: 20.0,
+        empty_is_default=True,
+    ),
+    "compiler": Option(
+        'The compiler for HLSL: "slang" or "glslang". None: Slang if its library is found, else glslang.',
+        _to_compiler,
+        lambda: None,
+        empty_is_default=True,
+    ),
+    "slang_library": Option(
+        'Slang\'s library or its folder. "" means no Slang, None to look for it.',
+        _to_library,
+        lambda: None,
+        is_path=True,
+    ),
 }
 
 

@@ -38,37 +38,22 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
 class Options(NamedTuple):
-    """The option values of one Manager."""
+    """The option values of one Manager; `_OPTIONS` says what they mean."""
 
     validation: bool
-    """Turn the validation layer on, with synchronization validation."""
     strict: bool
-    """Raise validation errors after the call that caused them; without it they are only logged."""
     robust_access: bool
-    """Enable robustBufferAccess, and clamp indices into other arrays to the last element (docs/shaders.md).
-    """
     pipeline_cache_dir: str
-    """Folder of the pipeline cache on disk; "" keeps the cache in memory only."""
     required_extensions: tuple[str, ...]
-    """Device extensions that are required to open a Manager."""
     debug_layers: tuple[str, ...]
-    """Further instance layers to load."""
     memory_block_size: int
-    """Size in bytes of the largest block taken from the driver; larger requests get a block of their own."""
     memory_limit: int
-    """The most bytes to take from the driver, over all heaps; 0 for no limit other than the driver's."""
     memory_debug: bool
-    """Put guard bytes around host-visible memory, check them on release, and poison released memory."""
     force_staging: bool
-    """Treat `device` and `storage` memory as not host-visible, as on a discrete GPU."""
     force_non_coherent: bool
-    """Flush and invalidate mapped memory even if it is coherent."""
     recent_pipelines: int
-    """The most unused pipelines, and unused shader modules, to keep: the most recently requested ones."""
     wait_mode: str
-    """How short waits are done: "spin", "block", or "auto" for the faster one by measurement."""
     visible_devices: str | None
-    """The visible devices, in this order, separated by ";"; None for all."""
 
 
 def _to_bool(value: Any, source: str) -> bool:
@@ -154,20 +139,83 @@ def _to_visible(value: Any, source: str) -> str:
 
 
 _OPTIONS: dict[str, Option] = {
-    "validation": Option(_to_bool, lambda: False),
-    "strict": Option(_to_bool, lambda: False),
-    "robust_access": Option(_to_bool, lambda: True),
-    "pipeline_cache_dir": Option(_to_cache_dir, default_cache_dir, is_path=True),
-    "required_extensions": Option(_to_names, tuple),
-    "debug_layers": Option(_to_names, tuple, ("KOMPUTE_ENV_DEBUG_LAYERS",)),
-    "memory_block_size": Option(_to_block_size, lambda: 64 * 2**20),
-    "memory_limit": Option(as_bytes, lambda: 0),
-    "memory_debug": Option(_to_bool, lambda: False),
-    "force_staging": Option(_to_bool, lambda: False),
-    "force_non_coherent": Option(_to_bool, lambda: False),
-    "recent_pipelines": Option(_to_count, lambda: 128),
-    "wait_mode": Option(_to_wait_mode, lambda: "auto"),
-    "visible_devices": Option(_to_visible, lambda: None),
+    "validation": Option(
+        "Turn the validation layer on, with synchronization validation. Its messages go to "
+        '`logging.getLogger("kompute_py")`.',
+        _to_bool,
+        lambda: False,
+    ),
+    "strict": Option(
+        "Raise validation errors after the call that caused them. Without it they are only logged.",
+        _to_bool,
+        lambda: False,
+    ),
+    "robust_access": Option(
+        "Enable robustBufferAccess, and clamp indices into other arrays to the last element.",
+        _to_bool,
+        lambda: True,
+    ),
+    "pipeline_cache_dir": Option(
+        'The folder of the pipeline cache. "" keeps the cache in memory only.',
+        _to_cache_dir,
+        default_cache_dir,
+        is_path=True,
+    ),
+    "required_extensions": Option(
+        "Device extensions without which no Manager is opened: a list, or names separated by spaces "
+        "or commas.",
+        _to_names,
+        tuple,
+    ),
+    "debug_layers": Option(
+        "Further instance layers to load: a list, or names separated by spaces or commas.",
+        _to_names,
+        tuple,
+        ("KOMPUTE_ENV_DEBUG_LAYERS",),
+    ),
+    "memory_block_size": Option(
+        "The size of the largest block taken from the driver, at least 1 MiB. A larger request gets a "
+        "block of its own.",
+        _to_block_size,
+        lambda: 64 * 2**20,
+    ),
+    "memory_limit": Option(
+        "The most memory to take from the driver, over all heaps. 0: no limit other than the driver's.",
+        as_bytes,
+        lambda: 0,
+    ),
+    "memory_debug": Option(
+        "Put guard bytes around host-visible memory, check them on release, and poison released memory.",
+        _to_bool,
+        lambda: False,
+    ),
+    "force_staging": Option(
+        "Treat `device` and `storage` memory as not host-visible, as on a discrete GPU. For debugging.",
+        _to_bool,
+        lambda: False,
+    ),
+    "force_non_coherent": Option(
+        "Flush and invalidate mapped memory even if it is coherent. For debugging.",
+        _to_bool,
+        lambda: False,
+    ),
+    "recent_pipelines": Option(
+        "How many unused pipelines, and unused shader modules, are kept: the most recently requested ones.",
+        _to_count,
+        lambda: 128,
+    ),
+    "wait_mode": Option(
+        'How short waits are done: "spin" polls the device\'s counter for up to 0.1 ms before it '
+        'sleeps, "block" sleeps at once, "auto" measures which is faster.',
+        _to_wait_mode,
+        lambda: "auto",
+    ),
+    "visible_devices": Option(
+        'The visible devices, in this order: a list, or text separated by ";". Other devices are '
+        "hidden. None: all.",
+        _to_visible,
+        lambda: None,
+    ),
 }
 _ALL = _OPTIONS | OPTIONS_OF_COMPILERS
 
@@ -202,7 +250,12 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
 
 # Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools
 # take.
-_OTHER_VARIABLES = ("DEVICE", "VULKAN_LIBRARY")
+_OTHER_VARIABLES = {
+    "DEVICE": "The device of a Manager that is created without one: an index, a part of a name, a vendor, a "
+    'type or a UUID, or several of them, separated by commas ("nvidia,amd,cpu"). The first that is found '
+    "is used.",
+    "VULKAN_LIBRARY": "The file of the Vulkan loader. Without it, the system's loader is used.",
+}
 _OF_TESTS = ("TEST", "TSAN")
 _names_warned: set[str] = set()
 

@@ -126,28 +126,28 @@ class Kernel:
 
     __module__ = "kompute_py"  # public; imported when first used
 
-    __slots__ = (
-        "__weakref__",
-        "_calls",
-        "_fast",
-        "_grid",
-        "_grid_check",
-        "_local_size",
-        "_lock",
-        "_look",
-        "_manager",
-        "_module",
-        "_native",
-        "_reloader",
-        "_scratch",
-        "_signature",
-        "_sizes",
-        "_special",
-        "_specialized",
-        "_values",
-        "_watch",
-        "name",
-    )
+    __slots__ = {
+        "__weakref__": "",
+        "_calls": "",
+        "_fast": "",
+        "_grid": "",
+        "_grid_check": "",
+        "_local_size": "",
+        "_lock": "",
+        "_look": "",
+        "_manager": "",
+        "_module": "",
+        "_native": "",
+        "_reloader": "",
+        "_scratch": "",
+        "_signature": "",
+        "_sizes": "",
+        "_special": "",
+        "_specialized": "",
+        "_values": "",
+        "_watch": "",
+        "name": "The kernel's name in errors.",
+    }
 
     def __init__(
         self,

@@ -298,16 +298,16 @@ class Manager(Device):
         creates such arrays. The Tensor and its views keep the array alive. You must order your own writes
         with the device's work.
 
-        copy: "auto" copies if the memory cannot be imported (a debug line in the log gives the reason);
-        "never" raises
-            instead; "always" copies.
-        semantics: how long the caller leaves the memory unchanged, see `kp.HostBufferSemantics`; None is
-        MUTABLE_ZERO_COPY.
-            A read-only array is shared under IMMUTABLE_ZERO_COPY only, and then the Tensor cannot be written.
-            The two semantics without ZERO_COPY always copy.
-        on_done: called once, without arguments, when the caller may reuse the memory: before the return if
-        the data was
-            copied, else after the device releases the memory, on the interpreter's main thread.
+        Args:
+            array: The array; its shape and dtype become the Tensor's.
+            copy: "auto" copies if the memory cannot be imported (a debug line in the log gives the reason);
+                "never" raises instead; "always" copies.
+            semantics: How long the caller leaves the memory unchanged, see `kp.HostBufferSemantics`; None is
+                MUTABLE_ZERO_COPY. A read-only array is shared under IMMUTABLE_ZERO_COPY only, and then the
+                Tensor cannot be written. The two semantics without ZERO_COPY always copy.
+            on_done: Called once, without arguments, when the caller may reuse the memory: before the return
+                if the data was copied, else after the device releases the memory, on the interpreter's main
+                thread.
 
         Raises InvalidArgumentError or UnimplementedError, naming the reason, if ``copy="never"`` and the
         memory cannot be imported, or the array has no elements; ArgumentTypeError if `array` is not an

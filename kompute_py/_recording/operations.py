@@ -370,7 +370,10 @@ class OpAlgoBase(OpBase):
     first tensor. Raises the errors of `kp.Algorithm`, and InvalidArgumentError for an empty list.
     """
 
-    __slots__ = ("_native", "algorithm")
+    __slots__ = {
+        "_native": "",
+        "algorithm": "The Algorithm that the operation runs.",
+    }
 
     def __init__(
         self,
@@ -397,7 +400,10 @@ class OpMult(OpBase):
     unless there are three tensors of one size, ArgumentTypeError unless they are float32.
     """
 
-    __slots__ = ("_native", "algorithm")
+    __slots__ = {
+        "_native": "",
+        "algorithm": "The Algorithm that the operation runs.",
+    }
 
     _LOCAL_SIZE = 256
 

@@ -47,18 +47,18 @@ class ShaderModule:
 
     __module__ = "kompute_py"  # public; imported when first used
 
-    __slots__ = (
-        "_declared",
-        "_entry",
-        "_reflection",
-        "_signature",
-        "_sought",
-        "_spirv",
-        "compiler",
-        "files",
-        "language",
-        "name",
-    )
+    __slots__ = {
+        "_declared": "",
+        "_entry": "",
+        "_reflection": "",
+        "_signature": "",
+        "_sought": "",
+        "_spirv": "",
+        "compiler": "The compiler with its version; None if SPIR-V was given.",
+        "files": "The files that the shader was read from: its own and those that it includes.",
+        "language": "The source's language: glsl, hlsl or slang; None if SPIR-V was given.",
+        "name": "The shader's name in errors.",
+    }
 
     def __init__(
         self,
@@ -83,12 +83,9 @@ class ShaderModule:
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(f"name is {kind_of(name)}; give a str, the shader's name in errors")
         self.files: tuple[str, ...] = ()
-        """The files of the source: its own and all included files."""
         self._sought: list[tuple[str, bytes]] = []  # the files that it depends on, with digests
         self.language: Language | None = None
-        """The source language, "glsl", "hlsl" or "slang"; None if it was given as SPIR-V."""
         self.compiler: str | None = None
-        """The compiler, "glslang" or "Slang 2026.12"; None if it was given as SPIR-V."""
         path = None
         declared: bytes = b""
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):

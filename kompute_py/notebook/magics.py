@@ -77,6 +77,11 @@ def _kernel_parser(language: str) -> _Parser:
     return parser
 
 
+def parser_of(magic: str) -> argparse.ArgumentParser:
+    """The parser of a magic's line: "glsl", "hlsl", "slang" or "kp"."""
+    return _parser("%kp", "Shows the device and its memory.") if magic == "kp" else _kernel_parser(magic)
+
+
 @magics_class
 class KomputeMagics(Magics):
     """Kernels from cells, and the state of the device."""
@@ -110,7 +115,7 @@ class KomputeMagics(Magics):
         """``%kp``: shows the device of kp.manager() and its memory; ``%kp --manager NAME`` those of another
         Manager.
         """
-        given = _parse(_parser("%kp", "Shows the device and its memory."), line)
+        given = _parse(parser_of("kp"), line)
         if given is None:
             return
         found = self._manager(given.manager, "%kp")
@@ -119,7 +124,7 @@ class KomputeMagics(Magics):
             display(found.memory)
 
     def _define(self, language: Language, line: str, cell: str) -> None:
-        given = _parse(_kernel_parser(language), line)
+        given = _parse(parser_of(language), line)
         if given is None:
             return
         if not given.name.isidentifier():
@@ -164,7 +169,7 @@ class KomputeMagics(Magics):
         return found
 
 
-def _parse(parser: _Parser, line: str) -> argparse.Namespace | None:
+def _parse(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace | None:
     """The options; None if help was requested."""
     try:
         return parser.parse_args(shlex.split(line))
