@@ -3,7 +3,7 @@ readers.
 
     python tools/count_words.py [PATH ...]
 
-Without a path: the package, the core with its bindings, README.md, CONTRIBUTING.md and docs/architecture.md.
+Without a path: the package, the core with its bindings, README.md, CONTRIBUTING.md and the pages of the site.
 It prints one line for each group of files and fails if a count is above its limit. `--worst N` lists the N
 files with the most.
 """
@@ -23,7 +23,18 @@ ROOT = Path(__file__).resolve().parent.parent
 GROUPS = {
     "kompute_py": ["kompute_py"],
     "native": ["native"],
-    "documents": ["README.md", "CONTRIBUTING.md", "docs/architecture.md"],
+    "documents": [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/index.md",
+        "docs/start",
+        "docs/concepts",
+        "docs/guides",
+        "docs/coming_from",
+        "docs/gallery",
+        "docs/reference",
+        "docs/inside",
+    ],
 }
 # Name -> (pattern, most per 1,000 words).
 COUNTED = {

@@ -145,7 +145,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--driver", default=_DRIVERS[0], choices=_DRIVERS)
     parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
     parser.add_argument(
-        "--markdown", action="store_true", help="print Markdown, as docs/performance.md has it"
+        "--markdown", action="store_true", help="print Markdown, as docs/inside/performance.md has it"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
     return parser.parse_args(arguments)

@@ -26,6 +26,11 @@ needs() {
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the tests run on'
             ;;
         bench) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on' ;;
+        docs) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on' ;;
+        look)
+            say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on'
+            say 'chromium|cmd chromium chromium-browser google-chrome|shows the pages'
+            ;;
         build | tsan) ;;
         *) has_gpu_driver ||
             say 'mesa-vulkan-drivers|-|a Vulkan driver (lavapipe on the CPU): no GPU driver is installed here' ;;

@@ -1,0 +1,99 @@
+"""The public names of kompute_py: what the reference must contain. The site and the tests share this list."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import functools
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kompute_py as kp
+import kompute_py.errors
+import kompute_py.notebook
+
+PACKAGE = "kompute_py"
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """The public names with their objects: "kompute_py.Tensor", "kompute_py.errors.Diagnostic"."""
+    for module in (kp, kompute_py.errors, kompute_py.notebook):
+        for name in module.__all__:
+            if module is kp or not hasattr(kp, name):
+                yield f"{module.__name__}.{name}", getattr(module, name)
+
+
+def is_alias(name: str, thing: Any) -> bool:
+    """Whether this is a second name of a class, as `TensorTypes` is of `MemoryTypes`."""
+    return inspect.isclass(thing) and thing.__name__ != name.rpartition(".")[2]
+
+
+def members(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public methods, properties and fields that a class has from kompute_py, as the class holds them."""
+    seen = set()
+    for base in kind.__mro__:
+        if not base.__module__.startswith(PACKAGE):
+            continue
+        for name, value in vars(base).items():
+            if not name.startswith("_") and name not in seen:
+                seen.add(name)
+                if not is_refusal(value):
+                    yield name, value
+
+
+def is_refusal(value: Any) -> bool:
+    """Whether a class attribute only raises an error: arrays have it, tensors lack it."""
+    return type(value).__name__ == "_OnlyOfArrays"
+
+
+def is_documented(name: str, value: Any, kind: type) -> bool:
+    """Whether this member has a text of its own: a docstring, or one below its line."""
+    if issubclass(kind, enum.Enum) and isinstance(value, kind):
+        return True  # the class describes its members
+    if field_text(kind, name):
+        return True
+    if (
+        type(value).__module__ == "builtins"
+        and not inspect.isroutine(value)
+        and not inspect.isdatadescriptor(value)
+    ):
+        return False  # a plain value, which has the docstring of its type
+    return bool(_own_doc(name, value, kind))
+
+
+def _own_doc(name: str, value: Any, kind: type) -> str | None:
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__")
+        if isinstance(slots, dict) and name in slots:
+            return slots[name]
+    return inspect.getdoc(value)
+
+
+def field_text(kind: type, name: str) -> str:
+    """The string below a field of a class or its bases: ``size: int`` and, on the next line, a text."""
+    for base in kind.__mro__:
+        text = _fields_of_package().get(base.__name__, {}).get(name)
+        if text:
+            return inspect.cleandoc(text)
+    return ""
+
+
+@functools.cache
+def _fields_of_package() -> dict[str, dict[str, str]]:
+    # From the files: a published class names the package as its module, not the file that holds it.
+    found: dict[str, dict[str, str]] = {}
+    for path in Path(kp.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            for field, text in zip(node.body, node.body[1:], strict=False):
+                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    targets = (
+                        field.targets if isinstance(field, ast.Assign) else [getattr(field, "target", None)]
+                    )
+                    for target in targets:
+                        if isinstance(target, ast.Name):
+                            found.setdefault(node.name, {})[target.id] = str(text.value.value)
+    return found

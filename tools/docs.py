@@ -1,0 +1,149 @@
+"""Builds the documentation site, and looks at it in a browser.
+
+    python tools/docs.py build [SPHINX OPTIONS]     to build/docs/html; warnings are errors
+    python tools/docs.py look [PAGE ...]            light and dark, wide and narrow, to build/docs/look
+
+`./dev docs` and `./dev docs --look` prepare what this needs. `look` fails if a page is wider than its window,
+if its script reports an error, or if a picture is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILT = ROOT / "build" / "docs"
+HTML = BUILT / "html"
+LOOK = BUILT / "look"
+# Window sizes in CSS pixels: a desktop's and a telephone's.
+SIZES = {"wide": (1400, 900), "narrow": (400, 800)}
+SCHEMES = ("light", "dark")
+SHOWN = (
+    "index",
+    "start/install",
+    "start/first_kernel",
+    "concepts/ordering",
+    "guides/kernels",
+    "guides/options",
+    "guides/command_line",
+    "coming_from/kompute",
+    "gallery/index",
+    "gallery/notebooks/reaction_diffusion",
+    "reference/functions",
+    "reference/memory",
+    "reference/errors",
+    "inside/performance",
+)
+
+
+def build(options: list[str]) -> int:
+    """Builds the site on lavapipe; the exit status."""
+    sys.path.insert(0, str(ROOT))
+    from tests.drivers import environment
+
+    # The same device, caches and colours on each machine: the pages show what their code prints.
+    os.environ.update(environment("lavapipe"))
+    for name in [name for name in os.environ if name.startswith("KOMPUTE_PY_") and "TEST" not in name]:
+        del os.environ[name]
+    # A notebook runs in a process of its own, which finds the package as this one does.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    os.environ.setdefault("IPYTHONDIR", str(BUILT / "ipython"))
+    os.environ.setdefault("MPLCONFIGDIR", str(BUILT / "matplotlib"))
+    from sphinx.cmd.build import main as sphinx
+
+    began = time.monotonic()
+    status = sphinx(
+        [
+            "-W",
+            "--keep-going",
+            "-n",
+            "-q",
+            "-b",
+            "html",
+            "-d",
+            str(BUILT / "doctrees"),
+            *options,
+            str(ROOT / "docs"),
+            str(HTML),
+        ]
+    )
+    if status == 0:
+        print(f"{HTML / 'index.html'} ({time.monotonic() - began:.0f} s)")
+    return status
+
+
+# What a page must not do, asked of the page itself.
+_ASKED = """JSON.stringify({
+  wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  widest: [...document.querySelectorAll('article *, main *')]
+    .filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+    .filter(e => {
+      for (let p = e; p; p = p.parentElement)
+        if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(p).overflowX)) return false;
+      return true; })
+    .slice(0, 3).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 60)),
+  missing: [...document.images].filter(i => i.complete && i.naturalWidth === 0).map(i => i.src),
+  height: document.documentElement.scrollHeight,
+})"""
+
+
+def look(pages: list[str], tall: int) -> int:
+    """Writes screenshots and checks each page; the exit status."""
+    import json
+
+    from browser import Browser
+
+    if not (HTML / "index.html").exists():
+        print("there is no site: ./dev docs builds it", file=sys.stderr)
+        return 1
+    wrong = []
+    with Browser() as browser:
+        for page in pages:
+            place = HTML / f"{page}.html"
+            if not place.exists():
+                print(f"there is no page {page}", file=sys.stderr)
+                return 1
+            for scheme in SCHEMES:
+                for size, (width, height) in SIZES.items():
+                    browser.window(width, height, scheme)
+                    problems = browser.open(place.as_uri())
+                    found = json.loads(browser.value(_ASKED))
+                    if found["wide"] > 0:
+                        problems.append(f"{found['wide']} pixels wider than its window: {found['widest']}")
+                    problems += [f"missing picture {source}" for source in found["missing"]]
+                    browser.window(width, min(max(found["height"], height), tall), scheme)
+                    picture = LOOK / f"{page.replace('/', '.')}.{scheme}.{size}.png"
+                    picture.parent.mkdir(parents=True, exist_ok=True)
+                    browser.screenshot(picture)
+                    wrong += [f"{page} ({scheme}, {size}): {problem}" for problem in problems]
+    print(f"{len(pages) * len(SCHEMES) * len(SIZES)} screenshots in {LOOK}")
+    for line in wrong:
+        print(f"error: {line}", file=sys.stderr)
+    return int(bool(wrong))
+
+
+def main() -> int:
+    """Runs one of the two."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("build", "look"))
+    parser.add_argument("--all", action="store_true", help="look at every page")
+    parser.add_argument("--tall", type=int, default=2400, metavar="PIXELS", help="the most of a page to show")
+    given, rest = parser.parse_known_args()
+    if given.what == "build":
+        return build(rest)
+    pages = rest or list(SHOWN)
+    if given.all:
+        skipped = ("genindex", "search", "py-modindex")
+        pages = [str(p.relative_to(HTML).with_suffix("")) for p in sorted(HTML.rglob("*.html"))]
+        pages = [page for page in pages if page not in skipped and not page.startswith("_")]
+    return look(pages, given.tall)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
