@@ -40,7 +40,9 @@ nb_execution_mode = "force"
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-suppress_warnings = ["mystnb.unknown_mime_type"]  # a sequence also has a graph that GitHub and JupyterLab draw
+suppress_warnings = [
+    "mystnb.unknown_mime_type"
+]  # a sequence also has a graph that GitHub and JupyterLab draw
 # Widgets need a kernel, and their scripts a network.
 nb_ipywidgets_js = {}
 nb_mime_priority_overrides = [

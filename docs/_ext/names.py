@@ -17,9 +17,11 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util import logging
 
 import kompute_py as kp
+import kompute_py.typing
 
 log = logging.getLogger(__name__)
 
+TYPES = frozenset(kompute_py.typing.__all__)
 _SHORT = re.compile(r"^(?:kompute_py|kp)\.")
 # What annotations name, and its place in other sites.
 _ELSEWHERE = {
@@ -104,6 +106,8 @@ def find_elsewhere(app: Sphinx, env: Any, node: Any, contnode: Any) -> Any:
         return None
     target = node.get("reftarget", "")
     public = resolve(target)
+    if target in TYPES:
+        public = f"{PACKAGE}.typing.{target}"
     if public and public != target:
         found = env.get_domain("py").resolve_xref(
             env, node["refdoc"], app.builder, "obj", public, _renamed(node, public), contnode

@@ -6,8 +6,10 @@ import ast
 import enum
 import functools
 import inspect
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import kompute_py as kp
@@ -88,7 +90,7 @@ def _fields_of_package() -> dict[str, dict[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ClassDef):
                 continue
-            for field, text in zip(node.body, node.body[1:], strict=False):
+            for field, text in itertools.pairwise(node.body):
                 if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                     targets = (
                         field.targets if isinstance(field, ast.Assign) else [getattr(field, "target", None)]
@@ -97,3 +99,17 @@ def _fields_of_package() -> dict[str, dict[str, str]]:
                         if isinstance(target, ast.Name):
                             found.setdefault(node.name, {})[target.id] = str(text.value.value)
     return found
+
+
+def module_texts(module: ModuleType) -> dict[str, str]:
+    """The strings below the assignments of a module, by the name that is assigned."""
+    body = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body
+    return {
+        target.id: inspect.cleandoc(str(text.value.value))
+        for line, text in itertools.pairwise(body)
+        if isinstance(line, ast.Assign)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        for target in line.targets
+        if isinstance(target, ast.Name)
+    }

@@ -171,6 +171,29 @@ def names() -> str:
     )
 
 
+def types() -> str:
+    """An entry for each type of `kompute_py.typing`: its text, and its values or keys."""
+    import typing
+
+    from public import module_texts
+
+    import kompute_py.typing as module
+
+    texts = module_texts(module)
+    parts = []
+    for name in module.__all__:
+        thing = getattr(module, name)
+        text = texts.get(name) or inspect.getdoc(thing) or ""
+        text = re.sub(r"``(.+?)``", r"`\1`", text)
+        if typing.get_origin(thing) is typing.Literal:
+            text += "\n\nOne of " + ", ".join(f"`{value!r}`" for value in typing.get_args(thing)) + "."
+        elif typing.is_typeddict(thing):
+            text += "\n\nKeys: " + ", ".join(f"`{key}`" for key in thing.__annotations__) + "."
+        kind = "class" if inspect.isclass(thing) and thing.__module__.startswith("kompute_py") else "data"
+        parts.append(f"```{{py:{kind}}} kompute_py.typing.{name}\n{text}\n```\n")
+    return "\n".join(parts)
+
+
 DIRECTIVES: dict[str, Callable[[], str]] = {
     "kp-options": options,
     "kp-variables": variables,
@@ -178,6 +201,7 @@ DIRECTIVES: dict[str, Callable[[], str]] = {
     "kp-magics": magics,
     "kp-errors": errors,
     "kp-names": names,
+    "kp-types": types,
 }
 
 

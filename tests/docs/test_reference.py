@@ -57,7 +57,7 @@ def test_entries_are_of_the_right_kind():
 
 
 def test_members_are_left_out_of_no_entry():
-    """The site's options show all members of a class; those that an entry leaves out have an entry elsewhere."""
+    """The site shows all members of a class; those that an entry leaves out have an entry elsewhere."""
     for _, name, options in entries():
         assert not re.search(r"exclude-members|:members: \w", options), name
         if "no-inherited-members" in options:
@@ -205,6 +205,16 @@ def test_every_magic_and_option_is_in_the_table(capsys):
                 assert option in shown, (name, option)
     finally:
         InteractiveShell.clear_instance()
+
+
+def test_every_type_of_arguments_has_a_text():
+    import kompute_py.typing
+
+    assert "```{kp-types}" in REFERENCE["typing.md"]
+    shown = tables.types()
+    for name in kompute_py.typing.__all__:
+        text = shown.partition(f"kompute_py.typing.{name}\n")[2].partition("```")[0].strip()
+        assert len(text) > 15, f"kompute_py.typing.{name} has no text below it"
 
 
 def test_every_error_is_in_the_table():

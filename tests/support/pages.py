@@ -1,20 +1,18 @@
 """Runs the code that a page of the documentation shows, and compares what it prints.
 
-A page is a program: its blocks run from top to bottom, in one namespace, in one empty folder, in the order of the
-page.
+A page is a program: its blocks run from top to bottom, in one namespace and in one empty folder.
 
-- ```` ```python ```` runs. Print what the reader shall see. A ```` ```text ```` block after it (with nothing but
-  text without code between) is its standard output; ``...`` in it stands for anything.
-- A block may end with an error: then its ```` ```text ```` block ends with the error's last line,
-  ``InvalidArgumentError: the message``. An error without such a line fails.
-- ```` ```ipython ```` runs as cells do, in one IPython shell for the page.
-- ```` ```glsl ````, ```` ```hlsl ````, ```` ```slang ```` are compiled if they are whole shaders; one that shows an error has
-  the compiler's report in a ```` ```text ```` block after it.
-- ```` ```console ````: lines with ``$ kompute-py ...`` or ``$ python ...`` run, and the lines after each are compared.
-- A block whose first line is a comment with a file's name alone, ``// blur.comp`` or ``# script.py``, is saved under this
-  name in the folder of the page (and still compiled or run).
-- ``<!-- run before: CODE -->`` runs Python that readers do not see: files that commands need.
-- ``<!-- not run: REASON -->`` on the line before a block: it is not run, and counted.
+- ``python``: runs. A ``text`` block directly after it is its standard output; ``...`` stands for anything.
+- An error is shown by its last line at the end of the ``text`` block, ``InvalidArgumentError: the message``.
+  An error that is not shown fails.
+- ``ipython``: runs as cells do, in one IPython shell for the page.
+- ``glsl``, ``hlsl``, ``slang``: compiled if they are whole shaders. A ``text`` block directly after one is the
+  compiler's report.
+- ``console``: lines with ``$ kompute-py ...`` or ``$ python ...`` run; the lines after each are its output.
+- A block whose first line is a comment with a file name alone, ``// blur.comp`` or ``# script.py``, is also
+  saved under this name.
+- ``<!-- run before: CODE -->`` runs Python that readers do not see, such as making the files of commands.
+- ``<!-- not run: REASON -->`` on the line before a block: the block is not run, and counted.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class NotAsShown(AssertionError):
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The blocks of a page in their order, with their outputs. Blocks inside of other directives count, too."""
+    """The blocks of a page in their order, with their outputs; also those inside of directives."""
     found: list[Block] = []
     lines = text.split("\n")
     reason: str | None = None
@@ -171,7 +169,7 @@ class Page:
         if shown is not None and not matches(got, shown):
             raise self._wrong(
                 block,
-                f"the page shows\n{textwrap.indent(shown, '    ')}\nand the code prints\n{textwrap.indent(got, '    ')}",
+                f"the page shows\n{_indented(shown)}\nand the code prints\n{_indented(got)}",
             )
 
     def _save(self, block: Block) -> None:
@@ -259,8 +257,12 @@ class Page:
         kp.manager().destroy()
 
 
+def _indented(text: str) -> str:
+    return textwrap.indent(text, "    ")
+
+
 def _command(command: str, words: list[str]) -> tuple[int, str]:
-    """Exit status and output (stdout, then stderr) of a command. One that needs no shell runs in this process."""
+    """Exit status and output (stdout, then stderr). A command that needs no shell runs in this process."""
     if words[0] == "kompute-py" and not re.search(r"[|<>;&`]|\$\(", command):
         from kompute_py.cli import main
 
