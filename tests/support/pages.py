@@ -6,8 +6,8 @@ A page is a program: its blocks run from top to bottom, in one namespace and in 
 - An error is shown by its last line at the end of the ``text`` block, ``InvalidArgumentError: the message``.
   An error that is not shown fails.
 - ``ipython``: runs as cells do, in one IPython shell for the page.
-- ``glsl``, ``hlsl``, ``slang``: compiled if they are whole shaders. A ``text`` block directly after one is the
-  compiler's report.
+- ``glsl``, ``hlsl``, ``slang``: compiled if they are whole shaders. A ``text`` block directly after one is
+  the compiler's report.
 - ``console``: lines with ``$ kompute-py ...`` or ``$ python ...`` run; the lines after each are its output.
 - A block whose first line is a comment with a file name alone, ``// blur.comp`` or ``# script.py``, is also
   saved under this name.
@@ -76,17 +76,11 @@ def blocks_of(text: str) -> list[Block]:
             reason = marker[1].strip()
             at += 1
             continue
-        if re.match(r"\s*<!--\s*run before:", line, re.I):
+        if re.match(r"\s*<!--\s*run before:", line):
             begin = at
             while "-->" not in lines[at]:
                 at += 1
-            code = "\n".join(lines[begin : at + 1])
-            code = re.sub(
-                r"^\s*<!--\s*run before:[ ]*\n?|\s*-->.*$",
-                "",
-                code,
-                flags=re.I | re.S if "\n" not in code else re.I,
-            )
+            code = "\n".join(lines[begin : at + 1]).partition("run before:")[2].partition("-->")[0]
             found.append(Block("python", textwrap.dedent(code), begin + 1, hidden=True))
             at += 1
             continue
