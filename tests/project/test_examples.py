@@ -3,59 +3,130 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import kompute_py as kp
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
-# Files go to the test's folder; some are made smaller than a person would want them.
-ARGUMENTS = {
-    "photo_pipeline": ["--out", "{folder}/toned.png"],
-    "mandelbrot": ["--out", "{folder}/mandelbrot.png", "--width", "320", "--height", "200"],
-    "matrix_multiplication": ["--size", "100"],
+sys.path.append(str(ROOT / "tools"))
+
+from count_code import code_lines  # noqa: E402
+
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+GALLERY = [path for path in sorted((ROOT / "examples" / "gallery").glob("*.py")) if path.stem != "__main__"]
+PAGES = ROOT / "docs" / "gallery"
+# Smaller than a person would want them.
+SMALL = {
+    "digits_network": ["--size", "256"],
+    "heat": ["--size", "40"],
+    "histogram_equalisation": ["--size", "120"],
+    "kmeans": ["--size", "48"],
+    "life": ["--size", "64"],
+    "logistic_regression": ["--size", "150"],
+    "mandelbrot": ["--size", "60"],
+    "matrix_products": ["--size", "52"],
+    "nbody": ["--size", "48"],
+    "path_tracer": ["--size", "40", "--passes", "1"],
+    "raymarch": ["--size", "80"],
+    "reaction_diffusion": ["--size", "32", "--steps", "1000"],
+    "separable_filters": ["--size", "60"],
+}
+# A small mistake in each program's shaders. The program must find it.
+MISTAKES = {
+    "digits_network": ("c[i] > 0.0 ? sum : 0.0", "sum"),
+    "heat": ("at(x, y - 1)", "at(x, y)"),
+    "histogram_equalisation": ("local >= step ?", "local > step ?"),
+    "kmeans": ("k = 1; k < COLORS", "k = 1; k < COLORS - 1"),
+    "life": ("+ size) % size", ") % size"),
+    "logistic_regression": ("half_size = 32", "half_size = 16"),
+    "mandelbrot": ("2.0 * z.x * z.y", "1.99 * z.x * z.y"),
+    "matrix_products": ("k < TILE; ++k", "k < TILE - 1; ++k"),
+    "nbody": ("nearness * nearness * nearness", "nearness * nearness"),
+    "path_tracer": ("b - sqrt(h) > 0.001 ? b - sqrt(h)", "b - sqrt(h) > 0.001 ? b - 0.9 * sqrt(h)"),
+    "raymarch": ("- 0.23;", "- 0.2;"),
+    "reaction_diffusion": ("here.x * here.y * here.y", "here.x * here.x * here.y"),
+    "separable_filters": ("i <= radius", "i < radius"),
 }
 
 
 @pytest.fixture(autouse=True)
-def validated(mgr, needs, monkeypatch):
+def validated(mgr, needs, monkeypatch, tmp_path):
     """A driver that runs shaders, and validation that raises in the examples' own Managers."""
     needs(mgr, "dispatch")
     monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
     monkeypatch.setenv("KOMPUTE_PY_STRICT", "1")
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def arguments(name, folder):
-    return [text.format(folder=folder) for text in ARGUMENTS.get(name, [])]
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_example(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    status = load(name).main(arguments(name, tmp_path))
+
+
+def load(path, edit=None):
+    if edit is None:
+        spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.main
+    source, (right, wrong) = path.read_text(), edit
+    assert source.count(right) >= 1
+    names = {"__name__": f"example_{path.stem}", "__doc__": source.split('"""')[1]}
+    exec(compile(source.replace(right, wrong, 1), str(path), "exec"), names)
+    return names["main"]
+
+
+def named(paths):
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
+
+
+@named(SCRIPTS)
+def test_example(path, tmp_path, capsys):
+    status = load(path)([])
     text = capsys.readouterr().out
     assert status == 0, text
     assert "WRONG" not in text and len(text.splitlines()) >= 2
-    written = [path.name for path in tmp_path.rglob("*") if path.is_file()]
-    assert written == [Path(option).name for option in arguments(name, tmp_path) if option.endswith(".png")]
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_example_notices_a_wrong_result(name, tmp_path, monkeypatch, capsys):
-    example = load(name)
-    monkeypatch.chdir(tmp_path)
+@named(SCRIPTS)
+def test_example_notices_a_wrong_result(path, monkeypatch, capsys):
+    main = load(path)
     # Nothing is computed any more: all dispatches are left out.
     monkeypatch.setattr(
         kp, "OpAlgoDispatch", lambda algorithm, *_, **__: kp.OpFill([algorithm.get_tensors()[-1]], 0)
     )
-    assert example.main(arguments(name, tmp_path)) != 0
+    assert main([]) != 0
     assert "WRONG" in capsys.readouterr().out
+
+
+@named(GALLERY)
+def test_program_of_the_gallery(path, tmp_path, capsys):
+    status = load(path)([*SMALL[path.stem], "--out", "folder/picture.png"])
+    text = capsys.readouterr().out
+    assert status == 0, text
+    assert "right" in text and "WRONG" not in text
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == ["picture.png"]
+    with Image.open("folder/picture.png") as picture:
+        assert picture.width >= 48 and np.asarray(picture.convert("L")).std() > 5
+
+
+@named(GALLERY)
+def test_program_of_the_gallery_notices_a_mistake(path, capsys):
+    assert load(path, MISTAKES[path.stem])([*SMALL[path.stem], "--out", "picture.png"]) != 0
+    assert "WRONG" in capsys.readouterr().out
+
+
+@named(GALLERY)
+def test_program_of_the_gallery_is_short_and_has_a_page(path):
+    assert len(code_lines(path.read_text())) < 100
+    page = (PAGES / f"{path.stem}.md").read_text()
+    assert f"../../examples/gallery/{path.name}" in page and f"{path.stem}.webp" in page
+    assert re.search(rf"\b{path.stem}\b", (PAGES / "index.md").read_text())
+    with Image.open(PAGES / f"{path.stem}.webp") as picture:
+        assert picture.width >= 400 and 1.4 < picture.width / picture.height < 1.6
+
+
+def test_pictures_of_the_gallery_are_small():
+    assert sum(path.stat().st_size for path in PAGES.iterdir()) < 600_000
