@@ -65,9 +65,9 @@ class Root:
     ) -> subprocess.CompletedProcess[str]:
         """Runs `command` inside, as root, with a clean environment and `env`.
 
-        With `capture`, the result has stdout as text. Raises subprocess.CalledProcessError if the command
-        fails and `check` is set, and subprocess.TimeoutExpired after `timeout` seconds; its processes are
-        then gone.
+        With `capture`, the result has the output and errors as text, in `stdout`. Raises
+        subprocess.CalledProcessError if the command fails and `check` is set, and subprocess.TimeoutExpired
+        after `timeout` seconds; its processes are then gone.
         """
         variables = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -89,6 +89,7 @@ class Root:
             timeout=timeout,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if capture else None,
+            stderr=subprocess.STDOUT if capture else None,
             text=True,
         )
 

@@ -1,4 +1,7 @@
-"""The package as an index shows it, and a build's message about missing packages of the system. `./dev wheel` builds and tries wheels."""
+"""The package as an index shows it, and a build's message about missing packages of the system.
+
+`./dev wheel` builds wheels and tries them.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def test_licences(package):
         assert installed == (ROOT / name).read_text()
 
 
-# What the module is linked with, or compiled from: the project of each package of the system that a build needs.
+# The projects that the module is linked with, or compiled from, by the package of the system.
 PROJECTS = {
     "libvulkan-dev": "Vulkan-Headers",
     "libvulkan-volk-dev": "volk",
@@ -135,6 +138,15 @@ def test_the_page_once_there_is_an_address():
             assert (ROOT / old.partition("#")[0]).exists()
 
 
+def test_the_readme_names_the_packages_of_the_one_list():
+    readme = (ROOT / "README.md").read_text()
+    listed = (ROOT / "tools" / "dev" / "other_systems.txt").read_text()
+    for system, names in re.findall(r"^\| (Fedora|Arch|macOS) \|[^`]*`([^`]*)`", readme, re.MULTILINE):
+        (commands,) = re.findall(rf"^On {system}[,:].*\n((?:.*\n)*?)(?:system:|\Z)", listed, re.MULTILINE)
+        assert set(names.split()) <= set(commands.split()), system
+    assert len(re.findall(r"^\| (Fedora|Arch|macOS) \|", readme, re.MULTILINE)) == 3
+
+
 # -- packages of the system ----------------------------------------------------------------------------------
 
 
@@ -143,7 +155,10 @@ def configure(tmp_path, *options):
     if not (cmake and ninja):
         pytest.skip("needs CMake and Ninja")
     ran = subprocess.run(
-        [cmake, "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", *options],
+        [
+            cmake, "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja",
+            f"-DCMAKE_MAKE_PROGRAM={ninja}", *options,
+        ],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return ran.returncode, ran.stderr
