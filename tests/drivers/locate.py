@@ -353,7 +353,6 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
         variables["VK_LAYER_PATH"] = str(layer_directory(layer))
         if layer == "newer":
             variables["VK_KHRONOS_VALIDATION_VALIDATE_SYNC"] = "1"
-            variables["VK_KHRONOS_VALIDATION_SYNCVAL_SHADER_ACCESSES_HEURISTIC"] = "1"
         else:
             variables["VK_LAYER_ENABLES"] = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"
     return variables

@@ -294,6 +294,18 @@ TRUE = {
         ],
         None,
     ),
+    # The read orders the writes: the second needs no memory barrier behind the first.
+    "two writes with a dispatch's read between": (
+        lambda t: [
+            kp.OpAlgoDispatch(t.ac),
+            kp.OpAlgoDispatch(t.cb),
+            kp.OpAlgoDispatch(t.ac),
+            kp.OpCopy([t.c, t.b]),
+            kp.OpAlgoDispatch(t.ba),
+            kp.OpCopy([t.c, t.b]),
+        ],
+        None,
+    ),
     "told truly across submissions": (
         lambda t: [[kp.OpCopy([t.a, t.c])], [kp.OpCopy([t.b, t.c])], [kp.OpAlgoDispatch(t.ac)]],
         None,
@@ -312,7 +324,7 @@ def run_seeded(layer):
         recorder.texts.clear()
         with kp.Manager(0, validation=True) as mgr:
             a, b, c = (mgr.tensor(np.ones(COUNT), "storage") for _ in range(3))
-            pairs = {"ab": [a, b], "ba": [b, a], "ac": [a, c], "bc": [b, c]}
+            pairs = {"ab": [a, b], "ba": [b, a], "ac": [a, c], "bc": [b, c], "cb": [c, b]}
             algorithms = {
                 name: mgr.algorithm(pair, compiled(REVERSE), GROUPS) for name, pair in pairs.items()
             }

@@ -120,8 +120,15 @@ def test_no_driver(tmp_path):
     run_child(check_no_driver, env={"VK_DRIVER_FILES": nowhere, "VK_ICD_FILENAMES": nowhere})
 
 
+def check_no_device():
+    refusal(kp.UnavailableError, "found a driver, but no device", "mesa-vulkan-drivers", "VK_LOADER_DEBUG")
+    with pytest.raises(kp.UnavailableError, match="no device"):
+        kp.list_devices()
+    assert kp.alive() == 0
+
+
 def test_no_device():
-    run_child(check_no_driver, driver="null", config="devices=0")
+    run_child(check_no_device, driver="null", config="devices=0")
 
 
 def check_unsuitable(*patterns):

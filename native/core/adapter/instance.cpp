@@ -1,5 +1,6 @@
 #include "adapter/instance.hpp"
 
+#include "adapter/validation_settings.hpp"
 #include "base/error.hpp"
 #include "base/loader_library.hpp"
 #include "base/ranked.hpp"
@@ -11,7 +12,6 @@
 namespace kp {
 namespace {
 
-constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 // The first version that tracks timeline semaphores correctly if a thread waits for any of several.
 constexpr const char* sound_validation = "1.3.296";
 
@@ -69,6 +69,14 @@ constexpr const char* no_driver = "The Vulkan loader found no driver. Install th
                                   "mesa-vulkan-drivers'; and check VK_DRIVER_FILES and "
                                   "VK_ICD_FILENAMES, which override the loader's search";
 
+// Newer loaders say only this much if a driver fails to list its devices.
+constexpr const char* no_device =
+    "The Vulkan loader found a driver, but no device: the driver has none, or failed to list them. Check that "
+    "the GPU is there, that its kernel module is loaded and that you may open its files (Linux: /dev/dri, "
+    "/dev/nvidia*), or install a CPU driver: Debian/Ubuntu 'apt-get install mesa-vulkan-drivers' (lavapipe), "
+    "Fedora 'dnf install mesa-vulkan-drivers'. VK_LOADER_DEBUG=all shows what each driver answers; "
+    "VK_DRIVER_FILES and VK_ICD_FILENAMES choose the drivers";
+
 std::vector<VkLayerProperties> present_layers() {
     uint32_t count = 0;
     if (vkEnumerateInstanceLayerProperties(&count, nullptr) != VK_SUCCESS) return {};
@@ -107,6 +115,7 @@ std::string joined(const std::vector<std::string>& names) {
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+    if (is_about_settings(data->pMessage)) return VK_FALSE;
     Message message;
     if (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT)
         message.severity = "error";
@@ -244,24 +253,13 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     messenger.pfnUserCallback = on_message;
     messenger.pUserData = &messages_;
 
-    const VkValidationFeatureEnableEXT enables[] = {
-        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
-    VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
-    validation.enabledValidationFeatureCount = 1;
-    validation.pEnabledValidationFeatures = enables;
-
     const void* next = nullptr;
     if (debug_utils_) {
         messenger.pNext = next;
         next = &messenger;
     }
-    if (request_.validation) {
-        if (contains(extension_names(validation_layer), VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)) {
-            extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
-            validation.pNext = next;
-            next = &validation;
-        }
-    }
+    ValidationSettings settings;
+    if (request_.validation) next = settings.chain(extension_names(validation_layer), extensions, next);
 
     VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
     application.pApplicationName = "kompute_py";
@@ -278,7 +276,11 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     create.ppEnabledExtensionNames = extensions.data();
 
     const std::lock_guard lock(loader_mutex());
-    const VkResult result = vkCreateInstance(&create, nullptr, &handle_);
+    VkResult result = vkCreateInstance(&create, nullptr, &handle_);
+    if (result == VK_ERROR_EXTENSION_NOT_PRESENT && settings.stop_naming(extensions)) {
+        create.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+        result = vkCreateInstance(&create, nullptr, &handle_);
+    }
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw Error(ErrorKind::unavailable, no_driver, result);
     check_vk(result, "vkCreateInstance", "the Vulkan instance");
     volkLoadInstanceOnly(handle_);
@@ -312,7 +314,7 @@ std::vector<VkPhysicalDevice> Instance::physical_devices() const {
     while (result == VK_INCOMPLETE) {
         uint32_t count = 0;
         result = vkEnumeratePhysicalDevices(handle_, &count, nullptr);
-        if (result == VK_ERROR_INITIALIZATION_FAILED) throw Error(ErrorKind::unavailable, no_driver, result);
+        if (result == VK_ERROR_INITIALIZATION_FAILED) throw Error(ErrorKind::unavailable, no_device, result);
         check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
         devices.resize(count);
         if (count == 0) break;
@@ -320,7 +322,7 @@ std::vector<VkPhysicalDevice> Instance::physical_devices() const {
         if (result != VK_INCOMPLETE) check_vk(result, "vkEnumeratePhysicalDevices", "the list of devices");
         devices.resize(count);
     }
-    if (devices.empty()) throw Error(ErrorKind::unavailable, no_driver);
+    if (devices.empty()) throw Error(ErrorKind::unavailable, no_device);
     return devices;
 }
 

@@ -75,8 +75,9 @@ Image::Image(std::shared_ptr<Device> owner, const void* data, const ImageShape& 
         sampleable_ = features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT;
         filterable_ = features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
         if (!storable_ && !sampleable_) return false;
-        usage = transfers | (storable_ ? VK_IMAGE_USAGE_STORAGE_BIT : 0u) |
-                (sampleable_ ? VK_IMAGE_USAGE_SAMPLED_BIT : 0u);
+        usage = transfers;
+        if (storable_) usage |= VK_IMAGE_USAGE_STORAGE_BIT;
+        if (sampleable_) usage |= VK_IMAGE_USAGE_SAMPLED_BIT;
         VkImageFormatProperties support{};
         return vkGetPhysicalDeviceImageFormatProperties(device().physical().handle, format(), type_of(shape),
                                                         tiling, usage, 0, &support) == VK_SUCCESS &&
