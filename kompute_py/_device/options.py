@@ -140,7 +140,9 @@ def _to_visible(value: Any, source: str) -> str:
 
 _OPTIONS: dict[str, Option] = {
     "validation": Option(
-        "Turn the validation layer on, with synchronization validation. Its messages go to "
+        "Turn the validation layer on, with synchronization validation. Newer layers are told to take into "
+        "account what dispatches read (their setting `syncval_shader_accesses_heuristic`): otherwise they "
+        "report hazards between writes that a dispatch's read orders. Messages go to "
         '`logging.getLogger("kompute_py")`.',
         _to_bool,
         lambda: False,

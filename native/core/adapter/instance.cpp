@@ -71,11 +71,11 @@ constexpr const char* no_driver = "The Vulkan loader found no driver. Install th
 
 // Newer loaders say only this much if a driver fails to list its devices.
 constexpr const char* no_device =
-    "The Vulkan loader found a driver, but no device: the driver has none, or failed to list them. Check that "
-    "the GPU is there, that its kernel module is loaded and that you may open its files (Linux: /dev/dri, "
-    "/dev/nvidia*), or install a CPU driver: Debian/Ubuntu 'apt-get install mesa-vulkan-drivers' (lavapipe), "
-    "Fedora 'dnf install mesa-vulkan-drivers'. VK_LOADER_DEBUG=all shows what each driver answers; "
-    "VK_DRIVER_FILES and VK_ICD_FILENAMES choose the drivers";
+    "The Vulkan loader found a driver, but no device: the driver has none, or failed to list them. Check "
+    "that the GPU is there, that its kernel module is loaded and that you may open its files (Linux: "
+    "/dev/dri, /dev/nvidia*), or install a CPU driver: Debian/Ubuntu 'apt-get install "
+    "mesa-vulkan-drivers' (lavapipe), Fedora 'dnf install mesa-vulkan-drivers'. VK_LOADER_DEBUG=all shows "
+    "what each driver answers; VK_DRIVER_FILES and VK_ICD_FILENAMES choose the drivers";
 
 std::vector<VkLayerProperties> present_layers() {
     uint32_t count = 0;

@@ -58,12 +58,15 @@ TEST_CASE("the settings are those of Vulkan's own structures") {
 
 TEST_CASE("messages about the settings alone are known") {
     for (const char* text : {
-             "The setting \"syncval_shader_accesses_heuristic\" in VkLayerSettingsCreateInfoEXT was not recognized",
+             "The setting \"syncval_shader_accesses_heuristic\" in VkLayerSettingsCreateInfoEXT was not "
+             "recognized",
              "The list of enabled extensions in ppEnabledExtensionNames must contain VK_EXT_layer_settings",
-             "loader_validate_instance_extensions: Extension VK_EXT_layer_settings not found in list of known",
+             "loader_validate_instance_extensions: Extension VK_EXT_layer_settings not found in list of "
+             "known",
          })
         CHECK(kp::is_about_settings(text));
-    CHECK_FALSE(kp::is_about_settings("Hazard WRITE_AFTER_WRITE, if syncval_shader_accesses_heuristic is on"));
+    CHECK_FALSE(
+        kp::is_about_settings("Hazard WRITE_AFTER_WRITE, if syncval_shader_accesses_heuristic is on"));
     CHECK_FALSE(kp::is_about_settings(""));
     CHECK_FALSE(kp::is_about_settings(nullptr));
 }
