@@ -211,11 +211,12 @@ _module_of = {name: module for module, names in _LATER.items() for name in names
 
 def _publish(name: str, value: Any) -> Any:
     """Makes `value` a name of this package; tracebacks, help() and pickles then name the package, not the
-    room.
+    room. So do they for the private bases of a class.
     """
-    module = getattr(value, "__module__", "")
-    if module.startswith(f"{__name__}.") and module != f"{__name__}.errors":
-        value.__module__ = __name__
+    for each in value.__mro__ if isinstance(value, type) else (value,):
+        module = getattr(each, "__module__", "")
+        if module.startswith(f"{__name__}.") and module != f"{__name__}.errors":
+            each.__module__ = __name__
     globals()[name] = value
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._base.array_habits import ArrayAttributeError
 from ._base.errors import (
     AbortedError,
     ArgumentTypeError,
@@ -24,11 +25,13 @@ from ._base.errors import (
     UnavailableError,
     UnimplementedError,
     ValidationError,
+    _restore,  # noqa: F401 - pickles of errors name it
 )
 
 __all__ = [
     "AbortedError",
     "ArgumentTypeError",
+    "ArrayAttributeError",
     "CompileTimeoutError",
     "DeviceLostError",
     "Diagnostic",

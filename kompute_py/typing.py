@@ -1,4 +1,5 @@
-"""Types of arguments, for annotations: names of memory types, formats and filters, and the options of calls.
+"""Types for annotations: names of memory types, formats and filters, the options of calls, and the classes of
+results that are not created by users.
 
 ::
 
@@ -20,12 +21,15 @@ from uuid import UUID
 
 import numpy as np
 
+from ._base.settings import Setting
 from ._base.types import MemoryTypes
 from ._device.names import DeviceInfo
+from ._shaders.signature import Binding, Parameter, PushConstants, Signature, SpecConstant
 
 __all__ = [
     "AddressMode",
     "Array",
+    "Binding",
     "BorderColor",
     "CompileOptions",
     "CompilerName",
@@ -42,10 +46,15 @@ __all__ = [
     "MemoryTypeLike",
     "MemoryTypeName",
     "Optimization",
+    "Parameter",
+    "PushConstants",
     "ResultOptions",
     "SamplerOptions",
+    "Setting",
     "ShaderSource",
+    "Signature",
     "SizeLike",
+    "SpecConstant",
     "Target",
     "TextLanguage",
     "WaitMode",

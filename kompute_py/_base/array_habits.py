@@ -55,6 +55,8 @@ def _unary(code: str, doing: str) -> Callable[[Any], Any]:
 class ArrayAttributeError(KomputeError, AttributeError):
     """A tensor or image lacks an attribute that arrays have."""
 
+    __module__ = "kompute_py.errors"
+
     code = ErrorCode.NOT_FOUND
 
     def __init__(self, message: str, name: str = "", obj: object = None) -> None:

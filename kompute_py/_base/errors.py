@@ -79,6 +79,9 @@ class KomputeError(RuntimeError):
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
+_restore.__module__ = "kompute_py.errors"  # pickles name it
+
+
 class InvalidArgumentError(KomputeError, ValueError):
     """An argument has a value that is invalid in every state of the objects."""
 

@@ -25,6 +25,9 @@ class Setting(NamedTuple):
     """"keyword", "default", or the name of the environment variable."""
 
 
+Setting.__module__ = "kompute_py.typing"  # where users find it
+
+
 class ConfigReport(tuple[Setting, ...]):
     """The settings of a Manager: a tuple of Setting; as text, a table."""
 

@@ -35,6 +35,8 @@ class MappedArray(np.ndarray[Any, Any]):
     memory behind it stays valid, but its contents are undefined.)
     """
 
+    __module__ = "kompute_py"  # users see its name in errors
+
     _mapping: weakref.ref[Mapping] | None = None
     _memory: Any = None
 
@@ -72,6 +74,8 @@ class EndedArray(MappedArray):
 
     Without this class, sums and copies of it would be those of an empty array.
     """
+
+    __module__ = "kompute_py"
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise FailedPreconditionError(

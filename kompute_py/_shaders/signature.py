@@ -216,8 +216,14 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
     )
 
 
+for _public in (Binding, PushConstants, SpecConstant, Parameter):
+    _public.__module__ = "kompute_py.typing"  # where users find it
+
+
 class Signature:
     """The arguments of a shader."""
+
+    __module__ = "kompute_py.typing"  # where users find it
 
     __slots__ = (
         "_bindings", "_by_name", "_reflected", "capabilities", "entry", "local_size", "local_size_ids",
@@ -245,7 +251,7 @@ class Signature:
         """By position: (binding, dtype or format) of tensors and images that differ from the declaration, of
         which was warned.
         """
-        self._reflected = reflected["bindings"]
+        self._reflected = reflected
         self._bindings: tuple[Binding, ...] | None = None
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
@@ -256,6 +262,9 @@ class Signature:
         self.local_size_ids: tuple[int | None, ...] = tuple(reflected["local_size_spec_ids"])
         self.entry: str = reflected["entry"]
         self.capabilities: tuple[str, ...] = tuple(reflected["capabilities"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Signature, (self._reflected,)
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -269,7 +278,7 @@ class Signature:
                     b["name"] or b["block_name"],
                     element_dtype(b["layout"]) if b["kind"] in BUFFERS else None,
                 )
-                for b in self._reflected
+                for b in self._reflected["bindings"]
             )
         return self._bindings
 
