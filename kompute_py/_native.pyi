@@ -1,4 +1,4 @@
-"""Types of the native module. Private: the public classes in this package hold these objects."""
+"""Types of the native module. Private: the public classes of this package hold these objects."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,34 +7,58 @@ import numpy as np
 
 __version__: str
 
+# Parts of signatures.
+_Memories = Sequence[Memory | BufferView]
+_Groups = tuple[int, int, int]
+_Region = tuple[int, int, int, int, int, int, int, int]  # x, y, z, layer, width, height, depth, layers
+_SpecMap = Sequence[tuple[int, int, int]]  # (constant id, offset, size) into the bytes of the constants
+_Diagnostic = tuple[str, int, int, str, str, str]  # the fields of Diagnostic
+_Text = str | bytes
+
+class _Type(type):
+    """Pybind11's metaclass."""
+
+class _Object(metaclass=_Type):
+    """Base of the classes here."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises TypeError, unless the class has its own constructor."""
+
 def alive() -> dict[str, int]:
-    """Live native objects by kind: "context", "buffer", "image", "shader", "algorithm", "stream"."""
+    """The number of native objects alive by kind: "context", "buffer", "image", "shader", "algorithm",
+    "stream", "semaphore".
+    """
 
 def before_raising(call: Callable[[], None], /) -> None:
-    """Has `call` called before an exception of the core is raised, in place of the one that was."""
+    """Sets the function that runs before an exception of the core is raised. Replaces the previous one."""
 
 def shutdown() -> None:
-    """Waits for the work of devices whose last owner is gone. Called at interpreter exit."""
+    """Waits for the work of devices that have no owner any more. Called at interpreter exit."""
 
 def loader_info() -> dict[str, Any]:
-    """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str], "extensions": [str],
-    "layer_versions": {layer: (major, minor, patch)}}. Never raises."""
+    """{"available": bool, "error": str, "version": (major, minor, patch), "layers": [str],
+    "extensions": [str], "layer_versions": {layer: (major, minor, patch)}}. Never raises.
+    """
 
 def late_loader() -> str:
-    """Why the loader that is open is not the one that the environment names now; "" where it is, or where none is open."""
+    """Explains that the open loader is not the one that the environment names now.
+
+    "" if it is, or if no loader is open.
+    """
 
 def enumerate_devices(visible: str | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """One dict for each physical device (see `Context.info`), and the entries of `visible` that name no further one. Raises
-    UnavailableError with no loader or driver.
+    """One dict for each physical device (see `Context.info`), and the entries of `visible` that name no
+    further device.
 
-    `visible`: a list of those that count, separated by ";", in the order wanted; None for all. Raises NotFoundError for one that is
-    not there."""
+    `visible` lists and orders the devices to show, separated by ";"; None for all. Raises UnavailableError if
+    there is no loader or driver, NotFoundError if a listed device does not exist.
+    """
 
 def select_device(index: int | None, preferences: str, visible: str | None) -> dict[str, Any]:
     """{"index": int | None, "request": str, "passed_over": [(index, name, reason)], "error": str}"""
 
-class Context:
-    """One VkDevice, its queues, memory and caches."""
+class Context(_Object):
+    """A VkDevice with its queues, memory and caches."""
 
     def __init__(
         self,
@@ -57,79 +81,139 @@ class Context:
         recent_pipelines: int,
         wait_mode: str,
     ) -> None:
-        """`pipeline_cache_dir` "" turns the cache on disk off; `memory_limit` 0 is none. Sizes are in bytes."""
+        """`pipeline_cache_dir` b"" turns the cache on disk off; `memory_limit` 0 means no limit. Sizes are in
+        bytes.
+        """
 
-    info: dict[str, Any]
-    """Keys: index, device_name, vendor_id, device_id, vendor_name, uuid (hex str), driver_name, driver_info, driver_version (str),
-    api_version (str), type ("discrete", "integrated", "virtual", "cpu", "other"), max_work_group_count (tuple3),
-    max_work_group_invocations (int), max_work_group_size (tuple3), timestamps_supported (bool), timestamp_period (ns, float),
-    subgroup_size, subgroup_operations ([str], of compute shaders), limits (dict str -> int | float | tuple), features (dict str -> bool, what the device has), extensions ([str]),
-    queue_families ([{"index", "count", "compute", "transfer", "graphics", "timestamp_valid_bits"}]),
-    memory_heaps ([{"size", "device_local"}]), memory_types ([{"heap", "device_local", "host_visible", "host_coherent", "host_cached"}]),
-    device_local_bytes (int)."""
-    request: str
-    passed_over: list[tuple[int, str, str]]
-    repeated_devices: list[str]
-    """Entries of `visible` that name no device beyond those that the entries before them named."""
-    enabled_extensions: list[str]
-    enabled_features: list[str]
-    foreign: bool
-    """Whether it is a parent process's, before a fork()."""
-    waits: str
-    """How short waits are done: "spin", "block" or "measuring"."""
-    def take_notes(self) -> list[str]:
-        """Sentences worth a log line that came up since the last call: desired extensions that are missing, fall-backs taken."""
-    queue_count: int
-    queues: list[dict[str, Any]]
-    """One for each logical queue: {"family", "index", "shared" (multiplexed onto a queue of the same family)}."""
-    validation: bool
-    """Whether the layer is really on."""
-    vk_instance: int
-    vk_physical_device: int
-    vk_device: int
+    @property
+    def info(self) -> dict[str, Any]:
+        """The device's properties.
+
+        Keys: index, device_name, vendor_id, device_id, vendor_name, uuid (hex str), driver_name, driver_info,
+        driver_version (str), api_version (str), type ("discrete", "integrated", "virtual", "cpu", "other"),
+        max_work_group_count (3 ints), max_work_group_invocations (int), max_work_group_size (3 ints),
+        timestamps_supported (bool), timestamp_period (nanoseconds, float), subgroup_size, subgroup_operations
+        ([str], of compute shaders), limits (dict of str to int, float or tuple), features (dict of str to
+        bool: what the device supports), extensions ([str]), queue_families ([{"index", "count", "compute",
+        "transfer", "graphics", "timestamp_valid_bits"}]), memory_heaps ([{"size", "device_local"}]),
+        memory_types ([{"heap", "device_local", "host_visible", "host_coherent", "host_cached"}]),
+        device_local_bytes (int).
+        """
+
+    @property
+    def request(self) -> str:
+        """The requested device as text, for messages."""
+
+    @property
+    def passed_over(self) -> list[tuple[int, str, str]]:
+        """(index, name, reason) of each device that was not chosen."""
+
+    @property
+    def repeated_devices(self) -> list[str]:
+        """The entries of `visible` that name no device beyond those of earlier entries."""
+
+    @property
+    def enabled_extensions(self) -> list[str]: ...
+    @property
+    def enabled_features(self) -> list[str]: ...
+    @property
+    def foreign(self) -> bool:
+        """True if it belongs to the parent process, from before a fork()."""
+
+    @property
+    def waits(self) -> str:
+        """How short waits are done: "spin", "block" or "measuring"."""
+
+    @property
+    def queue_count(self) -> int: ...
+    @property
+    def queues(self) -> list[dict[str, Any]]:
+        """{"family", "index", "shared"} of each queue; "shared": its family has too few, so it uses another's
+        VkQueue.
+        """
+
+    @property
+    def validation(self) -> bool:
+        """True if the layer is active."""
+
+    @property
+    def host_import_alignment(self) -> int:
+        """0 if the device imports no memory of the process."""
+
+    @property
+    def vk_instance(self) -> int: ...
+    @property
+    def vk_physical_device(self) -> int: ...
+    @property
+    def vk_device(self) -> int: ...
     def vk_queue(self, queue_index: int) -> int: ...
+    def take_notes(self) -> list[str]:
+        """Sentences for the log since the last call: desired extensions that are missing, fallbacks taken."""
+
     def is_init(self) -> bool: ...
     def destroy(self) -> list[str]:
-        """Waits for the device's work, destroys every object made from it. Again: nothing. Returns what was held and did not run."""
+        """Waits for the device's work and destroys all its objects. A second call does nothing.
+
+        Returns sentences about held work that did not run.
+        """
+
     def abandon(self) -> list[str]:
-        """The finaliser's destroy: never waits; work in flight finishes later. Returns what was held and did not run."""
+        """As `destroy`, for finalizers: never waits; running work finishes later."""
+
     def cancel_held(self) -> list[str]:
-        """Cancels what is held, since the program ends. Returns sentences about what did not run."""
+        """Cancels held work at the end of the program. Returns sentences about it."""
+
     def wait_submitted(self) -> None:
-        """Waits for what queues have. In a fork's child: nothing."""
+        """Waits for the submitted work. Does nothing in the child of a fork."""
+
     def wait_idle(self) -> None: ...
     def is_acting(self) -> bool:
-        """Whether this thread called this device last; True where nobody notes that."""
-    def drain_messages(self) -> list[tuple[str, str, str, bool]]:
-        """Validation messages since the last call, as (severity "error" | "warning" | "info", id name, text, own).
+        """True if this thread was the last to call this device, as far as is known."""
 
-        Not `own`: nobody knows whose it is, or its device is gone."""
+    def drain_messages(self) -> list[tuple[str, str, str, bool]]:
+        """The validation messages since the last call: (severity, id, text, own).
+
+        The severity is "error", "warning" or "info". `own` is False if the device is unknown or gone.
+        """
+
     def memory_statistics(self) -> list[dict[str, Any]]:
-        """For each heap: "number", "size", "device_local", "reserved", "used", "peak", "imported", "budget" (None where the driver
-        does not say), "largest_free", "blocks", "allocations"."""
+        """For each heap: "number", "size", "device_local", "reserved", "used", "peak", "imported", "budget"
+        (None if the driver gives none), "largest_free", "blocks", "allocations".
+        """
+
     def memory_holders(self) -> list[tuple[str, str, int]]:
-        """(name or "", "tensor" or "image", bytes) of each tensor and image that is alive."""
+        """(name or "", "tensor" or "image", bytes) of each living tensor and image."""
+
     def pipeline_counts(self) -> dict[str, int]:
-        """The fields of PipelineUse that the core knows; all are 0 when the Manager is destroyed."""
+        """The fields of PipelineUse; all are 0 once the Manager is destroyed."""
+
     def memory_trim(self) -> int:
-        """Gives empty blocks and the staging ring back to the driver; the bytes."""
+        """Returns empty blocks and the staging ring to the driver. Returns the number of bytes."""
+
     def memory_reset_peak(self) -> None: ...
     def memory_check(self) -> list[str]:
-        """Sentences about broken guards; each is reported once."""
+        """Sentences about broken guard bytes; each break is reported once."""
+
     def buffer(
         self, data: np.ndarray | None, nbytes: int, memory_type: int, fill: bytes | None = None
     ) -> Buffer:
-        """`data` must be C-contiguous (its bytes are copied to the host's side, for `storage` to the device) or None. With None,
-        `fill`, an element's bytes, repeats through the device's memory; the host copy is made when something needs it, and
-        holds them too."""
+        """A buffer with the bytes of `data`, a C-contiguous array, in its host copy (for `storage`: on the
+        device).
+
+        Without `data`, the bytes of `fill` are repeated through the device's memory, and through the host
+        copy once it is needed.
+        """
+
     def import_array(
         self, array: np.ndarray, padded: int, read_only: bool, on_done: Callable[[], object] | None
     ) -> Buffer:
-        """A buffer over the memory of a C-contiguous array, which it keeps; `padded` bytes of it are the array's owner's. Calls
-        `on_done` once it lets go. Raises InvalidArgumentError where the array does not fit, UnimplementedError where the device
-        does not import it; the array and `on_done` are untouched then."""
-    host_import_alignment: int
-    """0 where the device imports no memory of the process."""
+        """A buffer over the memory of a C-contiguous array, which the buffer keeps alive.
+
+        `padded` is the number of bytes that belong to the array's owner. `on_done` is called once the buffer
+        releases the memory. Raises InvalidArgumentError if the array does not fit, UnimplementedError if the
+        device cannot import it; `on_done` is not called then.
+        """
+
     def image(
         self,
         data: np.ndarray | None,
@@ -139,161 +223,248 @@ class Context:
         format: str,
         memory_type: int,
     ) -> Image:
-        """`size`: width, height, depth, layers. With no `data` the contents are undefined."""
-    def image_formats(self) -> list[tuple[str, list[str]]]: ...
+        """`size` is (width, height, depth, layers). Without `data`, the contents are undefined."""
+
+    def image_formats(self) -> list[tuple[str, list[str]]]:
+        """(name, uses on this device) of each format."""
+
     def sampler(
         self, filter: str, address: Sequence[str], border: str, integer_border: bool, unnormalized: bool
     ) -> Sampler: ...
     def shader(self, spirv: bytes, entry: str = "main", declared: bytes = b"") -> Shader:
-        """One entry point of the module of these bytes: validated and checked against the device once, then found again by
-        content. "main" also means the only compute entry point. `declared` is the module before it was optimized, whose
-        bindings and constants it has; b"": `spirv` itself."""
-    def check_pipeline(
-        self, shader: Shader, spec_constants: bytes, spec_map: Sequence[tuple[int, int, int]]
-    ) -> None:
-        """Raises what making an algorithm of the shader would: sizes beyond limits, a driver that fails to compile it."""
+        """One entry point of a module: validated and checked against the device once, later found by content.
+
+        "main" also means the only compute entry point. `declared` is the module before optimization, which
+        has all bindings and constants; b"" means `spirv`.
+        """
+
+    def check_pipeline(self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap) -> None:
+        """Raises the errors of `algorithm` for this shader: sizes beyond limits, a driver that fails to
+        compile it.
+        """
+
     def algorithm(
         self,
         shader: Shader,
         arguments: Sequence[Any],
-        workgroup: tuple[int, int, int],
+        workgroup: _Groups,
         spec_constants: bytes,
-        spec_map: Sequence[tuple[int, int, int]],
+        spec_map: _SpecMap,
         push_constants: bytes,
     ) -> Algorithm:
-        """`arguments`: place i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of five
-        says where it goes: (set, binding, element, memory or None, sampler or None).
-        `spec_map`: (constant id, offset, size) into `spec_constants`. `push_constants` has the block's size or is empty."""
-    def stream(self, queue_index: int, timestamps: int, disjoint: Sequence[Memory] = ()) -> Stream:
-        """`timestamps`: most operations that can be timed; 0 none, -1 as many as are recorded. Work on `disjoint` is not ordered with
-        that of other queues."""
+        """Argument i goes to binding i of set 0: a Memory, BufferView or Sampler, (memory, sampler), or None.
 
-class Memory:
+        A tuple of five names its place: (set, binding, element, memory or None, sampler or None).
+        `push_constants` has the block's size or is empty.
+        """
+
+    def stream(self, queue_index: int, timestamps: int, disjoint: Sequence[Memory] = ()) -> Stream:
+        """`timestamps` is the number of operations that can be timed: 0 for none, -1 for all.
+
+        Work on `disjoint` is not ordered with work on other queues.
+        """
+
+class Memory(_Object):
     """Base of Buffer and Image."""
 
-    nbytes: int
-    memory_type: int
     name: str
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def memory_type(self) -> int: ...
+    @property
+    def host_visible(self) -> bool:
+        """True if the host can address its device memory."""
+
+    @property
+    def slow_to_read(self) -> bool:
+        """True if its device memory is host-visible and not cached for the host."""
+
+    @property
+    def host_copy_made(self) -> bool:
+        """False if its host copy is still to be made, because nothing has needed it yet."""
+
+    @property
+    def shareable(self) -> bool:
+        """True if others may address its device memory: host-visible, and coherent."""
+
+    @property
+    def read_only(self) -> bool:
+        """True if it was imported as immutable: recordings and transfers that write it are refused."""
+
+    @property
+    def on_device(self) -> bool:
+        """True if its device memory holds the contents. Before that, the host copy holds them."""
+
+    @property
+    def idle(self) -> bool:
+        """True if `read` would not wait for submitted work."""
+
+    @property
+    def has_host_copy(self) -> bool:
+        """True if sync operations move data: it has a host copy, or will have one once that is needed."""
+
+    @property
+    def freshness(self) -> str:
+        """The host copy compared with the device memory: "unsent", "matches", "behind" (older) or "unknown".
+
+        Reading it neither waits nor transfers.
+        """
+
+    @property
+    def vk_memory(self) -> int: ...
+    @property
+    def vk_memory_offset(self) -> int: ...
     def is_init(self) -> bool: ...
     def destroy(self) -> None: ...
     def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray:
-        """Flat writable array over the host copy whose `.base` is `base`. Raises FailedPreconditionError when destroyed or storage."""
+        """A flat, writable array over the host copy, with `base` as its ``.base``.
+
+        Raises FailedPreconditionError if the memory is destroyed or `storage`.
+        """
+
     def keep_host(self) -> object:
-        """An object that keeps the host copy's memory alive beyond destroy(); None where there is none."""
+        """An object that keeps the host copy's memory alive after destroy(); None without a host copy."""
+
     def read(self, out: np.ndarray, offset: int = 0) -> None:
-        """Waits for pending work on it, then copies the device's contents (out.nbytes bytes from `offset`) to `out`."""
+        """Waits for pending work on it, then fills `out` with the bytes of device memory from `offset`."""
+
     def write(self, data: np.ndarray, offset: int = 0) -> None:
-        """Waits for pending work on it, then copies C-contiguous `data` to the device (not to the host copy), done on return."""
+        """Waits for pending work on it, then copies `data`, a C-contiguous array, to device memory.
+
+        The host copy does not change. Returns when the copy is done.
+        """
+
     def wait(self) -> None:
         """Waits for pending work that uses it."""
-    host_visible: bool
-    slow_to_read: bool
-    """Whether the device's memory of it can be seen by the host."""
-    host_copy_made: bool
-    """False while there is to be a host copy that nothing needed yet."""
-    shareable: bool
-    """Whether others may address the device's memory of it: seen by the host, and no flush needed but those of evaluations."""
-    read_only: bool
-    """Imported as immutable: recordings and transfers that write it are refused."""
-    on_device: bool
-    """Whether anything was written to the device's memory of it since it was made."""
-    idle: bool
-    """Whether `read` would wait for no submitted work."""
-    has_host_copy: bool
-    """Whether there is a host copy beside device memory, or will be once something needs it."""
-    freshness: str
-    """How the host copy relates to device memory: "unsent", "matches", "behind" (older) or "unknown". No wait, no transfer."""
-    def note_match(self) -> None:
-        """Says that the caller has made the host copy and device memory the same."""
 
-    vk_memory: int
-    vk_memory_offset: int
+    def note_match(self) -> None:
+        """Records that the caller has made the host copy and the device memory the same."""
 
 class Buffer(Memory):
-    vk_buffer: int
-    vk_offset: int
-    vk_size: int
-    vk_device_address: int
-    """0 where the device has no buffer device address."""
+    @property
+    def vk_buffer(self) -> int: ...
+    @property
+    def vk_offset(self) -> int: ...
+    @property
+    def vk_size(self) -> int: ...
+    @property
+    def vk_device_address(self) -> int:
+        """0 if the device lacks buffer device addresses."""
 
 def view(base: Buffer | BufferView, offset: int, size: int) -> BufferView:
-    """The `size` bytes from `offset` of `base`. Raises OutOfRangeError beyond it."""
+    """The `size` bytes of `base` from `offset`. Raises OutOfRangeError if `base` is shorter."""
 
-class BufferView:
-    """A part of a Buffer, with a Buffer's methods; offsets count from the part's begin. Wherever memories are taken, it is too."""
+class BufferView(_Object):
+    """A part of a Buffer, with the methods of a Buffer; offsets count from its first byte.
 
-    nbytes: int
-    memory_type: int
+    Every call that takes a Memory takes a BufferView too.
+    """
+
     name: str
-    """Its own; the buffer's at first."""
+    """Its own name; at first the buffer's."""
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def memory_type(self) -> int: ...
+    @property
+    def host_visible(self) -> bool: ...
+    @property
+    def slow_to_read(self) -> bool: ...
+    @property
+    def host_copy_made(self) -> bool: ...
+    @property
+    def shareable(self) -> bool: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def on_device(self) -> bool: ...
+    @property
+    def idle(self) -> bool: ...
+    @property
+    def has_host_copy(self) -> bool: ...
+    @property
+    def freshness(self) -> str: ...
+    @property
+    def vk_memory(self) -> int: ...
+    @property
+    def vk_memory_offset(self) -> int: ...
+    @property
+    def vk_buffer(self) -> int: ...
+    @property
+    def vk_offset(self) -> int: ...
+    @property
+    def vk_size(self) -> int: ...
+    @property
+    def vk_device_address(self) -> int: ...
     def is_init(self) -> bool:
-        """False once it or its buffer was destroyed."""
+        """False once the view or its buffer is destroyed."""
+
     def destroy(self) -> None:
-        """Ends the view alone."""
+        """Ends the view; the buffer stays."""
+
     def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray: ...
     def keep_host(self) -> object: ...
     def read(self, out: np.ndarray, offset: int = 0) -> None: ...
     def write(self, data: np.ndarray, offset: int = 0) -> None: ...
     def wait(self) -> None: ...
-    host_visible: bool
-    slow_to_read: bool
-    host_copy_made: bool
-    shareable: bool
-    read_only: bool
-    on_device: bool
-    idle: bool
-    has_host_copy: bool
-    freshness: str
     def note_match(self) -> None: ...
-    vk_memory: int
-    vk_memory_offset: int
-    vk_buffer: int
-    vk_offset: int
-    vk_size: int
-    vk_device_address: int
 
-class MappedMemory:
-    """The host at work in the device's memory of `memory`: waits for pending work, holds recordings back until it is closed."""
+class MappedMemory(_Object):
+    """Host access to the device memory of `memory`.
+
+    The constructor waits for pending work; evaluations that conflict are refused until `close`.
+    """
 
     def __init__(
         self, memory: Memory | BufferView, read: bool, write: bool, in_place: bool = True
     ) -> None: ...
     def array(self, memory: Memory | BufferView, dtype: np.dtype, count: int) -> np.ndarray | None:
-        """Flat and writable, over the device's memory; None if the host does not address it, or `in_place` is False."""
+        """A flat, writable array over the device memory.
+
+        None if the host cannot address the memory, or `in_place` is False.
+        """
+
     def read(self, out: np.ndarray) -> None:
-        """Copies all of its bytes to `out`: if `array` gave None."""
+        """Copies all bytes to `out`, if `array` returned None."""
+
     def write(self, data: np.ndarray) -> None: ...
     def is_open(self) -> bool: ...
     def close(self) -> None:
-        """Brings what the host wrote to the device. Again: nothing."""
+        """Makes the host's writes visible to the device. A second call does nothing."""
 
-class Fence:
+class Fence(_Object):
     def done(self) -> bool: ...
     def wait(self, timeout: float) -> bool:
-        """Seconds; negative: no limit. False on time-out."""
+        """`timeout` is in seconds; a negative one means no limit. Returns False if the time runs out."""
+
     def why_held(self) -> str:
-        """Which semaphores must be signalled first, as a sentence; empty if all work is with its queue."""
+        """A sentence that names the semaphores to be signalled first; "" if all work is in its queue."""
+
     @staticmethod
     def join(fences: Sequence[Fence]) -> Fence: ...
     @staticmethod
     def of(streams: Sequence[Stream]) -> Fence:
-        """The ends of the streams' last submissions; waiting for it collects them."""
+        """The ends of the streams' last submissions. Waiting for the fence collects these submissions."""
 
-class Semaphore:
-    """A user's timeline semaphore."""
+class Semaphore(_Object):
+    """A timeline semaphore of the user."""
 
+    name: str
     def __init__(self, context: Context, initial: int) -> None: ...
+    @property
+    def vk_semaphore(self) -> int: ...
     def query(self) -> int: ...
     def why_held(self, value: int) -> str:
-        """Fence.why_held() of this value."""
+        """As `Fence.why_held`, for this value."""
+
     def signal(self, value: int) -> None: ...
     def wait(self, value: int, timeout: float) -> bool:
-        """Seconds; negative: no limit. False on time-out."""
+        """`timeout` is in seconds; a negative one means no limit. Returns False if the time runs out."""
+
     def fail(self, message: str) -> None: ...
     def at(self, value: int) -> Fence: ...
     def is_init(self) -> bool: ...
-    name: str
-    vk_semaphore: int
 
 def submit(
     context: Context,
@@ -302,264 +473,335 @@ def submit(
     waits: Sequence[tuple[Semaphore, int]],
     signals: Sequence[tuple[Semaphore, int]],
 ) -> Fence:
-    """Submits streams in order, after fences and waits; then come the signals. What cannot go yet is held."""
+    """Submits the streams in order, after `fences` and `waits`; `signals` follow them.
 
-class Waiter:
+    Work that cannot be submitted yet is held.
+    """
+
+class Waiter(_Object):
     """Waits for many fences on one thread."""
 
     def __init__(self, context: Context) -> None: ...
     def watch(self, fence: Fence) -> int:
-        """A number that `wait` returns when the fence's points on this device have passed."""
+        """Returns the number that `wait` gives once the fence's work on this device is done."""
+
     def forget(self, number: int) -> None: ...
     def wait(self) -> list[int]:
-        """The numbers of what has passed; after a second at most. With the GIL released."""
+        """The numbers of completed fences, after at most a second. Releases the interpreter lock."""
+
     def close(self) -> None: ...
     def closed(self) -> bool: ...
 
-class PeerCopy:
-    """A copy of device contents to another Context, or within one. One thread at a time."""
+class PeerCopy(_Object):
+    """A copy of device contents to another Context, or within one. For one thread at a time."""
 
     def __init__(self, source: Memory | BufferView, target: Memory | BufferView) -> None:
-        """Raises InvalidArgumentError where the sizes, or the shapes of images, differ."""
+        """Raises InvalidArgumentError if the sizes, or the shapes of images, differ."""
+
+    @property
+    def route(self) -> str:
+        """ "undecided" before the first `submit`, then "same device", "direct", "shared" or "bounced"."""
+
     def check(self) -> None:
-        """Raises FailedPreconditionError where one of the two was destroyed."""
+        """Raises FailedPreconditionError if the source or the target is destroyed."""
+
     def why_held(self) -> str:
-        """Fence.why_held() of the work that a copy comes after now."""
+        """As `Fence.why_held`, for the work that precedes a copy now."""
+
     def submit(self) -> None:
-        """Copies after pending work on both. Returns when the source was read; what is left runs on the destination's device."""
+        """Copies after pending work on both sides. Returns when the source was read; the rest runs on the
+        target's device.
+        """
+
     def poll(self) -> bool: ...
     def is_running(self) -> bool: ...
     def fence(self) -> Fence:
-        """The end of what runs, on both devices."""
-    route: str
-    """"undecided" before the first submit, "same device", "direct", "shared", "bounced"."""
+        """The end of the running work, on both devices."""
 
 def warn_of_waits_after(seconds: float) -> float:
-    """How long waits for held work last before they warn; returns what it was."""
+    """Sets the time after which waits for held work warn. Returns the previous value."""
 
 def submit_once(operation: Operation) -> Fence:
-    """Records one operation, submits it on the first queue and returns."""
+    """Records one operation and submits it to the first queue. Does not wait."""
 
 class BufferExporter:
-    """Base type that gives subclasses the buffer protocol, from their `_memoryview()`."""
+    """Gives subclasses the buffer protocol, by their method `_memoryview()`."""
 
 def release_arrays() -> None:
-    """Drops the arrays that tensors no longer use, and calls their `on_done`; the main thread does so by itself."""
+    """Drops the arrays that tensors no longer use, and calls their `on_done`.
+
+    The main thread also does so by itself.
+    """
 
 def dlpack_export(
     memory: Memory | BufferView, shape: Sequence[int], code: int, bits: int, versioned: bool, copy: bool
 ) -> object:
-    """A capsule over the device's memory, or over a copy of it (then it waits for pending work); None where it is not shareable."""
+    """A capsule over the device memory, or over a copy of it, which waits for pending work.
+
+    None if the memory cannot be shared.
+    """
 
 def dlpack_import(capsule: object, to_dtype: Callable[[int, int], np.dtype]) -> np.ndarray:
-    """An array over what the capsule holds, which is used up. `to_dtype(code, bits)` gives its dtype."""
+    """An array over the contents of the capsule, which is used up; `to_dtype(code, bits)` gives its dtype."""
 
 class Image(Memory):
-    def read_region(self, out: np.ndarray, region: tuple[int, int, int, int, int, int, int, int]) -> None:
-        """Region: x, y, z, layer, width, height, depth, layers."""
-    def write_region(
-        self, data: np.ndarray, region: tuple[int, int, int, int, int, int, int, int]
-    ) -> None: ...
-    storable: bool
-    sampleable: bool
-    filterable: bool
-    vk_image: int
-    vk_image_view: int
-    vk_format: int
+    @property
+    def storable(self) -> bool: ...
+    @property
+    def sampleable(self) -> bool: ...
+    @property
+    def filterable(self) -> bool: ...
+    @property
+    def vk_image(self) -> int: ...
+    @property
+    def vk_image_view(self) -> int: ...
+    @property
+    def vk_format(self) -> int: ...
+    def read_region(self, out: np.ndarray, region: _Region) -> None: ...
+    def write_region(self, data: np.ndarray, region: _Region) -> None: ...
 
-class Sampler:
-    vk_sampler: int
+class Sampler(_Object):
+    @property
+    def vk_sampler(self) -> int: ...
 
 def image_formats() -> list[dict[str, Any]]:
-    """One for each format: name, vulkan, vk_format, component, channels, texel_bytes, scalar, plain."""
+    """For each format: name, vulkan, vk_format, component, channels, texel_bytes, scalar, plain."""
 
 def op_copy_region(
     source: Memory | BufferView,
-    source_region: tuple[int, int, int, int, int, int, int, int] | None,
+    source_region: _Region | None,
     target: Memory | BufferView,
-    target_region: tuple[int, int, int, int, int, int, int, int] | None,
+    target_region: _Region | None,
 ) -> Operation: ...
 
-class Shader:
+class Shader(_Object):
     """A validated SPIR-V module."""
 
-    reflection: dict[str, Any]
-    """version, entry, entry_points [{"name", "model" ("GLCompute", "Vertex", ...)}], local_size (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str],
-    bindings [{"set", "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "atomic", "layout", "image": {...} | None}],
-    push_constants {"offset", "size", "name", "block_name", "layout"} | None,
-    spec_constants [{"id", "name", "type" ("bool" | "int8".. "uint64" | "float16".."float64"), "default" (Python value), "conflict" (only if its declarations differ: their defaults, as text)}].
-    layout: {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows", "columns", "row_major", "hlsl_matrix", "matrix_stride",
-    "array" [int, 0 = runtime], "array_strides" [int], "offset", "size", "members" [layout]}"""
     extra: Any
-    """For the Python side to keep what it derives from the reflection."""
-    vk_shader_module: int
-    def refuses(
-        self, groups: tuple[int, int, int], spec: bytes, spec_map: Sequence[tuple[int, int, int]]
-    ) -> str:
-        """Why so many workgroups cannot run, and what to do, as a clause; "" if they can."""
+    """A place for data that the Python side derives from the reflection."""
+    @property
+    def reflection(self) -> dict[str, Any]:
+        """The module's interface.
 
-class Algorithm:
-    shader: Shader
-    workgroup: tuple[int, int, int]
-    local_size: tuple[int, int, int]
-    """With this algorithm's specialization constants applied."""
+        Keys: version, entry, entry_points [{"name", "model" ("GLCompute", "Vertex", ...)}], local_size
+        (3 ints), local_size_spec_ids (3 of int | None), shared_bytes, capabilities [str], bindings [{"set",
+        "binding", "kind", "count", "access", "used", "name", "block_name", "readonly", "writeonly", "atomic",
+        "layout", "image": {...} | None}], push_constants {"offset", "size", "name", "block_name", "layout"} |
+        None, spec_constants [{"id", "name", "type" ("bool" | "int8" to "uint64" | "float16" to "float64"),
+        "default" (Python value), "conflict" (only if its declarations have different defaults: these, as
+        text)}].
+
+        A layout is {"name", "type_name", "kind" ("struct" | "bool" | "int32" | ... | "pointer"), "rows",
+        "columns", "row_major", "hlsl_matrix", "matrix_stride", "array" [int, 0 = run-time length],
+        "array_strides" [int], "offset", "size", "members" [layout]}.
+        """
+
+    @property
+    def vk_shader_module(self) -> int: ...
+    def refuses(self, groups: _Groups, spec: bytes, spec_map: _SpecMap) -> str:
+        """A clause that says why so many workgroups cannot run, and the remedy; "" if they can run."""
+
+class Algorithm(_Object):
     name: str
+    @property
+    def shader(self) -> Shader: ...
+    @property
+    def workgroup(self) -> _Groups: ...
+    @property
+    def local_size(self) -> _Groups:
+        """The local size with this algorithm's specialization constants applied."""
+
+    @property
+    def vk_pipeline(self) -> int: ...
+    @property
+    def vk_pipeline_layout(self) -> int: ...
+    @property
+    def vk_descriptor_sets(self) -> list[int]: ...
     def supersede(self, next: Algorithm) -> None:
-        """`next` stands for it in operations that are recorded from now on."""
+        """Replaces this algorithm by `next` in operations that are recorded from now on."""
 
     def is_init(self) -> bool: ...
     def destroy(self) -> None: ...
-    vk_pipeline: int
-    vk_pipeline_layout: int
-    vk_descriptor_sets: list[int]
 
-class Operation:
-    """An immutable native operation; records any number of times into any stream of its Context."""
+class Operation(_Object):
+    """An immutable operation. Any stream of its Context can record it any number of times."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
-def op_sync_device(memories: Sequence[Memory | BufferView]) -> Operation: ...
-def op_sync_local(memories: Sequence[Memory | BufferView]) -> Operation: ...
-def op_copy(memories: Sequence[Memory | BufferView]) -> Operation: ...
+def op_sync_device(memories: _Memories) -> Operation: ...
+def op_sync_local(memories: _Memories) -> Operation: ...
+def op_copy(memories: _Memories) -> Operation: ...
 def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) -> Operation:
-    """Fills each with its pattern, repeated a whole number of times; any length, any bytes."""
+    """Fills each memory with its pattern, repeated a whole number of times."""
 
 def op_dispatch(
     algorithm: Algorithm,
-    groups: tuple[int, int, int],
+    groups: _Groups,
     push_constants: bytes,
-    grid: tuple[int, int, int] | None,
+    grid: _Groups | None,
     own_push: bool,
 ) -> Operation:
-    """A dispatch that follows its algorithm (see `Algorithm.supersede`): `grid`, in invocations, and push constants of its own
-    are kept then."""
+    """A dispatch that follows its algorithm (see `Algorithm.supersede`).
+
+    It keeps its own `grid` (invocations), and its own push constants if `own_push` is True.
+    """
 
 class BoundDispatch(Operation):
-    """A dispatch whose groups, push constants, references and algorithm can change; what holds it is built anew at its next
-    submission. `references` are the buffers whose addresses the push constants hold."""
+    """A dispatch with changeable groups, push constants, references and algorithm.
+
+    A recording that holds it is rebuilt at its next submission after a change. `references` are the buffers
+    with addresses in the push constants.
+    """
 
     def supersede(self, next: BoundDispatch) -> None:
-        """`next` stands for it in recordings that begin from now on."""
+        """Replaces this dispatch by `next` in recordings that begin from now on."""
 
-    def set(
-        self,
-        groups: tuple[int, int, int],
-        push_constants: bytes,
-        references: Sequence[Memory | BufferView],
-    ) -> None: ...
+    def set(self, groups: _Groups, push_constants: bytes, references: _Memories) -> None: ...
     def replace(
-        self,
-        algorithm: Algorithm,
-        groups: tuple[int, int, int],
-        push_constants: bytes,
-        references: Sequence[Memory | BufferView],
+        self, algorithm: Algorithm, groups: _Groups, push_constants: bytes, references: _Memories
     ) -> None: ...
 
 def op_bound_dispatch(
-    algorithm: Algorithm,
-    groups: tuple[int, int, int],
-    push_constants: bytes,
-    references: Sequence[Memory | BufferView],
+    algorithm: Algorithm, groups: _Groups, push_constants: bytes, references: _Memories
 ) -> BoundDispatch: ...
 def op_custom(
     context: Context,
     name: str,
     record: Callable[[int], None],
-    reads: Sequence[Memory | BufferView] | None,
-    writes: Sequence[Memory | BufferView] | None,
+    reads: _Memories | None,
+    writes: _Memories | None,
 ) -> Operation:
-    """`record(vk_command_buffer)`; it is borrowed: the caller keeps the callable alive while a stream holds the operation.
-    Both None: nothing declared, a full barrier stands before and after."""
+    """An operation that calls `record(vk_command_buffer)`.
 
-def frame_uses(
-    stream: Stream, inputs: Sequence[Memory | BufferView], streamed: Sequence[Memory]
-) -> list[dict[str, Any]]:
-    """What one pass over a stream's recording does with each memory, in order of first use: "memory", "read", "written", "carried"
-    (read before it is written, and written), "fixed" (its address is held), "uploaded", "downloaded" (by sync operations).
-    `inputs` count as written before it; sync operations of `streamed` move nothing. Raises while the stream runs."""
+    The callable is borrowed: the caller keeps it alive as long as a stream holds the operation. If `reads`
+    and `writes` are None, nothing is declared, and a full barrier precedes and follows the commands.
+    """
+
+def frame_uses(stream: Stream, inputs: _Memories, streamed: Sequence[Memory]) -> list[dict[str, Any]]:
+    """How one pass over a stream's recording uses each memory, in order of first use.
+
+    Keys: "memory", "read", "written", "carried" (read before it is written, and written), "fixed" (a shader
+    holds its address), "uploaded", "downloaded" (by sync operations). `inputs` count as written before the
+    pass; sync operations of `streamed` are ignored. Raises FailedPreconditionError if the stream is running.
+    """
 
 def substituted(
     stream: Stream, replaced: Sequence[tuple[Memory, Memory]], streamed: Sequence[Memory]
 ) -> list[Operation]:
     """The recording with other memory of equal sizes, without sync operations of `streamed`."""
 
-class Stream:
+class Stream(_Object):
     """A recorded list of operations and its prebuilt submission."""
 
+    name: str
+    @property
+    def queue_index(self) -> int: ...
+    @property
+    def timestamp_bits(self) -> int:
+        """The number of valid bits of a timestamp on its queue."""
+
+    @property
+    def vk_command_buffer(self) -> int: ...
+    @property
+    def vk_semaphore(self) -> int:
+        """The queue's timeline semaphore."""
+
+    @property
+    def last_value(self) -> int:
+        """The timeline value that the last submission signals."""
+
     def record(self, operation: Operation) -> None:
-        """Appends; after an eval it starts a fresh list. Raises while running, for another Context's or destroyed objects,
-        and when the timestamps are used up (the list stays as it was)."""
+        """Appends an operation; after an evaluation, starts a new list.
+
+        Raises an error, and leaves the list as it is, if the stream is running, an object is destroyed or
+        belongs to another Context, or there are no timestamps left.
+        """
+
     def eval(self) -> None:
-        """Builds if needed, submits, waits with the GIL released (Ctrl-C raises; the work stays tracked)."""
+        """Builds if needed, submits and waits without the interpreter lock.
+
+        Ctrl-C raises KeyboardInterrupt; the work continues.
+        """
+
     def submit(self) -> None:
-        """Builds if needed, submits, returns. Raises FailedPreconditionError while running."""
+        """Builds if needed and submits. Raises FailedPreconditionError if the stream is running."""
+
     def wait(self, timeout: float) -> bool:
-        """Seconds; negative: no limit. False on time-out (still running). True when done or nothing was running."""
+        """`timeout` is in seconds; a negative one means no limit.
+
+        Returns False if the time runs out, True if the work is done or nothing was running.
+        """
+
     def clear(self) -> None: ...
     def rerecord(self) -> None: ...
     def cancel_held(self) -> list[str]:
-        """Cancels the last submission if it is held. Returns sentences about what did not run."""
+        """Cancels the last submission if it is held. Returns sentences about work that did not run."""
+
     def destroy(self) -> list[str]:
-        """Waits for what runs, cancels what is held. Returns sentences about what did not run."""
+        """Waits for running work and cancels held work. Returns sentences about work that did not run."""
+
     def is_recording(self) -> bool: ...
     def is_running(self) -> bool:
-        """Submitted and not known to be done."""
+        """True if work was submitted and is not known to be done."""
+
     def is_due(self) -> bool:
-        """Submitted and not awaited yet, though it may be known to be done."""
+        """True if work was submitted and not awaited yet, though it may be known to be done."""
+
     def is_complete(self) -> bool:
-        """Whether the device is done with the last submission (polls; true when there was none)."""
+        """True if the device is done with the last submission, or there was none. Queries the device."""
+
     def is_init(self) -> bool: ...
     def operation_names(self) -> list[str]: ...
     def timestamps(self) -> list[int]: ...
     def timed_names(self) -> list[str]:
-        """The operations that the timestamps are of: a new recording may have begun since."""
+        """The operations of the timestamps; a new recording may have begun since."""
+
     def barriers(self) -> list[tuple[int, int, int, int, int]]:
-        """What the built recording contains: (before, src_stages, src_access, dst_stages, dst_access); head first, tail last."""
-    name: str
-    queue_index: int
-    timestamp_bits: int
-    """Valid bits of a timestamp on its queue."""
-    vk_command_buffer: int
-    vk_semaphore: int
-    """The queue's timeline semaphore."""
-    last_value: int
-    """The timeline value that the last submission signals."""
+        """The barriers of the built recording: (index of the operation that follows, src_stages, src_access,
+        dst_stages, dst_access).
+        """
 
 def compile(
-    source: str | bytes,
-    name: str | bytes,
+    source: _Text,
+    name: _Text,
     language: str,
-    entry: str | bytes,
-    defines: Sequence[tuple[str | bytes, str | bytes]],
-    include_dirs: Sequence[str | bytes],
-    virtual_includes: Mapping[str, str | bytes],
+    entry: _Text,
+    defines: Sequence[tuple[_Text, _Text]],
+    include_dirs: Sequence[_Text],
+    virtual_includes: Mapping[str, _Text],
     optimize: str,
     debug_info: bool,
-    target: str | bytes,
-    spirv_version: str | bytes,
-    glsl_version: str | bytes,
+    target: _Text,
+    spirv_version: _Text,
+    glsl_version: _Text,
     auto_bind: bool,
     hlsl_offsets: bool,
     hlsl_16bit_types: bool,
     register_bases: Mapping[str, int],
     seconds: float = ...,
-) -> tuple[
-    bytes, bytes, list[tuple[str, int, int, str, str, str]], list[str], list[tuple[str, bytes | None]]
-]:
-    """The SPIR-V, the same before it was optimized (b"": it was not), the warnings (fields of Diagnostic), the files that were included, and every path where an include was
-    looked up, with what was read there or None. `optimize`: "none", "size" or "performance"; "" as a version: the default. Raises EvalTimeoutError after `seconds`."""
+) -> tuple[bytes, bytes, list[_Diagnostic], list[str], list[tuple[str, bytes | None]]]:
+    """The SPIR-V; the SPIR-V before optimization (b"" if it was not optimized); the warnings; the included
+    files; and each path at which an include was sought, with its contents or None.
+
+    `optimize` is "none", "size" or "performance". An empty version means the default. Raises EvalTimeoutError
+    after `seconds`.
+    """
 
 def finish_spirv(
-    spirv: bytes, name: str | bytes, optimize: str, target: str, warn: bool
-) -> tuple[bytes, bytes, list[tuple[str, int, int, str, str, str]]]:
-    """What follows the front end of another compiler: the module, optimized; the same before it was (b"": it was not); warnings
-    of bindings that two variables share, with `warn`."""
+    spirv: bytes, name: _Text, optimize: str, target: str, warn: bool
+) -> tuple[bytes, bytes, list[_Diagnostic]]:
+    """The steps that follow another compiler's front end.
 
-def render_diagnostics(diagnostics: Sequence[tuple[str, int, int, str, str, str]]) -> str:
+    Returns the optimized module; the module before optimization (b"" if it was not optimized); and, with
+    `warn`, warnings of bindings that two variables share.
+    """
+
+def render_diagnostics(diagnostics: Sequence[_Diagnostic]) -> str:
     """The text of a ShaderCompileError with these diagnostics."""
 
 def compiler_id() -> str:
-    """Another one where the compilers that are linked in, or the code around them, are others."""
+    """A text that changes with the linked compilers and the code around them."""
 
 def check_shader(
     spirv: bytes,
@@ -568,17 +810,20 @@ def check_shader(
     features: Sequence[str],
     subgroup_operations: Sequence[str],
     limits: Mapping[str, int],
-    work_group_size: tuple[int, int, int],
+    work_group_size: _Groups,
     entry: str,
     spec_constants: bytes,
-    spec_map: Sequence[tuple[int, int, int]],
+    spec_map: _SpecMap,
     array_lengths: Sequence[tuple[str, int]] = (),
     extensions: Sequence[str] = (),
     float_controls: Sequence[str] = (),
     denorm_independence: str = "none",
     rounding_independence: str = "none",
 ) -> list[tuple[str, str, int | str | None, int | str | None, str]]:
-    """What the device that the arguments describe would refuse, as (kind, what, needed, has, sentence)."""
+    """The reasons for which the described device would refuse the shader.
+
+    Each is (kind, what, needed, has, sentence).
+    """
 
 def validate_spirv(
     spirv: bytes,
@@ -587,39 +832,41 @@ def validate_spirv(
     uniform_buffer_standard_layout: bool = True,
     relax_block_layout: bool = True,
     workgroup_scalar_block_layout: bool = False,
-) -> str: ...
+) -> str:
+    """The first violation of SPIR-V's rules for Vulkan 1.`vulkan_minor`; "" if there is none."""
+
 def reflect_spirv(
-    spirv: bytes,
-    entry: str = "main",
-    spec_constants: bytes = b"",
-    spec_map: Sequence[tuple[int, int, int]] = (),
+    spirv: bytes, entry: str = "main", spec_constants: bytes = b"", spec_map: _SpecMap = ()
 ) -> dict[str, Any]:
-    """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point. Sizes that depend on
-    constants are those of the given ones; the constants' defaults are the module's."""
+    """`Shader.reflection` of a module, without a device. "main" also means the only compute entry point.
+
+    Sizes that depend on constants are computed with the given constants; the reported defaults are the
+    module's.
+    """
 
 def invocation_use(
-    spirv: bytes,
-    entry: str = "main",
-    spec_constants: bytes = b"",
-    spec_map: Sequence[tuple[int, int, int]] = (),
+    spirv: bytes, entry: str = "main", spec_constants: bytes = b"", spec_map: _SpecMap = ()
 ) -> dict[str, Any]:
-    """The numbers of its invocation that the code depends on: "global", "group", "local", "group_count" and parts of them as axes
-    ("xy"), "local_index" as bool; see InvocationUse in native/core/spirv/invocation.hpp."""
+    """The numbers of an invocation that the code depends on.
+
+    "global", "group", "local" and "group_count" and parts of them, as axes ("xy"); "local_index" as a bool.
+    See InvocationUse in native/core/spirv/invocation.hpp.
+    """
 
 def reach_spirv(
-    spirv: bytes,
-    entry: str = "main",
-    spec_constants: bytes = b"",
-    spec_map: Sequence[tuple[int, int, int]] = (),
+    spirv: bytes, entry: str = "main", spec_constants: bytes = b"", spec_map: _SpecMap = ()
 ) -> tuple[
     list[tuple[str, int, int, int]],
     list[tuple[int, int, int, int, int, list[tuple[int, int]], bool]],
     list[tuple[int, int, int, int, int, list[int], list[tuple[int, int]], bool, bool]],
 ]:
-    """Which elements of run-time arrays every invocation uses: expressions (term, value, a, b), (set, binding, offset, stride,
-    index, guards, alone) of each array, and (set, binding, offset, stride, length, indices, guards, written, certain) of each
-    access; see native/core/spirv/reach.hpp."""
+    """The elements of run-time arrays that every invocation uses.
+
+    Expressions (term, value, a, b); (set, binding, offset, stride, index, guards, alone) of each array;
+    (set, binding, offset, stride, length, indices, guards, written, certain) of each access. See
+    native/core/spirv/reach.hpp.
+    """
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
-def assemble_spirv(text: str | bytes, vulkan_minor: int = 2, name: str | bytes = "<source>") -> bytes: ...
+def assemble_spirv(text: _Text, vulkan_minor: int = 2, name: _Text = "<source>") -> bytes: ...
 def decompile_spirv(spirv: bytes, language: str, entry: str) -> str: ...

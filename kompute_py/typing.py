@@ -1,5 +1,5 @@
-"""Types for annotations: names of memory types, formats and filters, the options of calls, and the classes of
-results that are not created by users.
+"""Types for annotations: names of memory types, formats and filters, options of calls, and classes of results
+that users do not create.
 
 ::
 
@@ -8,8 +8,8 @@ results that are not created by users.
 
     def open_device(**options: Unpack[ManagerOptions]) -> kp.Manager: ...
 
-A text that the program computes has the type ``str``. Annotate it with one of these names, or check it and
-use `typing.cast`, to pass it where only certain names are valid.
+A text that the program computes has the type ``str``: annotate it with one of these names, or check it and
+use `typing.cast`, to pass it to a call that takes only certain names.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ TextLanguage = Literal["glsl", "hlsl"]
 Target = Literal["vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3"]
 """A version of Vulkan to compile for."""
 Optimization = Literal["none", "size", "performance"]
-"""What the compiler optimizes for."""
+"""The goal of the compiler's optimizations."""
 CompilerName = Literal["slang", "glslang"]
 """A compiler of HLSL."""
 WaitMode = Literal["auto", "spin", "block"]

@@ -53,10 +53,12 @@ _CXX_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def python_texts(source: str) -> Iterator[str]:
-    """Docstrings, runs of comments, and the strings that errors and warnings are made of."""
+    """Docstrings, texts below attributes, runs of comments, and the strings of errors and warnings."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield ast.get_docstring(node) or ""
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            yield from (_text_of(line) for line in node.body[1:])  # the texts below attributes
         raised = isinstance(node, ast.Raise) and node.exc is not None
         called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if raised or (called and re.search(r"Error$|^warn$", node.func.id)):
@@ -70,6 +72,14 @@ def python_texts(source: str) -> Iterator[str]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     )
+
+
+def _text_of(line: ast.stmt) -> str:
+    """The text of a statement that is nothing else, else an empty one."""
+    constant = line.value if isinstance(line, ast.Expr) else None
+    if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+        return constant.value
+    return ""
 
 
 def cxx_texts(source: str) -> Iterator[str]:
@@ -98,10 +108,10 @@ def _runs(comments: Iterator[tuple[int, str]]) -> Iterator[str]:
 
 def texts_of(path: Path) -> list[str]:
     """The texts of one file; none of other kinds of files."""
-    if path.suffix not in (".py", ".cpp", ".hpp", ".h", ".md"):
+    if path.suffix not in (".py", ".pyi", ".cpp", ".hpp", ".h", ".md"):
         return []
     source = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
+    if path.suffix in (".py", ".pyi"):
         found = list(python_texts(source))
     elif path.suffix == ".md":
         found = [_FENCE.sub("", source)]
