@@ -172,7 +172,7 @@ def names() -> str:
 
 
 def types() -> str:
-    """An entry for each type of `kompute_py.typing`: its text, and its values or keys."""
+    """An entry for each type of `kompute_py.typing`: its text, and its values, keys or members."""
     import typing
 
     from public import module_texts
@@ -183,6 +183,9 @@ def types() -> str:
     parts = []
     for name in module.__all__:
         thing = getattr(module, name)
+        if inspect.isclass(thing) and not typing.is_typeddict(thing) and not hasattr(thing, "_is_protocol"):
+            parts.append(f"```{{eval-rst}}\n.. autoclass:: kompute_py.typing.{name}\n```\n")
+            continue
         text = texts.get(name) or inspect.getdoc(thing) or ""
         text = re.sub(r"``(.+?)``", r"`\1`", text)
         if typing.get_origin(thing) is typing.Literal:

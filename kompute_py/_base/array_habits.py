@@ -61,7 +61,8 @@ class ArrayAttributeError(KomputeError, AttributeError):
 
     def __init__(self, message: str, name: str = "", obj: object = None) -> None:
         super().__init__(message)
-        self.name, self.obj = name, obj
+        self.name: str = name
+        self.obj: object = obj
 
 
 class ArrayHabits:
