@@ -24,7 +24,7 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     Manager. Like every context variable, this is inherited by asyncio tasks, but by threads only if they run
     in a copy of the context (``asyncio.to_thread``, ``contextvars.copy_context().run``). Generators see the
     context of the code that drives them. After the block, or after that Manager is destroyed, the enclosing
-    block's or the process's Manager is returned (docs/threads.md lists all cases).
+    block's or the process's Manager is returned (docs/guides/threads.md lists all cases).
 
     With `device` (see `kp.Manager`), the call returns the process's Manager of that device, also inside
     ``with`` blocks. Without it, and outside of blocks, it returns the process's default Manager on the best

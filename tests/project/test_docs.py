@@ -29,14 +29,6 @@ def test_scripts_of_the_readme_are_short():
     assert lines_of(first) < 10 and lines_of(second) <= 20
 
 
-def test_asynchronous_work(mgr, needs, capsys):
-    needs(mgr, "dispatch")
-    names: dict = {}
-    exec(compile(code_of("docs/asynchronous.md")[0], "docs/asynchronous.md", "exec"), names)
-    names["mgr"].destroy()
-    assert capsys.readouterr().out == code_of("docs/asynchronous.md", "text")[0]
-
-
 def test_commands_of_the_readme(mgr, needs, capsys, tmp_path, monkeypatch):
     from kompute_py.cli import main
 
