@@ -17,6 +17,7 @@ author = "the kompute_py project"
 copyright = "the kompute_py project, Apache-2.0"
 version = release = kp.__version__
 language = "en"
+smartquotes = False  # quotes in the text are those of code
 
 extensions = [
     "myst_nb",

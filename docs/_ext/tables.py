@@ -41,9 +41,9 @@ def options() -> str:
 
     rows = []
     for name, option in _ALL.items():
-        variables = ", ".join(f"`{each}`" for each in (_PREFIX + name.upper(), *option.other_variables))
-        rows.append((f"`{name}`", option.about, _default(option.default(), option), variables))
-    return _table(("option", "meaning", "default", "environment variable"), rows)
+        names = "<br>".join(f"`{each}`" for each in (name, _PREFIX + name.upper(), *option.other_variables))
+        rows.append((names, option.about, _default(option.default(), option)))
+    return _table(("option and environment variable", "meaning", "default"), rows)
 
 
 def variables() -> str:
