@@ -9,6 +9,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 from inventories import write_inventory  # noqa: E402
+from public import foreign_bases  # noqa: E402
 
 import kompute_py as kp  # noqa: E402
 
@@ -59,21 +60,7 @@ nb_mime_priority_overrides = [
 autodoc_default_options = {
     "members": True,
     "undoc-members": True,
-    "inherited-members": ",".join(
-        [
-            "dict",
-            "tuple",
-            "int",
-            "IntEnum",
-            "Exception",
-            "RuntimeError",
-            "UserWarning",
-            "OpBase",
-            "KomputeError",
-            "KomputeWarning",
-            "VBox",
-        ]
-    ),
+    "inherited-members": ",".join(sorted(foreign_bases() | {"OpBase", "KomputeError", "KomputeWarning"})),
 }
 autodoc_member_order = "groupwise"
 autodoc_typehints = "signature"

@@ -14,6 +14,7 @@ from pygments.lexers.special import TextLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 
 import kompute_py as kp
@@ -86,15 +87,26 @@ def skip_member(app: Sphinx, what: str, name: str, value: Any, skip: bool, optio
 
 
 def lay_out(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Makes docstrings reStructuredText: sections such as "Args:", and the texts below fields."""
-    if what in ("attribute", "data") and "." in name:
-        owner = getattr(kp, name.split(".")[-2], None)
-        text = field_text(owner, name.split(".")[-1]) if inspect.isclass(owner) else ""
-        if text:
-            lines[:] = text.splitlines()
+    """Makes docstrings reStructuredText: sections such as "Args:"."""
     # Taken as a method's: of a property, "The size: in bytes" would be a type and a text.
     kind = "method" if what in ("property", "attribute", "data") else what
     lines[:] = GoogleDocstring(list(lines), _STYLE, app, kind, name, value, options).lines()
+
+
+def add_field_texts(app: Sphinx, env: Any, added: Any, changed: Any, removed: Any) -> list[str]:
+    """Gives Sphinx the texts below fields. It looks for them in the file of the class's module, and a published
+    class names the package.
+    """
+    for module in (kp, kp.errors):
+        analyzer = ModuleAnalyzer.for_module(module.__name__)
+        analyzer.analyze()
+        for name, thing in public_objects():
+            if inspect.isclass(thing) and not is_alias(name, thing):
+                for member, _ in members(thing):
+                    text = field_text(thing, member)
+                    if text:
+                        analyzer.attr_docs[thing.__name__, member] = [*text.splitlines(), ""]
+    return []
 
 
 _STYLE = Config(napoleon_use_rtype=False)
@@ -166,6 +178,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_lexer("mermaid", TextLexer)  # a sequence in a notebook: GitHub draws it, here it is text
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-docstring", lay_out)
+    app.connect("env-get-outdated", add_field_texts)
     app.connect("source-read", mark_old_pages)
     app.connect("doctree-read", color_cells)
     app.connect("missing-reference", find_elsewhere, priority=450)

@@ -32,6 +32,14 @@ def is_alias(name: str, thing: Any) -> bool:
     return inspect.isclass(thing) and thing.__name__ != name.rpartition(".")[2]
 
 
+def foreign_bases() -> set[str]:
+    """The names of the bases of public classes that are not kompute_py's own."""
+    classes = [thing for _, thing in public_objects() if inspect.isclass(thing)]
+    return {
+        base.__name__ for kind in classes for base in kind.__mro__ if not base.__module__.startswith(PACKAGE)
+    }
+
+
 def members(kind: type) -> Iterator[tuple[str, Any]]:
     """The public methods, properties and fields that a class has from kompute_py, as the class holds them."""
     seen = set()
@@ -62,7 +70,8 @@ def is_documented(name: str, value: Any, kind: type) -> bool:
         and not inspect.isdatadescriptor(value)
     ):
         return False  # a plain value, which has the docstring of its type
-    return bool(_own_doc(name, value, kind))
+    text = _own_doc(name, value, kind) or ""
+    return bool(text) and not text.startswith("Alias for field number")  # what a named tuple says by itself
 
 
 def _own_doc(name: str, value: Any, kind: type) -> str | None:

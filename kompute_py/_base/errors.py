@@ -193,6 +193,7 @@ class Diagnostic(NamedTuple):
     severity: str
     """"error", "warning" or "note"."""
     message: str
+    """The compiler's text, without file and line."""
     source_line: str = ""
     """The text of the line; "" if unknown."""
 

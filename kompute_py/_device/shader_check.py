@@ -45,6 +45,7 @@ class Finding(NamedTuple):
     has: int | str | None
     """The amount that the device has."""
     message: str
+    """The sentence for people, with the numbers."""
 
     def __str__(self) -> str:
         return self.message

@@ -94,12 +94,15 @@ class TensorFileEntry(NamedTuple):
     """One tensor of a parameter file."""
 
     name: str
+    """The tensor's name in the file."""
     dtype: str
     """The format's name of the dtype: "F32", "BF16", "I64" and so on."""
     shape: tuple[int, ...]
+    """The number of elements on each axis; () for a scalar."""
     offset: int
     """Bytes from the start of the file's data."""
     nbytes: int
+    """Its size in bytes."""
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
