@@ -94,8 +94,8 @@ def lay_out(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: 
 
 
 def add_field_texts(app: Sphinx, env: Any, added: Any, changed: Any, removed: Any) -> list[str]:
-    """Gives Sphinx the texts below fields. It looks for them in the file of the class's module, and a published
-    class names the package.
+    """Gives Sphinx the texts below fields. It looks for them in the file of the class's module, but published
+    classes name the package.
     """
     for module in (kp, kp.errors):
         analyzer = ModuleAnalyzer.for_module(module.__name__)
