@@ -616,9 +616,9 @@ def _replaceable(path: str) -> os.stat_result | None:
 
 def _permit_as(descriptor: int, path: str, target: os.stat_result) -> None:
     """Gives a new file, so far readable by its owner only, the owner and permissions of the file that it
-    replaces.
+    replaces, without the bits that let it run as that owner or group.
     """
-    mode = stat.S_IMODE(target.st_mode)
+    mode = stat.S_IMODE(target.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
     if hasattr(os, "fchown"):
         status = os.fstat(descriptor)
         if (status.st_uid, status.st_gid) != (target.st_uid, target.st_gid):

@@ -351,13 +351,15 @@ class Algorithm:
             dispatch.supersede(self._dispatch)
 
     def is_init(self) -> bool:
-        """Whether its pipeline exists: False after `destroy()` of this object or of its Manager."""
+        """Whether it can run: False after `destroy()` of this object or of its Manager."""
         return self._native is not None and self._native.is_init()
 
     def destroy(self) -> None:
-        """Gives the pipeline back, at any time and any number of times.
+        """Frees its descriptor sets, at any time and any number of times.
 
-        Work in flight that uses it finishes first; recorded sequences that use it raise when evaluated again.
+        Work in flight that uses them finishes first; recorded sequences that use the algorithm raise when
+        evaluated again. The pipeline may be shared: it is let go of with this object and the operations that
+        were made with it.
         """
         if self._native is not None:
             self._native.destroy()

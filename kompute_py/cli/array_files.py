@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -218,15 +219,29 @@ def is_picture_name(path: Path) -> bool:
 
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
     """Writes .npy (for one array) or .npz. Raises KomputeError if it cannot be written."""
+
+    def write(file: IO[bytes]) -> None:
+        if path.suffix.lower() == ".npz":
+            np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+        else:
+            (array,) = arrays.values()
+            np.save(file, array, allow_pickle=False)
+
     try:
-        with path.open("wb") as file:
-            if path.suffix.lower() == ".npz":
-                np.savez(file, **dict(arrays))  # type: ignore[arg-type]
-            else:
-                (array,) = arrays.values()
-                np.save(file, array, allow_pickle=False)
+        _write(path, write)
     except OSError as error:
         raise KomputeError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Writes a file with `write`, which may seek in it. Opening a pipe waits for its reader, until Ctrl-C."""
+    with path.open("wb") as file:
+        if file.seekable():
+            write(file)
+        else:
+            whole = io.BytesIO()
+            write(whole)
+            file.write(whole.getbuffer())
 
 
 def save_picture(path: Path, name: str, values: Array) -> str:
@@ -265,7 +280,10 @@ def save_picture(path: Path, name: str, values: Array) -> str:
     if suffix in (".jpg", ".jpeg", ".bmp", ".ppm", ".pgm") and image.mode in ("RGBA", "LA"):
         image = image.convert("RGB" if image.mode == "RGBA" else "L")
     try:
-        image.save(path)
+        if path.exists() and not path.is_file():  # a pipe, in which Pillow cannot seek
+            _write(path, lambda file: image.save(file, Image.registered_extensions()[suffix]))
+        else:
+            image.save(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise KomputeError(f"cannot write {path}: {reason}") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -618,6 +620,62 @@ def told(*arguments):
 running.timed_runs = told
 sys.exit(main())
 """
+
+
+PIPED = """
+import io, os, pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from kompute_py.cli import main
+pipe = sys.argv[-1].rpartition("=")[2]
+os.mkfifo(pipe)
+opens = io.open
+def told(path, *arguments, **options):
+    if str(path) == pipe:
+        print("opening", flush=True)
+    return opens(path, *arguments, **options)
+io.open = told
+sys.exit(main())
+"""
+PIPES = ("ones.npy", "ones.npz", "ones.png", "module.spv")
+
+
+def piped(name):
+    shader = "#version 450\nlayout(binding = 0) buffer A { float a[]; };\nvoid main() { a[0] = 1; }"
+    Path("ones.comp").write_text(shader)
+    if name == "module.spv":
+        command = ["compile", "ones.comp", "--out", name]
+    else:
+        command = ["run", "ones.comp", "--in", "a=ones:2,2,1", "--groups", "1", "--out", f"a={name}"]
+    return subprocess.Popen(
+        [sys.executable, "-c", PIPED, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
+@pytest.mark.parametrize("name", PIPES)
+def test_an_output_may_be_a_pipe(folder, name):
+    with piped(name) as child:
+        assert "opening\n" in child.stdout, child.stderr.read()
+        content = io.BytesIO(Path(name).read_bytes())
+        assert child.wait(60) == 0, child.stderr.read()
+    if name == "module.spv":
+        assert kp.ShaderModule(content.getvalue()).signature.text("k") == "k(out float[] a)"
+    elif name == "ones.png":
+        assert np.asarray(Image.open(content)).tolist() == [[255, 255], [255, 255]]
+    else:
+        loaded = np.load(content)
+        np.testing.assert_array_equal((loaded["a"] if name == "ones.npz" else loaded).ravel(), np.ones(4))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
+@pytest.mark.parametrize("name", ["ones.npy", "module.spv"])
+def test_ctrl_c_ends_the_wait_for_the_reader_of_a_pipe(folder, name):
+    with piped(name) as child:
+        assert "opening\n" in child.stdout, child.stderr.read()
+        time.sleep(0.2)  # into the wait
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) == 130
+    assert stat.S_ISFIFO(os.stat(name).st_mode)
 
 
 def test_warnings_of_the_library_are_told_in_one_line(folder, capsys, monkeypatch):

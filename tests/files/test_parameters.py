@@ -322,6 +322,15 @@ def test_replaces_a_file_and_keeps_its_mode_and_links_to_it(mgr, path, tmp_path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+def test_a_replaced_file_runs_as_nobody_else(mgr, path):
+    path.write_text("old")
+    path.chmod(0o6755)
+    if stat.S_IMODE(path.stat().st_mode) != 0o6755:
+        pytest.skip("this file system does not keep these bits")
+    kp.save_tensors(path, {"t": mgr.zeros(3)})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755
+
+
 def test_a_new_file_has_the_mode_of_any_other(mgr, path, tmp_path):
     (tmp_path / "other").touch()
     kp.save_tensors(path, {"t": mgr.zeros(3)})

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.drivers import environment
 
-from .running import Report, crowd, full_disk, hostile, hostile_cases, scratch
+from .running import Report, crowd, end_on_signals, full_disk, hostile, hostile_cases, scratch
 
 
 def _tell(name: str, report: Report) -> int:
@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     given = parser.parse_args()
     os.environ.update(environment(given.driver))
+    end_on_signals()
     faults = 0
     with scratch() as folder:
         faults += _tell(
@@ -57,10 +58,14 @@ def main() -> int:
     whole = Report()
     cases = hostile_cases(given.seed)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        for report in pool.map(lambda case: hostile(case, given.patience), cases):
-            whole.started += report.started
-            whole.slowest = max(whole.slowest, report.slowest)
-            whole.faults += report.faults
+        try:
+            for report in pool.map(lambda case: hostile(case, given.patience), cases):
+                whole.started += report.started
+                whole.slowest = max(whole.slowest, report.slowest)
+                whole.faults += report.faults
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     faults += _tell(f"hostile files, {len(cases)} cases", whole)
     return 1 if faults else 0
 

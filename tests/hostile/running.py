@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -116,26 +117,43 @@ def crowd(folder: Path, seconds: float, count: int, seed: int, patience: float, 
     running: list[subprocess.Popen[str]] = []
     end = time.monotonic() + seconds
     next_kill = time.monotonic() + 0.3
-    while time.monotonic() < end:
-        while len(running) < count:
-            report.started += 1
-            running.append(start(folder, seed + report.started, chance.choice((2, 5, 20)), full, patience))
-        time.sleep(0.01)
-        for process in [each for each in running if each.poll() is not None]:
-            running.remove(process)
+    try:
+        while time.monotonic() < end:
+            while len(running) < count:
+                report.started += 1
+                running.append(
+                    start(folder, seed + report.started, chance.choice((2, 5, 20)), full, patience)
+                )
+            time.sleep(0.01)
+            for process in [each for each in running if each.poll() is not None]:
+                running.remove(process)
+                finish(process, report, "a process of the crowd", patience)
+            if running and time.monotonic() > next_kill:
+                next_kill = time.monotonic() + chance.uniform(0.02, 0.4)
+                victim = running.pop(chance.randrange(len(running)))
+                victim.kill()
+                victim.communicate()
+                report.killed += 1
+        for process in running:
             finish(process, report, "a process of the crowd", patience)
-        if running and time.monotonic() > next_kill:
-            next_kill = time.monotonic() + chance.uniform(0.02, 0.4)
-            victim = running.pop(chance.randrange(len(running)))
-            victim.kill()
-            victim.communicate()
-            report.killed += 1
-    for process in running:
-        finish(process, report, "a process of the crowd", patience)
+    except BaseException:  # such as a signal that ends the run
+        for process in running:
+            process.kill()
+        raise
     finish(start(folder, seed, 0, full, patience), report, "the last process", patience)
     report.started += 1
     report.faults += [f"litter: {each}" for each in litter(folder)]
     return report
+
+
+def end_on_signals() -> None:
+    """SIGTERM and SIGHUP end this process as an exception does: processes are killed, folders unmounted."""
+
+    def end(number: int, frame: object) -> None:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
 
 
 @contextmanager

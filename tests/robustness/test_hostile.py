@@ -3,7 +3,11 @@ nothing."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +34,41 @@ def test_a_full_disk_harms_no_numbers():
             pytest.skip("this user cannot mount a file system")
         report = crowd(folder, 2, 4, seed=2, patience=_PATIENCE, full=True)
     assert report.faults == []
+
+
+ENDED = """
+import sys
+from tests.hostile.running import crowd, end_on_signals, full_disk
+end_on_signals()
+with full_disk() as folder:
+    print(folder, flush=True)
+    crowd(folder, 3600, 2, 1, 3600, True)
+"""
+
+
+def test_a_signal_ends_the_run_and_leaves_nothing(tmp_path):
+    with full_disk() as folder:
+        if folder is None:
+            pytest.skip("this user cannot mount a file system")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDED], stdout=subprocess.PIPE, text=True, env=environment
+    ) as run:
+        folder = run.stdout.readline().strip()
+        assert os.path.ismount(folder)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 128 + signal.SIGTERM
+    assert not os.path.exists(folder) and list(tmp_path.iterdir()) == []
+    assert folder not in Path("/proc/mounts").read_text()
+    assert folder not in "".join(_commands())
+
+
+def _commands():
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            yield (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            pass  # it has ended
 
 
 @pytest.mark.parametrize("case", hostile_cases(3, 4), ids=str)

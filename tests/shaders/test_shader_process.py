@@ -30,7 +30,11 @@ TYPOS = {
 }
 # Takes glslang's front end longer than any limit.
 SLOW = "#define A0 x+x\n" + "".join(f"#define A{i + 1} A{i}+A{i}+A{i}+A{i}\n" for i in range(12))
+_BOMB = SLOW
 SLOW += "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { float x = o[0]; o[0] = A12; }"
+GOOD_GLSL = "#version 450\nlayout(binding = 0) buffer O { float o[]; };\nvoid main() { o[0] = 1; }"
+SLOW_GLSL = "#version 450\n" + _BOMB + "layout(binding = 0) buffer O { float o[]; };\n"
+SLOW_GLSL += "void main() { float x = o[0]; o[0] = A12; }"
 
 
 @pytest.fixture(autouse=True)
@@ -256,16 +260,21 @@ def test_it_ends_with_its_parent(how):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_interrupts_end_the_wait_and_the_process():
+@pytest.mark.parametrize("language", ["hlsl", "glsl"])
+@pytest.mark.parametrize("call", ["compile", "check"])
+def test_interrupts_end_the_wait_and_the_process(call, language):
     code = (
         "import sys, threading, os, signal, time\nimport kompute_py as kp\n"
-        "good, slow = sys.argv[1:]\nkp.compile(good, language='hlsl')\n"
+        f"good, slow = sys.argv[1:]\nkp.{call}(good, language={language!r})\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\nbegan = time.monotonic()\n"
-        "try:\n    kp.compile(slow, language='hlsl')\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
-        "assert time.monotonic() - began < 20\nkp.compile(good, language='hlsl')\nprint('works')"
+        f"try:\n    kp.{call}(slow, language={language!r}, timeout=100)\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+        f"assert time.monotonic() - began < 20\nkp.{call}(good, language={language!r})\n"
+        "print('works')"
     )
+    sources = (GOOD, SLOW) if language == "hlsl" else (GOOD_GLSL, SLOW_GLSL)
     done = subprocess.run(
-        [sys.executable, "-c", code, GOOD, SLOW], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", code, *sources], capture_output=True, text=True, timeout=100, check=False
     )
     assert done.stdout.split() == ["interrupted", "works"], done.stderr
 
