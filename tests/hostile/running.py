@@ -139,6 +139,8 @@ def crowd(folder: Path, seconds: float, count: int, seed: int, patience: float, 
     except BaseException:  # such as a signal that ends the run
         for process in running:
             process.kill()
+        for process in running:
+            process.communicate()
         raise
     finish(start(folder, seed, 0, full, patience), report, "the last process", patience)
     report.started += 1
