@@ -10,10 +10,16 @@ if its script reports an error, or if a picture is missing.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from browser import Browser
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build" / "docs"
@@ -91,6 +97,27 @@ _ASKED = """JSON.stringify({
 })"""
 
 
+@contextlib.contextmanager
+def served() -> Iterator[str]:
+    """The address of the built site: a search may not fetch pages from files."""
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from threading import Thread
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def look(pages: list[str], tall: int) -> int:
     """Writes screenshots and checks each page; the exit status."""
     import json
@@ -101,16 +128,15 @@ def look(pages: list[str], tall: int) -> int:
         print("there is no site: ./dev docs builds it", file=sys.stderr)
         return 1
     wrong = []
-    with Browser() as browser:
+    with served() as address, Browser() as browser:
         for page in pages:
-            place = HTML / f"{page}.html"
-            if not place.exists():
+            if not (HTML / f"{page}.html").exists():
                 print(f"there is no page {page}", file=sys.stderr)
                 return 1
             for scheme in SCHEMES:
                 for size, (width, height) in SIZES.items():
                     browser.window(width, height, scheme)
-                    problems = browser.open(place.as_uri())
+                    problems = browser.open(f"{address}/{page}.html")
                     found = json.loads(browser.value(_ASKED))
                     if found["wide"] > 0:
                         problems.append(f"{found['wide']} pixels wider than its window: {found['widest']}")
@@ -120,10 +146,29 @@ def look(pages: list[str], tall: int) -> int:
                     picture.parent.mkdir(parents=True, exist_ok=True)
                     browser.screenshot(picture)
                     wrong += [f"{page} ({scheme}, {size}): {problem}" for problem in problems]
+        wrong += _ways_in(browser, address)
     print(f"{len(pages) * len(SCHEMES) * len(SIZES)} screenshots in {LOOK}")
     for line in wrong:
         print(f"error: {line}", file=sys.stderr)
     return int(bool(wrong))
+
+
+def _ways_in(browser: Browser, address: str) -> list[str]:
+    """What is wrong with the search and the copy buttons."""
+    browser.window(*SIZES["wide"])
+    problems = browser.open(f"{address}/search.html?q=tensor")
+    found = 0
+    for _ in range(50):
+        found = browser.value("document.querySelectorAll('#search-results li a').length")
+        if found:
+            break
+        time.sleep(0.1)
+    if not found:
+        problems.append("the search finds no page about tensors")
+    browser.open(f"{address}/start/first_kernel.html")
+    if not browser.value("document.querySelectorAll('button.copybtn').length"):
+        problems.append("blocks of code have no copy button")
+    return [f"search and copy: {problem}" for problem in problems]
 
 
 def main() -> int:

@@ -104,9 +104,17 @@ def add_field_texts(app: Sphinx, env: Any, added: Any, changed: Any, removed: An
             if inspect.isclass(thing) and not is_alias(name, thing):
                 for member, _ in members(thing):
                     text = field_text(thing, member)
-                    if text:
+                    if text and not _is_of_public_base(thing, member):
                         analyzer.attr_docs[thing.__name__, member] = [*text.splitlines(), ""]
     return []
+
+
+def _is_of_public_base(kind: type, member: str) -> bool:
+    return member not in vars(kind) and any(member in vars(base) for base in kind.__mro__ if _is_public(base))
+
+
+def _is_public(kind: type) -> bool:
+    return getattr(kp, kind.__name__, None) is kind
 
 
 _STYLE = Config(napoleon_use_rtype=False)
