@@ -68,7 +68,7 @@ def with_uints(spirv: bytes, blocks: Blocks) -> bytes:
         if not module.renew(blocks):
             return spirv
         return module.rewritten()
-    except _Unknown:
+    except (_Unknown, KeyError):  # KeyError: an id of something that is not a type or a value here
         return spirv
 
 
