@@ -8,9 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+from PIL import Image
+
 FOLDER = Path(__file__).resolve().parent
 PICTURES = FOLDER.parents[1] / "docs" / "gallery"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__main__")
+SHEET = ["mandelbrot", "path_tracer", "nbody", "raymarch", "reaction_diffusion", "heat"]
 # Larger than a first try needs them.
 OPTIONS = {
     "heat": ["--size", "240"],
@@ -38,7 +41,18 @@ def main(names: list[str]) -> int:
         if script.main([*OPTIONS.get(name, []), "--out", str(PICTURES / f"{name}.webp")]):
             return 1
         print(f"  {time.perf_counter() - start:.1f} s", flush=True)
+    draw_contact_sheet()
     return 0
+
+
+def draw_contact_sheet() -> None:
+    """Some of the pictures in two rows."""
+    width, height, gap = 400, 266, 8
+    sheet = Image.new("RGBA", (3 * width + 2 * gap, 2 * height + gap))
+    for i, name in enumerate(SHEET):
+        picture = Image.open(PICTURES / f"{name}.webp").resize((width, height), Image.Resampling.LANCZOS)
+        sheet.paste(picture, (i % 3 * (width + gap), i // 3 * (height + gap)))
+    sheet.save(PICTURES / "contact_sheet.webp")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -34,7 +36,7 @@ SMALL = {
     "nbody": ["--size", "48"],
     "path_tracer": ["--size", "40", "--passes", "1"],
     "raymarch": ["--size", "80"],
-    "reaction_diffusion": ["--size", "32", "--steps", "1000"],
+    "reaction_diffusion": ["--size", "32", "--steps", "400"],
     "separable_filters": ["--size", "60"],
 }
 # A small mistake in each program's shaders. The program must find it.
@@ -43,7 +45,7 @@ MISTAKES = {
     "heat": ("at(x, y - 1)", "at(x, y)"),
     "histogram_equalisation": ("local >= step ?", "local > step ?"),
     "kmeans": ("k = 1; k < COLORS", "k = 1; k < COLORS - 1"),
-    "life": ("+ size) % size", ") % size"),
+    "life": ("neighbours == 2 && value == 255", "neighbours == 2"),
     "logistic_regression": ("half_size = 32", "half_size = 16"),
     "mandelbrot": ("2.0 * z.x * z.y", "1.99 * z.x * z.y"),
     "matrix_products": ("k < TILE; ++k", "k < TILE - 1; ++k"),
@@ -112,12 +114,14 @@ def test_program_of_the_gallery(path, tmp_path, capsys):
         assert picture.width >= 48 and np.asarray(picture.convert("L")).std() > 5
 
 
+@pytest.mark.own_driver  # the checks are on the host: one driver is enough
 @named(GALLERY)
 def test_program_of_the_gallery_notices_a_mistake(path, capsys):
     assert load(path, MISTAKES[path.stem])([*SMALL[path.stem], "--out", "picture.png"]) != 0
     assert "WRONG" in capsys.readouterr().out
 
 
+@pytest.mark.own_driver
 @named(GALLERY)
 def test_program_of_the_gallery_is_short_and_has_a_page(path):
     assert len(code_lines(path.read_text())) < 100
@@ -128,5 +132,41 @@ def test_program_of_the_gallery_is_short_and_has_a_page(path):
         assert picture.width >= 400 and 1.4 < picture.width / picture.height < 1.6
 
 
+@pytest.mark.own_driver
+def test_lines_beside_the_peers(capsys, monkeypatch):
+    """The table of the page is what the command counts now."""
+    from benchmarks.gallery_peers.__main__ import main
+
+    monkeypatch.setattr(sys, "argv", ["gallery_peers", "--count", "--markdown"])
+    assert main() == 0
+    assert capsys.readouterr().out in (PAGES / "peers.md").read_text()
+
+
+@pytest.mark.own_driver
+def test_extra_covers_what_the_examples_import():
+    names = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"}
+    imported = set()
+    for path in [*SCRIPTS, *GALLERY]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.partition(".")[0])
+    needed = {names.get(name, name) for name in imported - sys.stdlib_module_names - {"kompute_py"}}
+    brought, wanted = set(), ["kompute_py[examples]"]
+    while wanted:
+        name, extras = re.fullmatch(r"([\w-]+)(?:\[([\w,-]+)\])?.*", wanted.pop()).groups()
+        if name.replace("-", "_") != "kompute_py":
+            brought.add(name)
+            continue
+        for line in importlib.metadata.requires("kompute_py"):
+            requirement, _, marker = (part.strip() for part in line.partition(";"))
+            extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+            if extra is None or extra[1] in (extras or "").split(","):
+                wanted.append(requirement)
+    assert needed <= brought, needed - brought
+
+
+@pytest.mark.own_driver
 def test_pictures_of_the_gallery_are_small():
     assert sum(path.stat().st_size for path in PAGES.iterdir()) < 600_000

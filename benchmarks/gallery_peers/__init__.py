@@ -1,0 +1,1 @@
+"""Programs of the gallery as users of Taichi and wgpu-py would write them."""
