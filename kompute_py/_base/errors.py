@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 
 
 class ErrorCode(IntEnum):
-    """The canonical status codes, as in Abseil, gRPC and PJRT."""
+    """The canonical status codes, as in Abseil, gRPC and PJRT.
+
+    >>> kp.OutOfRangeError("too far").code
+    <ErrorCode.OUT_OF_RANGE: 11>
+    """
 
     OK = 0
     CANCELLED = 1
@@ -50,6 +54,12 @@ class KomputeError(RuntimeError):
 
     `code` is the canonical status code; `vk_result` is the VkResult behind the error, or 0 if no Vulkan call
     failed.
+
+    >>> try:
+    ...     mgr.zeros(-1)
+    ... except kp.KomputeError as error:
+    ...     print(error)
+    The shape (-1,) has a negative axis; an axis has 0 elements or more
     """
 
     code: ErrorCode = ErrorCode.UNKNOWN
@@ -83,55 +93,121 @@ _restore.__module__ = "kompute_py.errors"  # pickles name it
 
 
 class InvalidArgumentError(KomputeError, ValueError):
-    """An argument has a value that is invalid in every state of the objects."""
+    """An argument has a value that is invalid in every state of the objects.
+
+    >>> try:
+    ...     mgr.sampler("cubic")
+    ... except kp.InvalidArgumentError as error:
+    ...     print(error)
+    There is no filter 'cubic'; use nearest or linear
+    """
 
     code = ErrorCode.INVALID_ARGUMENT
 
 
 class ArgumentTypeError(KomputeError, TypeError):
-    """An argument is of the wrong type, or an array of a dtype that is not supported."""
+    """An argument is of the wrong type, or an array of a dtype that is not supported.
+
+    >>> try:
+    ...     mgr.tensor("text")
+    ... except kp.ArgumentTypeError as error:
+    ...     print(error)
+    The data is a str; give numbers (or the bytes of the text: ...)
+    """
 
     code = ErrorCode.INVALID_ARGUMENT
 
 
 class OutOfRangeError(KomputeError, IndexError):
-    """An index or a position is out of range."""
+    """An index or a position is out of range.
+
+    >>> try:
+    ...     mgr.zeros(3)[7]
+    ... except kp.OutOfRangeError as error:
+    ...     print(error)
+    Tensor of shape (3,), float32 has no [7]: index 7 is out of bounds for axis 0 with size 3
+    """
 
     code = ErrorCode.OUT_OF_RANGE
 
 
 class NotFoundError(KomputeError, LookupError):
-    """The requested device, file or name does not exist."""
+    """The requested device, file or name does not exist.
+
+    >>> try:
+    ...     kp.Manager("no such device")
+    ... except kp.NotFoundError as error:
+    ...     print(error)
+    Requested device (name contains 'no such device') was not found. ...
+    """
 
     code = ErrorCode.NOT_FOUND
 
 
 class OutOfMemoryError(KomputeError, MemoryError):
-    """Device memory, host memory or a pool of fixed size is exhausted."""
+    """Device memory, host memory or a pool of fixed size is exhausted.
+
+    >>> try:
+    ...     mgr.zeros(2**60)
+    ... except kp.OutOfMemoryError as error:
+    ...     print(error)
+    A tensor of 4611686018427387904 bytes is larger than any buffer of ...
+    """
 
     code = ErrorCode.RESOURCE_EXHAUSTED
 
 
 class EvalTimeoutError(KomputeError, TimeoutError):
-    """The device did not finish before the timeout. The work continues and can be awaited again."""
+    """The device did not finish before the timeout. The work continues and can be awaited again.
+
+    >>> try:
+    ...     mgr.semaphore().wait(1, timeout=0.01)
+    ... except kp.EvalTimeoutError as error:
+    ...     print(error)
+    <kp.Semaphore at 0> did not reach 1 in 0.01 s; call wait again later
+    """
 
     code = ErrorCode.DEADLINE_EXCEEDED
 
 
 class FailedPreconditionError(KomputeError):
-    """The object's state does not allow the call: it is destroyed, running, or not recorded."""
+    """The object's state does not allow the call: it is destroyed, running, or not recorded.
+
+    >>> t = mgr.zeros(3)
+    >>> t.destroy()
+    >>> try:
+    ...     t.read()
+    ... except kp.FailedPreconditionError as error:
+    ...     print(error)
+    Tensor of shape (3,), float32 is destroyed: it cannot be read
+    """
 
     code = ErrorCode.FAILED_PRECONDITION
 
 
 class UnimplementedError(KomputeError, NotImplementedError):
-    """The device, its driver or this version does not support the request."""
+    """The device, its driver or this version does not support the request.
+
+    >>> text = "layout(set = 1, binding = 0) buffer X { float x[]; }; void main() { x[0] = 1.0; }"
+    >>> try:
+    ...     mgr.algorithm([mgr.zeros(1)], kp.compile(text))
+    ... except kp.UnimplementedError as error:
+    ...     print(error)
+    The shader's storage buffer 'x' is in descriptor set 1; ...
+    """
 
     code = ErrorCode.UNIMPLEMENTED
 
 
 class ExchangeError(KomputeError, BufferError):
-    """Memory cannot be shared by DLPack or the buffer protocol in the requested way."""
+    """Memory cannot be shared by DLPack or the buffer protocol in the requested way.
+
+    >>> try:
+    ...     kp.from_dlpack(np.array([1, 2])[::-1], mgr, copy=False)
+    ... except kp.ExchangeError as error:
+    ...     print(error)
+    The data cannot be shared, and copy=False: ...
+    """
 
     code = ErrorCode.FAILED_PRECONDITION
 
@@ -155,6 +231,14 @@ class AbortedError(KomputeError):
     """The work was not done because `semaphore.fail` failed a semaphore that it waited for.
 
     The message is the one given to `semaphore.fail`.
+
+    >>> semaphore = mgr.semaphore()
+    >>> semaphore.fail("no more frames")
+    >>> try:
+    ...     semaphore.wait(1)
+    ... except kp.AbortedError as error:
+    ...     print(error)
+    no more frames
     """
 
     code = ErrorCode.ABORTED
@@ -179,7 +263,11 @@ class ValidationError(InternalError):
 
 
 class Diagnostic(NamedTuple):
-    """One message of the shader compiler."""
+    """One message of the shader compiler.
+
+    >>> kp.errors.Diagnostic("blur.comp", 3, 7, "error", "undeclared identifier").line
+    3
+    """
 
     file: str
     """The compiler's name of it.
@@ -199,7 +287,14 @@ class Diagnostic(NamedTuple):
 
 
 class ShaderCompileError(InvalidArgumentError):
-    """A shader's source does not compile. The message shows each of the `diagnostics` with a caret."""
+    """A shader's source does not compile. The message shows each of the `diagnostics` with a caret.
+
+    >>> try:
+    ...     kp.compile("void main() { x = 1; }")
+    ... except kp.ShaderCompileError as error:
+    ...     print(error.diagnostics[0].line, error.diagnostics[0].severity)
+    1 error
+    """
 
     def __init__(
         self, message: str = "", *, vk_result: int = 0, diagnostics: Iterable[Diagnostic] = ()
@@ -234,7 +329,16 @@ class CompileTimeoutError(ShaderCompileError, TimeoutError):
 
 
 class KomputeWarning(UserWarning):
-    """The code is allowed but probably a mistake."""
+    """The code is allowed but probably a mistake.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     mgr.tensor([1, 2]) == [1, 2]
+    False
+    >>> caught[0].category.__name__
+    'KomputeWarning'
+    """
 
 
 _SHOWN = 180  # the most characters of a str

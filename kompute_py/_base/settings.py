@@ -29,7 +29,11 @@ Setting.__module__ = "kompute_py.typing"  # where users find it
 
 
 class ConfigReport(tuple[Setting, ...]):
-    """The settings of a Manager: a tuple of Setting; as text, a table."""
+    """The settings of a Manager: a tuple of Setting; as text, a table.
+
+    >>> mgr.config.recent_pipelines.value
+    128
+    """
 
     __slots__ = ()
 

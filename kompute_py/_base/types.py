@@ -49,6 +49,9 @@ class MemoryTypes(_Enumeration):
     host-visible memory. `storage`: only device memory. `deviceAndHost`: one memory that both access. On GPUs
     with host-visible memory that is not cached, its ``data()`` is fast to write and slow to read: read it
     with ``t.read()`` or ``t.map(read=True)``.
+
+    >>> print(mgr.zeros(3, memory_type="host").memory_type())
+    MemoryTypes.host
     """
 
     device = 0
@@ -61,6 +64,9 @@ class DataTypes(_Enumeration):
     """The element types. Numbers 0 to 9 are Kompute's. `custom` is a structured dtype or raw bytes.
 
     `bfloat16` and the float8 types are dtypes of the optional package ml_dtypes.
+
+    >>> print(mgr.zeros(3, np.uint32).data_type())
+    DataTypes.uint
     """
 
     # The members shadow the built-ins inside this class body, so the body cannot use those.

@@ -146,6 +146,10 @@ def compile(
     The cache is in the folder ``KOMPUTE_PY_SHADER_CACHE_DIR`` (default: ``kompute_py/shaders`` in the user's
     cache folder; "" turns it off) and holds ``KOMPUTE_PY_SHADER_CACHE_SIZE`` (default "128 MiB"). It notices
     changes of includes. `Manager.kernel` uses the Manager's options of these names instead.
+
+    >>> spirv = kp.compile("layout(local_size_x = 8) in; void main() {}")
+    >>> spirv[:4].hex()
+    '03022307'
     """
     return _compile(
         source,
@@ -548,7 +552,11 @@ def _literal(name: str, value: Any) -> bytes:
 
 
 class Shader:
-    """The compiling interface of Kompute's older versions; `compile` is the newer one."""
+    """The compiling interface of Kompute's older versions; `compile` is the newer one.
+
+    >>> kp.Shader.compile_source("layout(local_size_x = 8) in; void main() {}")[:4].hex()
+    '03022307'
+    """
 
     @staticmethod
     def compile_source(

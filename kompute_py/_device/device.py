@@ -116,7 +116,10 @@ class Device:
         return DeviceInfo(self._info)
 
     def list_devices(self) -> list[DeviceInfo]:
-        """The Vulkan devices of the machine that are visible to this Manager, in the list's order."""
+        """The Vulkan devices of the machine that are visible to this Manager, in the list's order.
+
+        Raises UnavailableError if there is no Vulkan loader or driver.
+        """
         return list_devices(self._config.visible_devices.value)
 
     @property
@@ -219,7 +222,8 @@ class Device:
     def vk_queue(self, queue_index: int = 0) -> int:
         """The VkQueue of one of the Manager's queues, as an integer.
 
-        Raises OutOfRangeError if it is not open.
+        Raises OutOfRangeError if it is not open, ArgumentTypeError if `queue_index` is not an int,
+        FailedPreconditionError if the Manager is destroyed.
         """
         index = as_index(queue_index, "queue_index")
         if not 0 <= index < self._native.queue_count:

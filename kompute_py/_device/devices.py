@@ -27,7 +27,11 @@ def list_devices(visible_devices: str | Iterable[DeviceLike] | None = None) -> l
     `index`, here and in ``kp.Manager(device=index)``, is an index into the visible devices.
 
     Raises UnavailableError, with the package to install, if there is no Vulkan loader or driver;
-    NotFoundError if a visible device is missing.
+    NotFoundError if a visible device is missing; ArgumentTypeError if `visible_devices` is not a list or
+    text.
+
+    >>> kp.list_devices()[0]
+    <kp.DeviceInfo 0: ...>
     """
     found, repeated = _native.enumerate_devices(visible_list(visible_devices))
     warn_of(repeated)

@@ -22,7 +22,11 @@ _Row = tuple[str, ...]
 
 
 class MemoryHeap(NamedTuple):
-    """One heap of the device; sizes are in bytes."""
+    """One heap of the device; sizes are in bytes.
+
+    >>> all(heap.used <= heap.reserved for heap in mgr.memory.heaps)
+    True
+    """
 
     number: int
     """Vulkan's index of the heap."""
@@ -49,7 +53,13 @@ class MemoryHeap(NamedTuple):
 
 
 class MemoryLabel(NamedTuple):
-    """The memory of the tensors or images of one name."""
+    """The memory of the tensors or images of one name.
+
+    >>> t = mgr.zeros(1000)
+    >>> t.name = "weights"
+    >>> mgr.memory.labels()["weights"].objects
+    1
+    """
 
     bytes: int
     """The size of their contents, on the device and in host copies."""
@@ -61,6 +71,10 @@ class PipelineUse(NamedTuple):
     """A Manager's shader modules and pipelines.
 
     Vulkan does not report how many bytes a driver keeps for them.
+
+    >>> k = mgr.kernel("layout(local_size_x = 8) in; void main() {}")
+    >>> mgr.memory.pipelines.modules
+    1
     """
 
     modules: int
@@ -91,6 +105,11 @@ class DeviceMemory:
 
     ``print(mgr.memory)`` shows a table. After `mgr.destroy()`, it shows the memory that arrays of `data()`
     keep alive.
+
+    >>> t = mgr.zeros(1000)
+    >>> t.name = "weights"
+    >>> mgr.memory.largest(1)[0][0]
+    'weights'
     """
 
     __slots__ = ("_diagnostics", "_families", "_native")
@@ -135,7 +154,10 @@ class DeviceMemory:
         return dict(sorted(found.items(), key=lambda item: (-item[1].bytes, item[0])))
 
     def largest(self, n: int = 10) -> list[tuple[str, int]]:
-        """(name, bytes) of the `n` largest tensors and images, the largest first."""
+        """(name, bytes) of the `n` largest tensors and images, the largest first.
+
+        Raises ArgumentTypeError if `n` is not an int.
+        """
         count = as_index(n, "n")
         holders = [(name or f"(unnamed {kind})", size) for name, kind, size in self._native.memory_holders()]
         return sorted(holders, key=lambda holder: (-holder[1], holder[0]))[: max(0, count)]

@@ -23,6 +23,12 @@ class DeviceInfo(dict[str, Any]):
     per tick), ``subgroup_size``, ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
     ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties), ``queue_families``, ``memory_heaps``,
     ``memory_types`` (lists of dicts), ``device_local_bytes``.
+
+    >>> info = mgr.get_device_properties()
+    >>> info.device_name == info["device_name"]
+    True
+    >>> info.limits["maxComputeWorkGroupCount"][0] >= 65535
+    True
     """
 
     __slots__ = ()

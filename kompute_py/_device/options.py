@@ -315,6 +315,9 @@ def config_report(
 
     ``print(kp.config_report())`` shows a table; ``report.validation.source`` is "keyword", "default" or the
     name of an environment variable. Raises the errors of `kp.Manager` for its options.
+
+    >>> kp.config_report(validation=True).validation
+    Setting(name='validation', value=True, source='keyword')
     """
     prefix = to_prefix(env_prefix)
     first = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")

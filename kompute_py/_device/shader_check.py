@@ -32,7 +32,12 @@ _NEWEST = 3  # assembly is assembled to the SPIR-V of Vulkan 1.3
 
 
 class Finding(NamedTuple):
-    """One reason for which a device refuses a shader. Its text is a sentence."""
+    """One reason for which a device refuses a shader. Its text is a sentence.
+
+    >>> text = "layout(local_size_x_id = 0) in; void main() {}"
+    >>> kp.check(text, mgr, spec_consts=[1 << 20])[0].kind
+    'limit'
+    """
 
     kind: str
     """"device" (too old for any shader), "version" (of SPIR-V), "validation" (not valid SPIR-V, or not a
@@ -90,6 +95,9 @@ def check(
             `array_lengths` is not that of an array of run-time length, or a length is not a whole
             number from 1 to 2**32 - 1.
         ArgumentTypeError: An argument is of the wrong type.
+
+    >>> kp.check("layout(local_size_x = 8) in; void main() {}", mgr)
+    []
     """
     entry = chosen_entry(shader, None if entry is None else as_text(entry, "entry")) or "main"
     lengths = _lengths(array_lengths)

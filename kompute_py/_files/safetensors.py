@@ -91,7 +91,12 @@ _OF_SMALL_FLOATS = {ours: name for name, ours in _SMALL_FLOATS.items()}
 
 
 class TensorFileEntry(NamedTuple):
-    """One tensor of a parameter file."""
+    """One tensor of a parameter file.
+
+    >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
+    >>> kp.tensor_file_info("model.safetensors").tensors["weight"]
+    TensorFileEntry(name='weight', dtype='F32', shape=(2,), offset=0, nbytes=8)
+    """
 
     name: str
     """The tensor's name in the file."""

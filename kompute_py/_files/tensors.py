@@ -71,6 +71,12 @@ _SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 class TensorDict(dict[str, Tensor]):
     """The result of `load_tensors`: a dict of Tensors by name, with the file's `metadata` (a dict of str by
     str).
+
+    Raises ArgumentTypeError if `tensors` or `metadata` is not a mapping.
+
+    >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
+    >>> kp.load_tensors("model.safetensors", mgr).metadata
+    {'epoch': '3'}
     """
 
     __module__ = "kompute_py"  # public; imported when first used
@@ -93,7 +99,13 @@ class TensorDict(dict[str, Tensor]):
 
 
 class TensorFileInfo(NamedTuple):
-    """The contents of a parameter file, without its data."""
+    """The contents of a parameter file, without its data.
+
+    >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
+    >>> info = kp.tensor_file_info("model.safetensors")
+    >>> info.nbytes, info.metadata
+    (8, {'epoch': '3'})
+    """
 
     tensors: dict[str, TensorFileEntry]
     """Entries by name, in file order.
@@ -113,7 +125,12 @@ def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:
     """Names, shapes, dtypes and metadata of a safetensors file. Reads only the header and needs no device.
 
     Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a
-    safetensors file, and UnavailableError if the system refuses to read it.
+    safetensors file, UnavailableError if the system refuses to read it, and ArgumentTypeError if `path` is
+    not a path.
+
+    >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
+    >>> list(kp.tensor_file_info("model.safetensors").tensors)
+    ['weight']
     """
     path = _path(path)
     with _opened(path) as (_, header, _, data_bytes, _):
@@ -148,6 +165,10 @@ def load_tensors(
     changes it during loading (its size or modification time); OutOfMemoryError if the device has too little
     memory; ArgumentTypeError if `manager` is not a Manager; FailedPreconditionError if the Manager is
     destroyed.
+
+    >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
+    >>> kp.load_tensors("model.safetensors", mgr)["weight"].read().tolist()
+    [1.0, 2.0]
     """
     path = _path(path)
     if manager is None:
@@ -197,6 +218,8 @@ def save_tensors(
     or a socket; FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist;
     UnavailableError if the system refuses to write the file (full disk, missing permission); DeviceLostError
     if the pending work failed.
+
+    >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
     """
     path = _path(path)
     if path.endswith(_SEPARATORS):  # realpath would drop it

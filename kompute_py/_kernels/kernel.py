@@ -69,17 +69,16 @@ def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping
 class Kernel:
     """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
 
-    ::
-
-        scale = mgr.kernel('''
-            #version 450
-            layout(local_size_x = 64) in;
-            layout(set = 0, binding = 0) readonly buffer X { float x[]; };
-            layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
-            layout(push_constant) uniform P { float factor; };
-            void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = factor * x[i]; }
-        ''')
-        y = scale(np.arange(8, dtype=np.float32), np.empty(8, np.float32), factor=2.0)
+    >>> scale = mgr.kernel('''
+    ... #version 450
+    ... layout(local_size_x = 64) in;
+    ... layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+    ... layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+    ... layout(push_constant) uniform P { float factor; };
+    ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = factor * x[i]; }
+    ... ''')
+    >>> scale(np.arange(4, dtype=np.float32), np.empty(4, np.float32), factor=2.0).tolist()
+    [0.0, 2.0, 4.0, 6.0]
 
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name,
     else that of the block's only member, else the block's. Push-constant members by name. ``out=`` stands for
@@ -766,7 +765,11 @@ class Kernel:
         return self._module.disassembly()
 
     def to(self, language: TextLanguage) -> str:
-        """The shader written in "glsl" or "hlsl"."""
+        """The shader written in "glsl" or "hlsl".
+
+        Raises InvalidArgumentError for another language, UnimplementedError if the language cannot express
+        the shader.
+        """
         return self._module.to(language)
 
     def to_spirv(self) -> bytes:

@@ -38,6 +38,19 @@ class OpKernel(OpBase):
 
     `set` changes push constants and the grid; every recording that holds it runs the new values at its next
     evaluation.
+
+    Raises ArgumentTypeError if it is called: kernels create it.
+
+    >>> double = mgr.kernel('''
+    ... layout(local_size_x = 64) in;
+    ... layout(binding = 0) buffer X { float x[]; };
+    ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }
+    ... ''')
+    >>> t = mgr.tensor([1, 2, 3])
+    >>> mgr.sequence().record(double.bind(t)).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [2.0, 4.0, 6.0]
     """
 
     __module__ = "kompute_py"  # public; imported when first used
@@ -113,8 +126,8 @@ class OpKernel(OpBase):
         Returns itself.
 
         What is not named keeps its value. Takes effect at the next evaluation of each sequence that holds the
-        operation. Raises InvalidArgumentError for unknown names or values that do not fit; nothing has
-        changed then.
+        operation. Raises InvalidArgumentError for unknown names or values that do not fit, ArgumentTypeError
+        for values of other types; nothing has changed then.
         """
         kernel = self._kernel
         with kernel._lock:

@@ -30,6 +30,9 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     ``with`` blocks. Without it, and outside of blocks, it returns the process's default Manager on the best
     device or the device that the environment prefers. A destroyed Manager is replaced by a new one. Different
     names of one device give the same Manager. Raises the errors of `kp.Manager`.
+
+    >>> kp.manager() is kp.manager()
+    True
     """
     if device is None and (around := entered()) is not None:
         return around

@@ -30,6 +30,9 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
     Raises ExchangeError if the data is on another device, if `obj` does not share it (NumPy refuses other
     byte orders, records and objects), or if it cannot be shared with ``copy=False``; ArgumentTypeError if
     `obj` has no ``__dlpack__`` or the device does not support its dtype.
+
+    >>> kp.from_dlpack(np.arange(3)).read().tolist()
+    [0, 1, 2]
     """
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)

@@ -133,11 +133,17 @@ class Manager(Device):
 
     Raises UnavailableError if there is no Vulkan loader, driver or suitable device; NotFoundError if the
     requested device does not exist or is not suitable (both errors give the reason for each device);
-    InvalidArgumentError for an unknown option, or if the first queue family does not support compute;
-    OutOfRangeError if the device lacks a queue family.
+    InvalidArgumentError for an unknown option, an unknown value of one, or if the first queue family does not
+    support compute; ArgumentTypeError for values of other types; OutOfRangeError if the device lacks a queue
+    family.
 
     Objects keep their Manager alive. ``with kp.Manager() as mgr:`` destroys it at the end of the block;
     inside the block, ``kp.manager()`` returns it.
+
+    >>> with kp.Manager(memory_limit="1 GiB") as own:
+    ...     t = own.tensor([1, 2, 3])
+    ...     print(own.config.memory_limit.source, t.read().tolist())
+    keyword [1.0, 2.0, 3.0]
     """
 
     __slots__ = ("__weakref__", "_buffer")
@@ -234,8 +240,9 @@ class Manager(Device):
         `device` tensor gets its host copy when it is first needed: by `data`, `numpy`, or an OpSyncDevice or
         OpSyncLocal.
 
-        Raises InvalidArgumentError for a negative axis, ArgumentTypeError for an unsupported dtype,
-        OutOfMemoryError if the device has too little memory.
+        Raises InvalidArgumentError for a negative axis or an unknown memory type, ArgumentTypeError for an
+        unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
+        the Manager is destroyed.
         """
         return self._allocate(shape, dtype, memory_type, None)
 
@@ -248,6 +255,10 @@ class Manager(Device):
         """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy.
 
         Otherwise as `empty`.
+
+        Raises InvalidArgumentError for a negative axis or an unknown memory type, ArgumentTypeError for an
+        unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
+        the Manager is destroyed.
         """
         return self._allocate(shape, dtype, memory_type, b"\0")
 
@@ -420,9 +431,13 @@ class Manager(Device):
         format: FormatName | None = None,
         **options: Unpack[ImageOptions],
     ) -> Image:
-        """An Image of `data` in the data's own dtype: integers of 8, 16 or 32 bits, float16 or float32.
+        """An Image of `data` in the data's own dtype: integers of 8 to 64 bits, float16 or float32.
 
         See `image`.
+
+        Raises InvalidArgumentError if the sizes do not fit the data or the format is unknown,
+        ArgumentTypeError for another dtype or if the format lacks it, UnimplementedError if the device lacks
+        the format, FailedPreconditionError if the Manager is destroyed.
         """
         return self._make_image(data, width, height, num_channels, memory_type, format=format, **options)
 
@@ -460,6 +475,9 @@ class Manager(Device):
         """A Sampler, which defines how shaders read images between texels and beyond the edge.
 
         See `kp.Sampler`.
+
+        Raises InvalidArgumentError for unknown names or combinations that Vulkan does not allow,
+        ArgumentTypeError for arguments of other types, FailedPreconditionError if the Manager is destroyed.
         """
         return Sampler(
             self, filter, address if isinstance(address, (str, list)) else _modes(address), **options
@@ -499,7 +517,11 @@ class Manager(Device):
         *,
         entry: str | None = None,
     ) -> Algorithm:
-        """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for arguments and errors."""
+        """An Algorithm: a shader bound to `tensors` in order. See `kp.Algorithm` for arguments and errors.
+
+        Raises InvalidArgumentError, ArgumentTypeError, NotFoundError, UnimplementedError and
+        FailedPreconditionError, for the reasons that `kp.Algorithm` lists.
+        """
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts, entry=entry)
 
     def sequence(
@@ -510,7 +532,12 @@ class Manager(Device):
         timestamps: bool = False,
         disjoint: Memory | Iterable[Memory] = (),
     ) -> Sequence:
-        """A Sequence on one of the Manager's queues. See `kp.Sequence` for arguments and errors."""
+        """A Sequence on one of the Manager's queues. See `kp.Sequence` for arguments and errors.
+
+        Raises OutOfRangeError if the Manager has not opened that queue, InvalidArgumentError for a negative
+        number of timestamps or objects of another Manager in `disjoint`, UnimplementedError if the queue has
+        no timestamps, FailedPreconditionError if the Manager is destroyed.
+        """
         return Sequence(self, queue_index, total_timestamps, timestamps=timestamps, disjoint=disjoint)
 
     def kernel(
@@ -543,7 +570,11 @@ class Manager(Device):
         return Kernel(self, source, name=name, watch=watch, **options, stacklevel=3)
 
     def semaphore(self, initial: int = 0) -> Semaphore:
-        """A Semaphore: a counter that starts at `initial` and orders submissions and the host."""
+        """A Semaphore: a counter that starts at `initial` and orders submissions and the host.
+
+        Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not an
+        int, FailedPreconditionError if the Manager is destroyed.
+        """
         return Semaphore(self, initial)
 
     def submit(
@@ -561,8 +592,8 @@ class Manager(Device):
         refused, none is submitted.
 
         Raises FailedPreconditionError if a sequence is running or uses a destroyed object,
-        InvalidArgumentError if a sequence is given twice or belongs to another Manager, and the errors of
-        `eval_async`.
+        InvalidArgumentError if a sequence is given twice or belongs to another Manager, ArgumentTypeError if
+        `sequences` holds anything else, and the errors of `eval_async`.
         """
         if isinstance(sequences, Sequence):
             sequences = (sequences,)
@@ -664,7 +695,11 @@ def alive(detail: bool = False) -> int | dict[str, int]:
     """The number of native objects alive in the process; with `detail`, a dict of counts by kind.
 
     Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's
-    recording), "semaphore".
+    recording), "semaphore". Raises ArgumentTypeError if `detail` is not a bool.
+
+    >>> t = mgr.zeros(3)
+    >>> kp.alive(detail=True)["buffer"] >= 1
+    True
     """
     counts = _native.alive()
     return dict(counts) if to_flag(detail, "detail") else sum(counts.values())

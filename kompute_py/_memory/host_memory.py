@@ -34,6 +34,12 @@ class HostBufferSemantics(IntEnum):
     `IMMUTABLE_ONLY_DURING_CALL`. `IMMUTABLE_ZERO_COPY`: the tensor uses the memory in place; the memory must
     not change, and the tensor is read-only. `MUTABLE_ZERO_COPY`: the tensor uses the memory in place; the
     host and the device may write it.
+
+    >>> array = kp.aligned_zeros(4)
+    >>> t = mgr.from_host(array, semantics=kp.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL)
+    >>> array[:] = 1  # the tensor has a copy
+    >>> t.read().tolist()
+    [0.0, 0.0, 0.0, 0.0]
     """
 
     IMMUTABLE_ONLY_DURING_CALL = 0
@@ -73,6 +79,10 @@ def aligned_empty(
     it. `alignment` is a power of two; None means the system's page size, which nearly all devices require
     (see ``mgr.host_import_alignment``). Raises InvalidArgumentError for a negative axis or another alignment,
     ArgumentTypeError for a dtype that devices do not have, OutOfMemoryError if the system has no such memory.
+
+    >>> array = kp.aligned_empty((2, 3), np.int32)
+    >>> array.shape, array.ctypes.data % 4096
+    ((2, 3), 0)
     """
     made = as_shape(shape)
     element = to_dtype(dtype)
@@ -94,7 +104,11 @@ def aligned_empty(
 def aligned_zeros(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, alignment: int | None = None
 ) -> np.ndarray[Any, Any]:
-    """Like `aligned_empty`, filled with zeros. Raises the errors of `aligned_empty`."""
+    """Like `aligned_empty`, filled with zeros. Raises the errors of `aligned_empty`.
+
+    >>> kp.aligned_zeros(3).tolist()
+    [0.0, 0.0, 0.0]
+    """
     # Anonymous pages are zero already. Not writing them keeps them cheap.
     return aligned_empty(shape, dtype, alignment)
 

@@ -42,6 +42,14 @@ class Image(Memory):
 
     The host's array has the axes (layers,) (depth,) (height,) width and, with more than one channel,
     channels.
+
+    Raises InvalidArgumentError if the sizes do not fit the data or the format is unknown, ArgumentTypeError
+    for a dtype that no format has, UnimplementedError if the device lacks the format, OutOfMemoryError if it
+    has too little memory.
+
+    >>> image = mgr.image_empty((4, 6), "rgba8")
+    >>> image.width, image.height, image.num_channels
+    (6, 4, 4)
     """
 
     __slots__ = ("_channels", "_format", "_size")
@@ -201,6 +209,9 @@ class Image(Memory):
         """Combines the image with a sampler, to be bound to a ``sampler2D``.
 
         Accepts a Sampler, or the arguments of ``mgr.sampler``: ``image.sampled("linear", "repeat")``.
+
+        Raises InvalidArgumentError for unknown names or a sampler of another Manager, ArgumentTypeError for
+        arguments of other types.
         """
         if isinstance(sampler, Sampler):
             return SampledImage(self, sampler)
@@ -227,7 +238,12 @@ class Image(Memory):
         return out
 
     def write(self, data: ArrayLike, region: Any = None) -> None:
-        """Like ``Tensor.write``. `region` is a box of texels, as for `read`; only the region is copied."""
+        """Like ``Tensor.write``. `region` is a box of texels, as for `read`; only the region is copied.
+
+        Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
+        that does not convert without loss, OutOfRangeError for a region beyond an axis, UnimplementedError
+        for a step, FailedPreconditionError if the image is destroyed.
+        """
         if region is None:
             super().write(data)
             return

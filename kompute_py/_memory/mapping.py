@@ -173,6 +173,14 @@ class Mapping:
 
         with t.map(write=True) as array:
             array[:] = 1
+
+    Raises the errors of `Tensor.map`.
+
+    >>> t = mgr.zeros(3)
+    >>> mapping = t.map(read=True)
+    >>> mapping.array.tolist(), mapping.valid
+    ([0.0, 0.0, 0.0], True)
+    >>> mapping.close()
     """
 
     __slots__ = (
@@ -279,6 +287,8 @@ class Mapping:
         """Copies written data to the device and ends the array and all its views.
 
         Closing again does nothing.
+
+        Raises DeviceLostError if the device fails while written data is copied to it.
         """
         native, self._native = self._native, None
         if native is None:

@@ -76,6 +76,11 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     `repr` and notebook cards show the host copy and say whether the device's contents are newer, as far as
     this is known without a transfer or a wait. docs/data.md describes every other way to look at the
     contents.
+
+    >>> t = mgr.zeros(4)
+    >>> t.write([1, 2, 3, 4])
+    >>> t.read(region=np.s_[1:3]).tolist()
+    [2.0, 3.0]
     """
 
     __slots__ = (

@@ -56,7 +56,11 @@ class Sampler(Bindable):
     "transparent_black", "opaque_black" or "opaque_white"; also give `integer` for images of integers.
     `unnormalized`: coordinates count texels instead of 0 to 1.
 
-    Raises InvalidArgumentError for unknown names or combinations that Vulkan does not allow.
+    Raises InvalidArgumentError for unknown names or combinations that Vulkan does not allow,
+    ArgumentTypeError for arguments of other types.
+
+    >>> mgr.sampler("linear", "repeat")
+    <kp.Sampler filter='linear' address='repeat'>
     """
 
     __slots__ = ("_manager", "_native", "_text")
@@ -108,7 +112,15 @@ class Sampler(Bindable):
 
 
 class SampledImage(Bindable):
-    """An image and the sampler that a shader reads it through. Created by ``image.sampled(...)``."""
+    """An image and the sampler that a shader reads it through. Created by ``image.sampled(...)``.
+
+    Raises ArgumentTypeError unless it is given an Image and a Sampler, InvalidArgumentError if they belong to
+    different Managers.
+
+    >>> image = mgr.image_empty((4, 6), "rgba8")
+    >>> image.sampled("nearest").image is image
+    True
+    """
 
     __slots__ = ("_image", "_manager", "_native", "_sampler")
 

@@ -40,6 +40,14 @@ class Tensor(Memory, _native.BufferExporter):
 
     `t[a:b]`, `view` and `reshape` return Tensors that share its memory. They can be synchronized, copied,
     filled and bound wherever a tensor can, and only their own bytes are moved and ordered.
+
+    Raises the errors of `Manager.tensor_t`.
+
+    >>> t = mgr.tensor_t(np.arange(6, dtype=np.int32).reshape(2, 3))
+    >>> t.shape, t.dtype
+    ((2, 3), dtype('int32'))
+    >>> t[1].read().tolist()
+    [3, 4, 5]
     """
 
     __slots__ = ("_base",)

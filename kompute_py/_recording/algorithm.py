@@ -75,6 +75,18 @@ class Algorithm:
     shader needs what the device lacks. Surplus tensors and constants are a KomputeWarning, and so is, once
     for each binding, a tensor or image with contents that differ from the declaration (dtype, padding, size
     of the block, format): nothing is converted, and `mgr.tensor` makes float32 of everything.
+
+    >>> spirv = kp.compile('''
+    ... layout(local_size_x = 64) in;
+    ... layout(binding = 0) buffer X { float x[]; };
+    ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }
+    ... ''')
+    >>> t = mgr.tensor([1, 2, 3])
+    >>> algorithm = mgr.algorithm([t], spirv, (1, 1, 1))
+    >>> mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [2.0, 4.0, 6.0]
     """
 
     __slots__ = (
@@ -241,31 +253,47 @@ class Algorithm:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """The shader's bindings: number, kind, what the shader does with it, name, dtype of a buffer."""
+        """The shader's bindings: number, kind, what the shader does with it, name, dtype of a buffer.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader.
+        """
         return self._signed().bindings
 
     @property
     def push_constants(self) -> PushConstants | None:
-        """The shader's push constant block: name, bytes, names of the scalars; None if there is none."""
+        """The shader's push constant block: name, bytes, names of the scalars; None if there is none.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader.
+        """
         push = self._signed().push
         return None if push is None else PushConstants(push.name, push.size, tuple(push.component_names))
 
     @property
     def spec_constants(self) -> tuple[SpecConstant, ...]:
-        """The shader's specialization constants: id, name, type, default value."""
+        """The shader's specialization constants: id, name, type, default value.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader.
+        """
         return tuple(
             SpecConstant(c["id"], c["name"], c["type"], c["default"]) for c in self._signed().spec_constants
         )
 
     @property
     def local_size(self) -> tuple[int, int, int]:
-        """Invocations of one group in x, y, z, with the specialization constants applied."""
+        """Invocations of one group in x, y, z, with the specialization constants applied.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader.
+        """
         x, y, z = self._built("have a local size").local_size
         return x, y, z
 
     @property
     def workgroup(self) -> tuple[int, int, int]:
-        """Groups that OpAlgoDispatch runs in x, y, z. Can be set; see `push_consts`."""
+        """Groups that OpAlgoDispatch runs in x, y, z. Can be set; see `push_consts`.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader, InvalidArgumentError for
+        counts that are negative, 0 in x, or beyond the device's limits.
+        """
         self._built("have a workgroup")
         return self._groups
 
@@ -289,6 +317,9 @@ class Algorithm:
         Can be set, to what the constructor takes: recordings of ``OpAlgoDispatch(algorithm)`` use it from
         their next evaluation on. Operations with push constants or a grid of their own keep what they were
         made with.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader, InvalidArgumentError for
+        values that do not fit the shader's block, ArgumentTypeError for values that are not numbers.
         """
         push = self._signed().push
         return () if push is None else push.unpack(self._push)
@@ -304,6 +335,8 @@ class Algorithm:
         """The values of its specialization constants by id.
 
         They are part of the pipeline: `rebuild` changes them.
+
+        Raises FailedPreconditionError if the algorithm was made without a shader.
         """
         return self._signed().spec.unpack(self._special)
 

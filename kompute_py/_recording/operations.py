@@ -40,6 +40,13 @@ class CommandRecorder:
     """The raw handles for a custom operation, as integers that the PyPI package `vulkan` accepts.
 
     Valid only during the `record` call that receives it.
+
+    >>> class Look(kp.OpBase):
+    ...     def record(self, cmd):
+    ...         print(cmd.manager is mgr, cmd.vk_command_buffer != 0)
+    >>> mgr.sequence().record(Look()).eval()
+    True True
+    <kp.Sequence ...>
     """
 
     __slots__ = ("_manager", "_vk_command_buffer")
@@ -83,6 +90,13 @@ class OpBase:
     and after the commands, the work counts as a user of every object of the Manager, and other threads must
     not write `host` tensors while it runs. `pre_eval` runs on the host before each submission, `post_eval`
     after the work is done. If one of the methods raises an exception, the sequence stays usable.
+
+    >>> class Log(kp.OpSyncLocal):
+    ...     def post_eval(self):
+    ...         print("done")
+    >>> mgr.sequence().record(Log([mgr.zeros(3)])).eval()
+    done
+    <kp.Sequence ...>
     """
 
     __slots__ = ()
@@ -109,6 +123,8 @@ class OpBase:
         """Records the commands into ``cmd.vk_command_buffer``.
 
         Called when the sequence builds its command buffer.
+
+        An operation that does not define it raises FailedPreconditionError.
         """
         raise FailedPreconditionError(f"{type(self).__name__} records nothing: define record(self, cmd)")
 
@@ -177,6 +193,13 @@ class OpSyncDevice(OpBase):
     Each evaluation uploads the current contents of the host copies. `host`, `deviceAndHost` and `storage`
     memory needs no copy. Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
     InvalidArgumentError if it is empty.
+
+    >>> t = mgr.zeros(3)
+    >>> t.data()[:] = 1
+    >>> mgr.sequence().record(kp.OpSyncDevice([t])).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [1.0, 1.0, 1.0]
     """
 
     __slots__ = ("_native",)
@@ -192,6 +215,13 @@ class OpSyncLocal(OpBase):
     only its bytes move: the host may write the other bytes meanwhile. `host`, `deviceAndHost` and `storage`
     memory needs no copy. Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
     InvalidArgumentError if it is empty.
+
+    >>> t = mgr.zeros(3)
+    >>> t.write([1, 2, 3])
+    >>> mgr.sequence().record(kp.OpSyncLocal([t])).eval()
+    <kp.Sequence ...>
+    >>> t.data().tolist()
+    [1.0, 2.0, 3.0]
     """
 
     __slots__ = ("_native",)
@@ -209,6 +239,12 @@ class OpCopy(OpBase):
     copy needs it, moves the contents through host memory, and then submits the later work. Raises
     InvalidArgumentError for fewer than two objects or sizes that differ; ArgumentTypeError for dtypes that
     differ.
+
+    >>> a, b = mgr.tensor([1, 2]), mgr.zeros(2)
+    >>> mgr.sequence().record(kp.OpCopy([a, b])).eval()
+    <kp.Sequence ...>
+    >>> b.read().tolist()
+    [1.0, 2.0]
     """
 
     __slots__ = ("_native",)
@@ -226,6 +262,12 @@ class OpFill(OpBase):
     value that does not convert; InvalidArgumentError for a value beyond the dtype's range (1e300 in float32),
     for a pattern of another length, for a pattern that does not fit a tensor a whole number of times, and for
     parts that overlap.
+
+    >>> t = mgr.zeros(4)
+    >>> mgr.sequence().record(kp.OpFill([t[1:3]], 7)).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [0.0, 7.0, 7.0, 0.0]
     """
 
     __slots__ = ("_native",)
@@ -243,6 +285,12 @@ class OpCopyRange(OpBase):
     offset to the end of `source` is copied. Raises OutOfRangeError if the range exceeds either tensor,
     InvalidArgumentError if the two places overlap, ArgumentTypeError if the dtypes differ or an argument is
     not a tensor.
+
+    >>> a, b = mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
+    >>> mgr.sequence().record(kp.OpCopyRange(a, b, source_offset=2, count=2)).eval()
+    <kp.Sequence ...>
+    >>> b.read().tolist()
+    [3.0, 4.0, 0.0, 0.0]
     """
 
     __slots__ = ("_native",)
@@ -290,6 +338,12 @@ class OpCopyRegion(OpBase):
     Raises OutOfRangeError for a region beyond its image, InvalidArgumentError if the sizes differ, a region
     would be copied onto itself or a tensor begins at an offset that texels cannot have, ArgumentTypeError if
     an argument is not an image or a tensor.
+
+    >>> image, t = mgr.image(np.arange(12).reshape(3, 4)), mgr.zeros(2)
+    >>> mgr.sequence().record(kp.OpCopyRegion(image, t, source_region=np.s_[1, 2:4])).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [6.0, 7.0]
     """
 
     __slots__ = ("_native",)
@@ -327,7 +381,21 @@ class OpAlgoDispatch(OpBase):
     groups run on each axis, instead of the algorithm's `workgroup`; the shader must check its bounds. If one
     axis has more groups than the device allows, they run in layers, as one dispatch. Raises
     InvalidArgumentError for constants that do not fit the shader's block or a grid beyond the device's
-    limits, FailedPreconditionError for an algorithm without a shader.
+    limits, FailedPreconditionError for an algorithm without a shader, ArgumentTypeError if `algorithm` is not
+    an Algorithm.
+
+    >>> spirv = kp.compile('''
+    ... layout(local_size_x = 1) in;
+    ... layout(binding = 0) buffer X { float x[]; };
+    ... layout(push_constant) uniform P { float value; };
+    ... void main() { x[gl_GlobalInvocationID.x] = value; }
+    ... ''')
+    >>> t = mgr.zeros(3)
+    >>> algorithm = mgr.algorithm([t], spirv, (3, 1, 1), push_consts=[1.0])
+    >>> mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [5.0], grid=(2,))).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [5.0, 5.0, 0.0]
     """
 
     __slots__ = ("_native",)
@@ -368,6 +436,17 @@ class OpAlgoBase(OpBase):
 
     The arguments are those of `kp.Algorithm`; `algorithm` is the created Algorithm, on the Manager of the
     first tensor. Raises the errors of `kp.Algorithm`, and InvalidArgumentError for an empty list.
+
+    >>> spirv = kp.compile('''
+    ... layout(local_size_x = 1) in;
+    ... layout(binding = 0) buffer X { float x[]; };
+    ... void main() { x[gl_GlobalInvocationID.x] += 1.0; }
+    ... ''')
+    >>> t = mgr.zeros(3)
+    >>> mgr.sequence().record(kp.OpAlgoBase([t], spirv, (3, 1, 1))).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [1.0, 1.0, 1.0]
     """
 
     __slots__ = {
@@ -398,6 +477,12 @@ class OpMult(OpBase):
     As in Kompute, `algorithm` is rebuilt with the multiplication shader and these tensors; if it is None, a
     new Algorithm is created. The shader is built in, so no compiler is needed. Raises InvalidArgumentError
     unless there are three tensors of one size, ArgumentTypeError unless they are float32.
+
+    >>> a, b, product = mgr.tensor([1, 2]), mgr.tensor([3, 4]), mgr.zeros(2)
+    >>> mgr.sequence().record(kp.OpMult([a, b, product])).eval()
+    <kp.Sequence ...>
+    >>> product.read().tolist()
+    [3.0, 8.0]
     """
 
     __slots__ = {

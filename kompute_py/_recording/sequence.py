@@ -50,8 +50,9 @@ class Sequence:
     Create one with ``mgr.sequence(queue_index, total_timestamps)`` or ``kp.Sequence(mgr, ...)``.
     `queue_index` is an index into the Manager's queues. `total_timestamps` is the number of operations that
     can be timed; ``timestamps=True`` times any number. Raises OutOfRangeError if the Manager has not opened
-    that queue; UnimplementedError for timestamps if the queue has none, or if it only moves memory and the
-    device lacks the feature ``hostQueryReset``.
+    that queue; InvalidArgumentError for a negative number of timestamps or objects of another Manager in
+    `disjoint`; ArgumentTypeError for arguments of other types; UnimplementedError for timestamps if the queue
+    has none, or if it only moves memory and the device lacks the feature ``hostQueryReset``.
 
     If sequences of several queues share memory and one of them writes it, they are ordered. `disjoint` lists
     tensors and images that this sequence shares with others but uses different parts of. No ordering is
@@ -63,6 +64,13 @@ class Sequence:
     One thread at a time may record and evaluate a sequence. A call that meets another thread's call raises
     FailedPreconditionError and changes nothing. Give each thread its own sequences; shared memory orders
     them. Any thread may wait, query the state and destroy.
+
+    >>> a, b, product = mgr.tensor([1, 2, 3]), mgr.tensor([4, 5, 6]), mgr.zeros(3)
+    >>> seq = mgr.sequence().record(kp.OpMult([a, b, product]), kp.OpSyncLocal([product]))
+    >>> seq.eval()
+    <kp.Sequence ...>
+    >>> product.numpy().tolist()
+    [4.0, 10.0, 18.0]
     """
 
     __slots__ = (
@@ -207,8 +215,9 @@ class Sequence:
 
         With `op`: drops the recording, records `op` and evaluates that. Other threads run during the wait.
         Ctrl-C raises KeyboardInterrupt; the work continues, and `eval_await` collects it. Raises
-        FailedPreconditionError if the sequence is running or the recording uses a destroyed object,
-        DeviceLostError if the device fails, and the exceptions of custom operations' hooks.
+        ArgumentTypeError if `op` is not an operation, FailedPreconditionError if the sequence is running or
+        the recording uses a destroyed object, DeviceLostError if the device fails, and the exceptions of
+        custom operations' hooks.
         """
         if op is None and not self._slow:
             self._eval()
@@ -276,8 +285,9 @@ class Sequence:
 
         `wait_for` is in milliseconds (Kompute's argument), `timeout` in seconds; without both, there is no
         limit. Warns if nothing is running. Raises EvalTimeoutError if the time runs out: the sequence stays
-        running, and a later `eval_await` collects the work. Raises DeviceLostError if the device fails, and
-        the exceptions of custom operations' hooks.
+        running, and a later `eval_await` collects the work. Raises InvalidArgumentError if both limits are
+        given or one is negative, FailedPreconditionError if the sequence is destroyed, DeviceLostError if the
+        device fails, and the exceptions of custom operations' hooks.
         """
         seconds = _seconds(wait_for, timeout)
         native = self._native

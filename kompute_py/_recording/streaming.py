@@ -72,6 +72,12 @@ class FrameStream(Generic[_Result]):
     """The results of a sequence that runs over many frames. Created by `Sequence.stream`.
 
     Can be iterated once, with ``for`` or ``async for``.
+
+    >>> a, b = mgr.zeros(2), mgr.zeros(2)
+    >>> seq = mgr.sequence().record(kp.OpMult([a, a, b]))
+    >>> frames = (np.full(2, n, np.float32) for n in range(3))
+    >>> [result.tolist() for result in seq.stream(frames, inputs=a, outputs=b)]
+    [[0.0, 0.0], [1.0, 1.0], [4.0, 4.0]]
     """
 
     __module__ = "kompute_py"  # public; imported when first used

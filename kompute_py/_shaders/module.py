@@ -43,6 +43,10 @@ class ShaderModule:
     Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not
     SPIR-V, the module has no compute entry point, or several of which none was selected, or compile options
     are given for SPIR-V; NotFoundError if a path does not exist; ArgumentTypeError for other types.
+
+    >>> module = kp.ShaderModule("layout(local_size_x = 8) in; void main() {}", name="empty")
+    >>> module.signature.local_size
+    (8, 1, 1)
     """
 
     __module__ = "kompute_py"  # public; imported when first used
@@ -199,6 +203,9 @@ class ShaderModule:
         """The shader written in "glsl" or "hlsl" (through SPIRV-Cross).
 
         Raises InvalidArgumentError for another language.
+
+        Raises UnimplementedError if the language cannot express the shader, ArgumentTypeError if `language`
+        is not a str.
         """
         return _native.decompile_spirv(self._spirv, as_text(language, "language"), self.reflection["entry"])
 

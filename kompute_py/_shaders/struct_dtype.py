@@ -29,6 +29,14 @@ def struct_dtype(
 
     Raises NotFoundError if the shader has no such buffer; InvalidArgumentError if `length` is missing or not
     applicable, or NumPy has no dtype for the block; and the errors of `kp.ShaderModule`.
+
+    >>> text = '''
+    ... struct Body { vec3 position; float mass; };
+    ... layout(binding = 0) buffer Bodies { Body bodies[]; };
+    ... void main() { bodies[0].mass = 1.0; }
+    ... '''
+    >>> kp.struct_dtype(text, "bodies").names
+    ('position', 'mass')
     """
     module = ShaderModule(shader)
     buffers = [p for p in module.signature.parameters if p.kind in BUFFERS]

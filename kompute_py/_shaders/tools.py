@@ -23,6 +23,10 @@ def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:
 
     Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module
     violates the target's rules, ArgumentTypeError if `text` is not a str.
+
+    >>> text = kp.disassemble(kp.compile("layout(local_size_x = 8) in; void main() {}"))
+    >>> kp.ShaderModule(kp.assemble(text)).signature.local_size
+    (8, 1, 1)
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"SPIR-V assembly is a str, not {type(text).__name__}")
@@ -42,6 +46,12 @@ def disassemble(spirv: ShaderSource, *, friendly_names: bool = True) -> str:
     `friendly_names` shows the module's names for its ids; without it, ids are numbers. Raises
     InvalidArgumentError for bytes that are not SPIR-V, NotFoundError if a path does not exist,
     ArgumentTypeError for objects of other types.
+
+    >>> print(kp.disassemble(kp.compile("layout(local_size_x = 8) in; void main() {}")))
+    ; SPIR-V
+    ...
+    OpExecutionMode %main LocalSize 8 1 1
+    ...
     """
     return _native.disassemble_spirv(to_spirv(spirv), to_flag(friendly_names, "friendly_names"))
 
@@ -51,7 +61,13 @@ def decompile(spirv: ShaderSource, language: TextLanguage = "glsl", *, entry: st
 
     `spirv` is as for `disassemble`. `entry` selects one of several entry points; a ShaderModule or Kernel has
     one already. Raises InvalidArgumentError for another language or invalid SPIR-V, NotFoundError if the
-    module lacks the entry point, UnimplementedError if the language cannot express the shader.
+    module lacks the entry point, UnimplementedError if the language cannot express the shader,
+    ArgumentTypeError for arguments of other types.
+
+    >>> print(kp.decompile(kp.compile("layout(local_size_x = 8) in; void main() {}")))
+    #version 450
+    layout(local_size_x = 8, local_size_y = 1, local_size_z = 1) in;
+    ...
     """
     module = to_spirv(spirv)
     entry = chosen_entry(spirv, entry if entry is None else as_text(entry, "entry"))

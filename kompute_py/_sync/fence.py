@@ -39,6 +39,10 @@ class Fence:
 
     As soon as the host learns by any call, here or elsewhere, that the work is done, `data()` shows its
     results.
+
+    >>> fence = mgr.zeros(3).fill(5)
+    >>> fence.wait().done()
+    True
     """
 
     __slots__ = ("__weakref__", "_managers", "_native", "_sequences")
@@ -60,7 +64,8 @@ class Fence:
 
         Other threads run during the wait. Ctrl-C raises KeyboardInterrupt; the work continues. Raises
         EvalTimeoutError if the time runs out (the fence stays usable), DeviceLostError if the device failed,
-        AbortedError if a semaphore that the work waited for failed.
+        AbortedError if a semaphore that the work waited for failed, InvalidArgumentError for a negative
+        `timeout`, ArgumentTypeError if `timeout` is not a number.
         """
         seconds = to_seconds(timeout)
         if not self._native.wait(seconds):
@@ -119,7 +124,10 @@ class Fence:
 
     @staticmethod
     def join(*fences: Fence) -> Fence:
-        """A fence that is done when all of `fences` are done; without arguments, it is done at once."""
+        """A fence that is done when all of `fences` are done; without arguments, it is done at once.
+
+        Raises ArgumentTypeError if an argument is not a Fence.
+        """
         for fence in fences:
             if not isinstance(fence, Fence):
                 raise ArgumentTypeError(f"Fence.join takes fences, not {type(fence).__name__}")

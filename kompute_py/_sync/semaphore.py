@@ -36,12 +36,20 @@ class Semaphore:
     submit waiting work before the signalling work, also on the same queue. `fail` ends the semaphore: every
     wait for a value that was not reached raises AbortedError, and work submitted to wait for such a value
     does not run.
+
+    Raises the errors of `Manager.semaphore`.
+
+    >>> semaphore = mgr.semaphore()
+    >>> semaphore.signal(3)
+    >>> semaphore.wait(2, timeout=1).query()
+    3
     """
 
     __slots__ = ("__weakref__", "_manager", "_native")
 
     def __init__(self, manager: Manager, initial: int = 0) -> None:
-        """Raises OutOfRangeError if `initial` is negative or above 2**64 - 2.
+        """Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not
+        an int.
 
         Raises FailedPreconditionError if the Manager is destroyed.
         """
@@ -61,7 +69,8 @@ class Semaphore:
 
         Raises InvalidArgumentError unless `value` is above the current value and every value that submitted
         work is going to signal, or if it is further above than the device can count (its
-        maxTimelineSemaphoreValueDifference). Raises AbortedError after `fail`.
+        maxTimelineSemaphoreValueDifference). Raises AbortedError after `fail`, OutOfRangeError for a value
+        below 0 or above 2**64 - 2, ArgumentTypeError if `value` is not an int.
         """
         self._native.signal(to_value(value, "value"))
 
@@ -70,7 +79,8 @@ class Semaphore:
 
         Other threads run during the wait. Ctrl-C raises KeyboardInterrupt. Raises EvalTimeoutError if the
         time runs out, AbortedError with the message of `fail` after that, DeviceLostError if the device
-        failed.
+        failed, OutOfRangeError for a value below 0 or above 2**64 - 2, InvalidArgumentError for a negative
+        `timeout`, ArgumentTypeError for arguments of other types.
         """
         number, seconds = to_value(value, "value"), to_seconds(timeout)
         if not self._native.wait(number, seconds):
@@ -83,12 +93,17 @@ class Semaphore:
         Submitted work that waits for such a value does not run, and everything that it was to signal fails
         with the same message. Values that other submitted work is going to signal are still reached. The
         first message is kept.
+
+        Raises ArgumentTypeError if `message` is not a str.
         """
         self._native.fail(as_text(message, "message"))
 
     def at(self, value: int) -> Fence:
         """A Fence that is done when the counter reaches `value`, to wait for, to join with others or to
         await.
+
+        Raises OutOfRangeError for a value below 0 or above 2**64 - 2, ArgumentTypeError if `value` is not an
+        int.
         """
         return Fence(self._native.at(to_value(value, "value")), (self._manager,))
 

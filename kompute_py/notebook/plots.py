@@ -50,6 +50,10 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
     Raises FailedPreconditionError if matplotlib is missing (the error names the extra) or an object is
     destroyed; InvalidArgumentError for an unknown kind, nothing to draw, several pictures, or an array that
     is not a picture; ArgumentTypeError if an argument is not numeric.
+
+    >>> axes = kp.plot(mgr.tensor([1, 4, 9]), kind="line")
+    >>> axes.lines[0].get_ydata().tolist()
+    [1.0, 4.0, 9.0]
     """
     if kind is not None and kind not in _KINDS:
         raise InvalidArgumentError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")

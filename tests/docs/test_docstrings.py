@@ -1,0 +1,94 @@
+"""Docstrings name the errors that a call raises, and show an example of each public class and function."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from typing import Any
+
+import pytest
+
+from kompute_py import errors
+from tests.docs.test_reference import NAMES, public
+
+pytestmark = pytest.mark.own_driver
+
+ERRORS = frozenset(name for name in errors.__all__ if name.endswith("Error"))
+# A docstring that refers to the errors of another call.
+_REFERS = re.compile(
+    r"[Rr]aises? (?:also )?(?:the errors of|what|as)\b|errors of [`a-z]|[Aa]s `[\w.]+`|Like `"
+)
+# Names without an example: a program cannot or should not bring them about, or another name shows them.
+WITHOUT = {
+    "CompileTimeoutError": "needs a compilation that takes too long",
+    "DeviceLostError": "needs a device that fails",
+    "InternalError": "needs a fault of the driver",
+    "ShaderCompileWarning": "needs a source that the compiler warns of",
+    "UnavailableError": "needs a machine without Vulkan",
+    "ValidationError": "needs the validation layer",
+    "errors.ArrayAttributeError": "attributes of arrays are named in the errors",
+    "notebook.Sliders": "needs a notebook",
+    "notebook.sliders": "needs a notebook",
+}
+
+
+def calls() -> dict[str, tuple[Any, str]]:
+    """Each public function, method and property: its function and its docstring."""
+    found: dict[str, tuple[Any, str]] = {}
+    for name, thing in NAMES.items():
+        if public.is_alias(name, thing):
+            continue
+        items = [(name, thing, thing)]
+        if inspect.isclass(thing):
+            items = [(f"{name}.{member}", value, value) for member, value in public.members(thing)]
+            if "__init__" in vars(thing):
+                items.append((name, vars(thing)["__init__"], thing))
+        for path, value, documented in items:
+            function = getattr(value, "fget", None) or getattr(value, "__func__", value)
+            if inspect.isfunction(function):
+                found[path] = function, inspect.getdoc(documented) or ""
+    return found
+
+
+def raised(function: Any) -> set[str]:
+    """The errors in the ``raise`` statements of a function's body."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    made = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc is not None]
+    named = [each.func if isinstance(each, ast.Call) else each for each in made]
+    return {each.id for each in named if isinstance(each, ast.Name)} & ERRORS
+
+
+CALLS = calls()
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_the_errors_that_a_call_raises_are_named(path):
+    function, text = CALLS[path]
+    if not _REFERS.search(text):
+        assert not [name for name in sorted(raised(function)) if name not in text]
+
+
+def test_a_missing_error_is_found():
+    def call() -> None:
+        """Does something. Raises OutOfRangeError for a wrong index."""
+        if call:
+            raise errors.KomputeError
+        raise InvalidArgumentError("no")  # noqa: F821
+
+    assert raised(call) == {"InvalidArgumentError"}
+    assert not _REFERS.search(str(call.__doc__))
+
+
+def test_the_errors_are_looked_for_in_many_calls():
+    assert len([path for path, (function, _) in CALLS.items() if raised(function)]) > 50
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_class_and_function_has_an_example(name):
+    thing = NAMES[name]
+    if public.is_alias(name, thing):
+        return
+    has_example = ">>> " in (inspect.getdoc(thing) or "")
+    assert has_example != (name.removeprefix("kompute_py.") in WITHOUT)
