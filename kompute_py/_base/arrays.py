@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, kind_of, shown
-from .plain_arguments import as_text
+from .plain_arguments import as_text, refuse_unordered
 from .types import data_type_of, is_small_float
 
 if TYPE_CHECKING:
@@ -205,8 +205,10 @@ def as_index(value: Any, what: str) -> int:
 def as_indices(values: Any, what: str) -> tuple[int, ...]:
     """`values`, one integer or several, as a tuple.
 
-    Raises ArgumentTypeError, naming `what`, if there are others.
+    Raises ArgumentTypeError, naming `what`, if there are others, and for a mapping or a set.
     """
+    if type(values) is not tuple:
+        refuse_unordered(values, what, "an int or a tuple of ints")
     try:
         each = iter(values)
     except TypeError:
@@ -349,6 +351,38 @@ def keeps_finite(array: np.ndarray[Any, Any], converted: np.ndarray[Any, Any]) -
     wide = converted.astype(np.complex128 if converted.dtype.kind == "c" else np.float64)
     finite = np.isfinite(wide)
     return bool(finite.all() or not (~finite & np.isfinite(array)).any())
+
+
+def spread(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> np.ndarray[Any, Any]:
+    """`data` as an array of `dtype` that is broadcast to `shape`, as ``array[...] = data`` does in NumPy.
+
+    The numbers are converted as by `matching`; a single number also as by `element_bytes`, so that 2.0 is an
+    integer. Raises InvalidArgumentError if the shape does not broadcast.
+    """
+    if type(data) is np.ndarray and data.ndim == 0:
+        data = data[()]
+    if isinstance(data, (bool, int, float, complex, np.generic)) or (
+        dtype.names is not None and isinstance(data, tuple)
+    ):
+        made = np.frombuffer(element_bytes(data, dtype, what), dtype).reshape(())
+    else:
+        array = (
+            to_array(data)
+            if dtype.names is None or isinstance(data, np.ndarray)
+            else records(data, dtype, what)
+        )
+        made = matching(array, dtype, array.size, what)
+    # NumPy ignores leading axes of length 1 in assignments.
+    given = made.shape
+    extra = max(0, made.ndim - len(shape))
+    if given[:extra] == (1,) * extra:
+        made = made.reshape(given[extra:])
+    try:
+        return np.broadcast_to(made, shape)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{what} does not take data of shape {given}: it does not broadcast to {shape}"
+        ) from None
 
 
 def check_out(

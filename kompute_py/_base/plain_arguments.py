@@ -5,7 +5,7 @@ This module does not import NumPy: the shader compiler process imports it and ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MappingView, Set
 from typing import Any
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, shown
@@ -29,18 +29,33 @@ def as_text(value: Any, what: str) -> str:
     return value
 
 
-def as_list(values: Any, what: str, takes: str) -> list[Any]:
-    """`values`, any iterable, as a list; a generator is consumed.
+def refuse_unordered(values: Any, what: str, takes: str) -> None:
+    """Raises ArgumentTypeError, naming `what` and what it `takes`, if `values` is a mapping, which has names,
+    or a set, which has no order.
+    """
+    if isinstance(values, Mapping):
+        raise ArgumentTypeError(
+            f"{what} takes {takes}, not {shown(values)}; give its values: list(d.values())"
+        )
+    if isinstance(values, Set) and not isinstance(values, MappingView):
+        raise ArgumentTypeError(
+            f"{what} takes {takes}, not {shown(values)}: a set has no order. Give a list or a tuple"
+        )
 
-    Raises ArgumentTypeError, naming `what` and what it `takes`, if `values` is text, bytes, a dict or not
-    iterable, and OutOfMemoryError if memory cannot hold the elements. Errors from the body of a generator are
-    passed on.
+
+def as_list(values: Any, what: str, takes: str, *, sets: bool = False) -> list[Any]:
+    """`values`, any iterable, as a list; a generator is consumed. A set is accepted if `sets` is True.
+
+    Raises ArgumentTypeError, naming `what` and what it `takes`, if `values` is text, bytes, a mapping, a set
+    or not iterable, and OutOfMemoryError if memory cannot hold the elements. Errors from the body of a
+    generator are passed on.
     """
     if type(values) is list or type(values) is tuple:
         return list(values)
-    if isinstance(values, (str, bytes, bytearray, Mapping)):
-        fix = "; give its values: list(d.values())" if isinstance(values, Mapping) else ""
-        raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}{fix}")
+    if isinstance(values, (str, bytes, bytearray)):
+        raise ArgumentTypeError(f"{what} takes {takes}, not {shown(values)}")
+    if not sets or isinstance(values, Mapping):
+        refuse_unordered(values, what, takes)
     try:
         iterator = iter(values)
     except TypeError:

@@ -24,6 +24,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.plain_arguments import refuse_unordered
 from .cache import CachedShader, compiler_key, shader_cache
 from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 from .limits import most_bytes, read_file, time_limit, too_long
@@ -381,6 +382,7 @@ def _glsl_version(version: int | str | None) -> str:
 
 
 def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
+    refuse_unordered(directories, "include_dirs", "a list of paths")
     try:
         return [os.fsencode(directory) for directory in directories]
     except Exception as error:  # of the objects' own methods

@@ -328,7 +328,7 @@ def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:
     """Converts `value` to a tuple of str. Raises ArgumentTypeError, naming `what`, for anything else."""
     if isinstance(value, str):
         raise ArgumentTypeError(f"{what} is the str {shown(value)}; give a list of names: [{shown(value)}]")
-    names = tuple(as_list(value, what, "a list of names"))
+    names = tuple(as_list(value, what, "a list of names", sets=True))
     for name in names:
         if not isinstance(name, str):
             raise ArgumentTypeError(

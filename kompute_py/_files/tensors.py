@@ -345,7 +345,9 @@ def _choose(
     wanted: set[str] = set()
     missing = []
     for name in (
-        [names] if isinstance(names, str) else as_list(names, "names", "a str, several, or None for all")
+        [names]
+        if isinstance(names, str)
+        else as_list(names, "names", "a str, several, or None for all", sets=True)
     ):
         if not isinstance(name, str):
             raise ArgumentTypeError(f"names contains {shown(name)} of type {type(name).__name__}; give str")

@@ -35,7 +35,7 @@ from .._base.errors import (
     not_copyable,
     shown,
 )
-from .._base.plain_arguments import as_list
+from .._base.plain_arguments import as_list, refuse_unordered
 from .._base.settings import PREFIX
 from .._base.texels import parse_format, size_of
 from .._base.types import MemoryTypes
@@ -87,6 +87,7 @@ _MOST_BYTES = 2**63 - 1
 
 def _modes(address: Any) -> Any:
     """The modes of the axes as a list, from any iterable."""
+    refuse_unordered(address, "address", "one mode, or one for each axis")
     try:
         return list(address)
     except Exception:
@@ -402,17 +403,19 @@ class Manager(Device):
         """An Image of `data`, converted to float32; uint8 data stays uint8, and with `format` the data keeps
         its dtype.
 
-        `width`, `height` and `num_channels` (1, 2 or 4) default to those of an (h, w) or (h, w, c) array or a
-        Pillow image. uint8 gives the integer format (``rgba8ui``), as in Kompute; ``format="rgba8"`` gives
-        unorm. Other GLSL and Vulkan names of formats work too (`image_formats` lists them).
+        `width`, `height` and `num_channels` (1 to 4) default to those of an (h, w) or (h, w, c) array or a
+        Pillow image. Three channels, as of an RGB photograph, become four with an opaque alpha: 1.0, or 255
+        for uint8 (see `kp.Image`). uint8 gives the integer format (``rgba8ui``), as in Kompute;
+        ``format="rgba8"`` gives unorm. Other GLSL and Vulkan names of formats work too (`image_formats` lists
+        them).
 
         Options: `dims` (1, 2 or 3 dimensions), `depth`, `layers` (the number of layers of an image array;
         True takes the first axis of the data), and `tensor_type`, the older name of `memory_type`. The axes
         of the data are (layers,) (depth,) height, width (, c).
 
-        Raises InvalidArgumentError if the sizes do not fit the data, there are three channels, or the format
-        is unknown; UnimplementedError if the device lacks the format; ArgumentTypeError if the format lacks
-        the data's dtype.
+        Raises InvalidArgumentError if the sizes do not fit the data, the format has another number of
+        channels, or the format is unknown; UnimplementedError if the device lacks the format;
+        ArgumentTypeError if the format lacks the data's dtype.
         """
         array = to_array(data)
         keep = format is not None or array.dtype == np.uint8

@@ -55,6 +55,7 @@ from .._base.errors import (
     UnimplementedError,
     kind_of,
 )
+from .._base.plain_arguments import refuse_unordered
 from .._memory.memory import SINGLE, Memory, memory_list
 from .._memory.tensor import Tensor
 from .._sync.fence import Fence
@@ -109,6 +110,7 @@ class FrameStream(Generic[_Result]):
         Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be
         iterated.
         """
+        refuse_unordered(self._items, "items", "an iterable of frames")
         try:
             source = iter(self._items)
         except TypeError:
@@ -124,6 +126,7 @@ class FrameStream(Generic[_Result]):
         Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be
         iterated.
         """
+        refuse_unordered(self._items, "items", "an iterable of frames")
         if not isinstance(self._items, (AsyncIterable, Iterable)):
             raise ArgumentTypeError(f"items is {kind_of(self._items)}, which cannot be iterated")
         source = self._items.__aiter__() if isinstance(self._items, AsyncIterable) else _later(self._items)

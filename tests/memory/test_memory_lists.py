@@ -103,6 +103,7 @@ def test_what_is_refused(name, mgr, clean):
         "bytes": (b"abc", kp.ArgumentTypeError, "not b'abc'"),
         "a dict": ({"a": a, "b": b}, kp.ArgumentTypeError, "give its values"),
         "a dict by tensor": ({a: 1, b: 2, world.c: 3}, kp.ArgumentTypeError, "give its values"),
+        "a set": ({a, b, world.c}, kp.ArgumentTypeError, "a set has no order"),
         "an array": (np.zeros(3), kp.ArgumentTypeError, "mgr.tensor_t(array)"),
         "a class": (kp.Tensor, kp.ArgumentTypeError, "kompute_py.Tensor"),
         "no iteration": (DoesNotIterate(), kp.ArgumentTypeError, "does not iterate: iteration of its own"),
