@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import _native
 from . import misplaced
 from .arrays import as_index
@@ -89,6 +91,22 @@ def plain_format(component: str, channels: int) -> ImageFormat | None:
 def component_names() -> list[str]:
     """The dtypes that texels can consist of."""
     return sorted({component for component, _ in _formats()[1]})
+
+
+def full_scale(dtype: np.dtype[Any]) -> float:
+    """The value of white and of an opaque alpha: 1.0 for floats, the largest value for integers."""
+    return 1.0 if dtype.kind not in "iu" else float(np.iinfo(dtype).max)
+
+
+def with_alpha(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`pixels`, of three channels in the last axis, with a fourth that is opaque.
+
+    Vulkan has no storage images of three channels.
+    """
+    made = np.empty((*pixels.shape[:-1], 4), pixels.dtype)
+    made[..., :3] = pixels
+    made[..., 3] = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1
+    return made
 
 
 class ImageSize(NamedTuple):

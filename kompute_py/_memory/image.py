@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_float32, as_index, as_typed, check_out, matching, require_manager, to_flag
+from .._base.arrays import (
+    as_float32,
+    as_index,
+    as_typed,
+    check_out,
+    matching,
+    require_manager,
+    to_array,
+    to_flag,
+)
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .._base.misplaced import KEPT_BY_IMAGES
 from .._base.texels import (
@@ -19,6 +28,7 @@ from .._base.texels import (
     plain_format,
     region_of,
     size_of,
+    with_alpha,
 )
 from .memory import SINGLE, Memory, to_memory_type
 from .sampler import SampledImage, Sampler
@@ -42,6 +52,11 @@ class Image(Memory):
 
     The host's array has the axes (layers,) (depth,) (height,) width and, with more than one channel,
     channels.
+
+    Data of three channels, such as an RGB photograph of shape (h, w, 3), becomes an image of four, because
+    Vulkan has no storage images of three. The alpha is opaque: 1.0 for floats, the largest value of the dtype
+    for integers (255 for uint8). So `num_channels` is 4, and `read` and `data` give four channels. `write`
+    takes three channels too. The same holds for flat data with ``num_channels=3``.
 
     Raises InvalidArgumentError if the sizes do not fit the data or the format is unknown, ArgumentTypeError
     for a dtype that no format has, UnimplementedError if the device lacks the format, OutOfMemoryError if it
@@ -99,12 +114,17 @@ class Image(Memory):
             channels = fixed.channels
         else:
             channels = max(1, array.size // size.texels)
-        _check_channels(channels, array, axes)
+        if channels in (3, 4) and (fixed is None or fixed.channels == 4):
+            # Data of three channels gets a fourth, also if `num_channels` says so.
+            rgb = array.size == size.texels * 3 and (channels == 3 or array.shape[-1:] == (3,))
+            if rgb:
+                array, channels = with_alpha(array.reshape(*axes, 3)), 4
         if array.size != size.texels * channels:
             raise InvalidArgumentError(
                 f"An image of {' x '.join(map(str, reversed(axes)))} with {channels} channels has "
                 f"{size.texels * channels} components; the data has {array.size} (shape {array.shape})"
             )
+        _check_channels(channels, fixed)
         chosen = _format_of(array, channels, fixed, format)
         shape = axes if channels == 1 and array.ndim != len(axes) + 1 else (*axes, channels)
         native = manager._native.image(
@@ -240,15 +260,18 @@ class Image(Memory):
     def write(self, data: ArrayLike, region: Any = None) -> None:
         """Like ``Tensor.write``. `region` is a box of texels, as for `read`; only the region is copied.
 
+        Data of three channels for an image of four gets an opaque alpha, as when an image is made.
+
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
         that does not convert without loss, OutOfRangeError for a region beyond an axis, UnimplementedError
         for a step, FailedPreconditionError if the image is destroyed.
         """
         if region is None:
-            super().write(data)
+            super().write(self._texels(data, self._size.axes))
             return
         self._require_init("be written")
         box, shape = self._box(region)
+        data = self._texels(data, shape[: len(shape) - (len(self._shape) - len(self._size.axes))])
         count = int(np.prod(shape))
         array = matching(data, self._dtype, count, f"The region of {self._describe()}")
         self._native.write_region(array, box)
@@ -261,6 +284,15 @@ class Image(Memory):
             part = all_of_it[layer : layer + layers, z : z + depth, y : y + height, x : x + width]
             part[...] = array.reshape(part.shape)
         self._report()
+
+    def _texels(self, data: ArrayLike, axes: tuple[int, ...]) -> ArrayLike:
+        """`data`, with an opaque alpha if it has the shape (*axes, 3) and the image has four channels."""
+        if self._channels != 4:
+            return data
+        array = to_array(data)
+        if array.shape != (*axes, 3):
+            return array
+        return with_alpha(matching(array, self._dtype, array.size, self._describe()).reshape(array.shape))
 
     def _box(self, region: Any) -> tuple[Any, tuple[int, ...]]:
         box, axes = region_of(self._size, region, self._describe())
@@ -315,20 +347,9 @@ def _lengths(size: ImageSize) -> tuple[int, int, int, int]:
     return size.width, size.height, size.depth, size.layers or 1
 
 
-def _check_channels(channels: int, array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> None:
-    if channels == 3:
-        if array.dtype.kind == "f":
-            top: float = 1.0
-        else:
-            top = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else 1
-        dense = ", ".join(map(str, axes))
-        raise InvalidArgumentError(
-            "Vulkan has no storage images of 3 channels; add a fourth: "
-            f"data = np.concatenate([data.reshape({dense}, 3), np.full(({dense}, 1), {top}, data.dtype)], "
-            f"axis={len(axes)})"
-        )
-    if channels not in (1, 2, 4):
-        raise InvalidArgumentError(f"An image has 1, 2 or 4 channels, not {channels}")
+def _check_channels(channels: int, fixed: ImageFormat | None) -> None:
+    if channels not in (1, 2, 4) and (fixed is None or channels != 3):
+        raise InvalidArgumentError(f"An image has 1, 2 or 4 channels (3 become 4), not {channels}")
 
 
 def _format_of(

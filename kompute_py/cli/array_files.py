@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
+from .._base.texels import full_scale, with_alpha
 from .._files.pictures import opened_picture
 from .common import require
 
@@ -187,6 +188,8 @@ def with_channels(pixels: Array, count: int) -> Array:
     planes = pixels.reshape(*pixels.shape[:2], own)
     if own == count:
         return planes[..., 0] if count == 1 else planes
+    if (own, count) == (3, 4):
+        return with_alpha(planes)
     colors, alpha = (
         (planes[..., : own - 1], planes[..., own - 1 :])
         if own in (2, 4)
@@ -201,11 +204,6 @@ def with_channels(pixels: Array, count: int) -> Array:
     if count == 1:
         return np.ascontiguousarray(colors[..., 0])
     return np.concatenate([colors, alpha], axis=2) if count in (2, 4) else np.ascontiguousarray(colors)
-
-
-def full_scale(dtype: np.dtype[Any]) -> float:
-    """The value of white in a picture of this dtype."""
-    return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
 
 
 def is_picture_name(path: Path) -> bool:

@@ -17,10 +17,10 @@ import numpy as np
 
 from .._base.arrays import keeps_finite
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
-from .._base.texels import ImageFormat, parse_format, plain_format
+from .._base.texels import ImageFormat, full_scale, parse_format, plain_format, with_alpha
 from .._shaders.layout import element_dtype
 from .._shaders.signature import Parameter
-from .array_files import Array, dtype_of, full_scale, with_channels
+from .array_files import Array, dtype_of, with_channels
 
 PACKED = "rgba8"
 """For a buffer of uint: four bytes in each uint, red the lowest, as unpackUnorm4x8 reads them."""
@@ -211,9 +211,7 @@ def _fit_texels(array: Array, element: Element, chosen: ImageFormat, what: str) 
     else:
         texels = cast(array, element.base, what)
     if channels == 4 and texels.shape[-1] == 3:
-        # Three channels are a picture without alpha, which becomes opaque.
-        opaque = 1 if texels.dtype.kind == "f" or chosen.scalar != "float" else np.iinfo(texels.dtype).max
-        texels = np.concatenate([texels, np.full((*texels.shape[:-1], 1), opaque, texels.dtype)], axis=-1)
+        texels = with_alpha(texels)
     shape = texels.shape[:axes]
     return Fitted(np.ascontiguousarray(texels), shape, shape)
 

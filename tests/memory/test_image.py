@@ -83,8 +83,6 @@ def test_unknown_formats(mgr, name):
 
 
 def test_checks(mgr):
-    with pytest.raises(kp.InvalidArgumentError, match=r"add a fourth.*np\.concatenate"):
-        mgr.image(np.zeros((2, 2, 3), np.uint8))
     with pytest.raises(kp.InvalidArgumentError, match="1, 2 or 4"):
         mgr.image(np.zeros((2, 2, 5)))
     with pytest.raises(kp.InvalidArgumentError, match="width and height"):
@@ -108,14 +106,74 @@ def test_checks(mgr):
         mgr.image(np.zeros(limit + 1), limit + 1, 1, 1)
 
 
-def test_the_line_for_three_channels_works(mgr):
-    data = pattern(2, 3, 3, np.uint8)
-    with pytest.raises(kp.InvalidArgumentError) as caught:
-        mgr.image(data)
-    line = str(caught.value).split("add a fourth: ")[1]
-    scope = {"data": data, "np": np}
-    exec(line, scope)
-    assert mgr.image(scope["data"]).num_channels == 4
+OPAQUE = {"uint8": 255, "int8": 127, "uint16": 65535, "int16": 32767, "uint32": 2**32 - 1, "int32": 2**31 - 1,
+          "float16": 1, "float32": 1}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", OPAQUE)
+def test_three_channels_become_four_with_an_opaque_alpha(mgr, dtype):
+    photo = pattern(4, 5, 3, np.dtype(dtype))
+    wanted = np.concatenate([photo, np.full((4, 5, 1), OPAQUE[dtype], dtype)], axis=-1)
+    kept = mgr.image_t if dtype != "uint8" else mgr.image
+    images = [
+        kept(photo),
+        kept(photo, 5, 4, 3),
+        kept(photo.reshape(-1), 5, 4, 3),
+        kept(photo, num_channels=4),
+    ]
+    images += [kp.Image(mgr, photo, memory_type="storage"), kept(photo[:, ::-1])]
+    for image in images:
+        assert image.num_channels == 4 and image.shape == (4, 5, 4) and image.dtype == dtype
+        flipped = image is images[-1]
+        np.testing.assert_array_equal(image.read(), wanted[:, ::-1] if flipped else wanted)
+    image = images[0]
+    np.testing.assert_array_equal(image.numpy(), wanted)
+    image.write(photo[::-1])
+    np.testing.assert_array_equal(image.read(), wanted[::-1])
+    image.write(photo[:2, 1], region=np.s_[2:, 3])
+    image.write(photo[0, 0], region=(0, 0))
+    now = wanted[::-1].copy()
+    now[2:, 3], now[0, 0] = wanted[:2, 1], wanted[0, 0]
+    np.testing.assert_array_equal(image.read(), now)
+
+
+def test_three_channels_in_each_format_and_of_each_kind(mgr):
+    photo = pattern(4, 5, 3, np.uint8)
+    for name, data, alpha in (
+        ("rgba8", photo, 255),
+        ("rgba8_snorm", photo.astype(np.int8), 127),
+        ("rgba16", photo.astype(np.uint16), 65535),
+        ("rgba32f", photo.astype(np.float32), 1),
+    ):
+        try:
+            image = mgr.image(data, format=name)
+        except kp.UnimplementedError:
+            continue
+        assert image.format == name and (image.read()[..., 3] == alpha).all()
+        np.testing.assert_array_equal(image.read()[..., :3], data)
+    converted = mgr.image(photo.astype(np.float64))  # converted to float32 first
+    assert converted.dtype == np.float32 and (converted.read()[..., 3] == 1).all()
+    layers = mgr.image_t(np.stack([photo, photo + 1]), layers=True)
+    assert layers.shape == (2, 4, 5, 4) and (layers.read()[..., 3] == 255).all()
+    with pytest.raises(kp.InvalidArgumentError, match="rg8 has 2 channels; the data has 3"):
+        mgr.image(photo, format="rg8")
+    with pytest.raises(kp.InvalidArgumentError, match="45 components; the data has 60"):
+        mgr.image_t(photo.reshape(-1), 5, 3, 3)
+    grey = mgr.image_t(np.ones((4, 3), np.uint8))  # three texels in a row, not three channels
+    assert grey.shape == (4, 3) and grey.num_channels == 1
+    four = mgr.image_t(np.zeros((2, 3, 4), np.uint8))
+    with pytest.raises(kp.InvalidArgumentError, match="24 elements"):
+        four.write(np.zeros((3, 2, 3), np.uint8))
+    with pytest.raises(kp.InvalidArgumentError, match="does not fit"):
+        four.write(np.full((2, 3, 3), 300))
+
+
+def test_pillow_photographs_become_images(mgr):
+    pillow = pytest.importorskip("PIL.Image")
+    photo = pattern(4, 5, 3, np.uint8)
+    image = mgr.image(pillow.fromarray(photo), format="rgba8")
+    np.testing.assert_array_equal(np.asarray(image.to_pil().convert("RGB")), photo)
+    assert image.to_pil().mode == "RGBA" and (np.asarray(image.to_pil())[..., 3] == 255).all()
 
 
 def test_copies(mgr):

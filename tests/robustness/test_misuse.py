@@ -209,9 +209,9 @@ def _a_write_out_of_range(w):
     w.mgr.tensor_t(np.zeros(1, np.int8)).write([300])
 
 
-@misuse(kp.InvalidArgumentError, "3 channels", "np.concatenate")
-def _three_channels(w):
-    w.mgr.image(np.zeros((4, 5, 3), np.float32), 5, 4, 3)
+@misuse(kp.InvalidArgumentError, "1, 2 or 4 channels", "not 5")
+def _five_channels(w):
+    w.mgr.image(np.zeros((4, 5, 5), np.float32), 5, 4, 5)
 
 
 @misuse(kp.InvalidArgumentError, "2 x 2", "4 components", "5")
