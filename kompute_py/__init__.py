@@ -37,6 +37,7 @@ from ._memory.image import Image
 from ._memory.mapping import Mapping
 from ._memory.memory import Memory
 from ._memory.sampler import SampledImage, Sampler
+from ._memory.strided import StridedView
 from ._memory.tensor import Tensor
 from ._recording.algorithm import Algorithm
 from ._recording.operations import (
@@ -158,6 +159,7 @@ __all__ = [
     "ShaderCompileError",
     "ShaderCompileWarning",
     "ShaderModule",
+    "StridedView",
     "Tensor",
     "TensorDataTypes",
     "TensorDict",

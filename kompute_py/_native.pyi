@@ -342,6 +342,20 @@ class Memory(_Object):
         """Records that the caller has made the host copy and the device memory the same."""
 
 class Buffer(Memory):
+    def read_runs(
+        self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
+    ) -> None:
+        """Like `read`, for a strided part.
+
+        The part consists of runs of `length` bytes. The first one begins at `offset`. `axes` has (number,
+        bytes from one to the next) for each axis of runs, the outermost first.
+        """
+
+    def write_runs(
+        self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
+    ) -> None:
+        """Like `write`, for a strided part (see `read_runs`). Writes no byte beside the runs."""
+
     @property
     def vk_buffer(self) -> int: ...
     @property
@@ -405,6 +419,12 @@ class BufferView(_Object):
 
     def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray: ...
     def keep_host(self) -> object: ...
+    def read_runs(
+        self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
+    ) -> None: ...
+    def write_runs(
+        self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
+    ) -> None: ...
     def read(self, out: np.ndarray, offset: int = 0) -> None: ...
     def write(self, data: np.ndarray, offset: int = 0) -> None: ...
     def wait(self) -> None: ...

@@ -1,8 +1,10 @@
-"""Operators and attributes of arrays that tensors lack: each raises an error with code to use instead.
+"""The operators and attributes of arrays on tensors and images.
 
-A tensor's contents are on the device. Python's operators would have to read them and compute on the host,
-so tensors do not have these operators. Tensors compare by identity. NumPy functions (``np.add(t, 1)``,
-``np.sum(t)``) and expressions with an array (``t + np.ones(3)``) read the tensor, as ``np.asarray(t)`` does.
+An object's contents are on the device. Conversions to Python's numbers and lists, and to arrays (``int(t)``,
+``t.tolist()``, ``t.astype(...)``) read them, as ``np.asarray(t)`` does, and so do NumPy's functions
+(``np.add(t, 1)``, ``np.sum(t)``) and expressions with an array (``t + np.ones(3)``). Python's operators and
+the other methods of arrays would have to compute on the host, so each raises an error with code to use
+instead. Tensors compare by identity.
 """
 
 from __future__ import annotations
@@ -12,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, ErrorCode, KomputeError, shown
+from .errors import ArgumentTypeError, ErrorCode, InvalidArgumentError, KomputeError, shown
+from .types import is_small_float
 from .warn import warn
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"
@@ -66,9 +72,94 @@ class ArrayAttributeError(KomputeError, AttributeError):
 
 
 class ArrayHabits:
-    """Base of Memory: the operators and attributes of arrays. Each error says what to write instead."""
+    """Base of Memory and StridedView: the operators and attributes of arrays.
+
+    Subclasses have `read`, `size`, `shape`, `dtype` and `_describe`.
+    """
 
     __slots__ = ()
+
+    # -- conversions, which read the device's contents -------------------------------------------------------
+
+    def tolist(self) -> Any:
+        """The device's contents, after pending work, as nested lists of Python numbers, as in NumPy.
+
+        A 0-dimensional object gives one number. Raises the errors of `read`.
+        """
+        memory: Any = self
+        return memory.read().tolist()
+
+    def astype(self, dtype: DTypeLike) -> np.ndarray[Any, Any]:
+        """The device's contents, after pending work, as a new NumPy array of `dtype` and this shape.
+
+        Converts as ``ndarray.astype`` does: floats are cut to integers, and integers wrap. Raises
+        ArgumentTypeError if `dtype` is not a dtype or the conversion does not exist, and the errors of
+        `read`.
+        """
+        memory: Any = self
+        try:
+            wanted = np.dtype(dtype)
+        except Exception as error:
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
+        array = memory.read()
+        try:
+            return np.asarray(array.astype(wanted, copy=False))
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{memory._describe()} does not convert to {wanted}: {error}") from None
+
+    def item(self) -> Any:
+        """The only element, as a Python number, after pending work.
+
+        Raises InvalidArgumentError if there is not exactly one element, and the errors of `read`.
+        """
+        memory: Any = self
+        if memory.size() != 1:
+            memory._require_init("be read")
+            raise InvalidArgumentError(f"{memory._describe()} {self._several('item()', '{}.item()')}")
+        return memory.read().item()
+
+    def __int__(self) -> int:
+        """``int(t)``: the only element, read from the device as by `item`.
+
+        Raises ArgumentTypeError if there is not exactly one element.
+        """
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        """``float(t)`` of the only element, like ``int(t)``."""
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        """``complex(t)`` of the only element, like ``int(t)``."""
+        return complex(self._number("complex"))
+
+    def _number(self, kind: str) -> Any:
+        memory: Any = self
+        if memory.size() != 1:
+            memory._require_init("be read")
+            raise ArgumentTypeError(f"{memory._describe()} {self._several(f'{kind}()', kind + '({})')}")
+        if memory.dtype.kind == "V" and not is_small_float(memory.dtype):
+            raise ArgumentTypeError(
+                f"{memory._describe()} is one record, not a number: t.item() returns its fields"
+            )
+        return self.item()
+
+    def _several(self, user: str, one: str) -> str:
+        """Text that names an alternative to `user`, which needs one element; `one` is code for it, with {}
+        for t.
+        """
+        memory: Any = self
+        if memory.size() == 0:
+            return f"has no element, and {user} takes one"
+        first = "t[" + ", ".join("0" * len(memory.shape)) + "]"
+        if not hasattr(self, "__getitem__"):
+            first = first.replace("t[", "t.read()[")
+        return (
+            f"has {memory.size()} elements, and {user} takes one: {one.format(first)}, "
+            "or t.read() for all of them"
+        )
+
+    # -- truth, comparison, operators ------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
         """Whether the only element is nonzero, as in NumPy. Waits for pending work that writes it.
@@ -132,9 +223,8 @@ class ArrayHabits:
     def __setitem__(self, key: object, value: object) -> None:
         """Raises ArgumentTypeError with code that writes a part."""
         raise ArgumentTypeError(
-            f"A {type(self).__name__} has no item assignment: its contents are on the device. "
-            "Use t.write(value, region) with the index from the brackets as region, "
-            "or t[region].fill(value) to set all its elements to one value"
+            f"An {type(self).__name__} has no item assignment: its contents are on the device. "
+            "Use t.write(value, region) with the index from the brackets as region"
         )
 
     def __dir__(self) -> list[str]:
@@ -156,15 +246,18 @@ class _OnlyOfArrays:
     def __init__(self, name: str) -> None:
         self._name = name
         self._advice = f"t.read().{name}{'(...)' if callable(getattr(np.ndarray, name)) else ''}"
+        if name == "copy":
+            self._advice = "t.read(); for a Tensor or Image use t.to(t.manager, copy=True)"
         self.__doc__ = f"Only arrays have this attribute: {self._advice}."
 
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"
-        text += f": its contents are on the device. A copy on the host has it: {self._advice}"
+        has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"
+        text += f": its contents are on the device. {has}: {self._advice}"
         raise ArrayAttributeError(text, self._name, thing)
 
 
 for _name in dir(np.ndarray):
-    if not _name.startswith("_"):
+    if not _name.startswith("_") and not hasattr(ArrayHabits, _name):
         setattr(ArrayHabits, _name, _OnlyOfArrays(_name))
 del _name

@@ -4,41 +4,49 @@ from __future__ import annotations
 
 import operator
 from types import EllipsisType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
+from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
 
 # The limit of the oldest supported NumPy.
 _MOST_AXES = 32
 
 
-def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, tuple[int, ...]]:
-    """(number of the first element, shape) of ``array[key]`` for a dense row-major array of `shape`.
+Located = tuple[int, tuple[int, ...], tuple[int, ...] | None]
+"""(number of the first element, shape, strides in elements) of a part of an array. The strides are None if
+the part is dense and row-major: whole rows, or a part of one."""
 
-    `key` is an index of NumPy's basic indexing: an int, a slice, Ellipsis, None, or a tuple of these. The
-    result must be dense and row-major too: whole rows, or a part of one. `what` names the array in errors,
-    `fix` is the alternative to a part that is not dense.
 
-    Raises OutOfRangeError for an int beyond its axis or too many indices, UnimplementedError if the part is
-    not dense, and ArgumentTypeError for any other index (lists, arrays, masks).
+def locate(shape: tuple[int, ...], key: Any, what: str, strides: tuple[int, ...] | None = None) -> Located:
+    """``array[key]`` for an array of `shape`, whose elements are `strides` elements apart.
+
+    Without `strides`, the array is dense and row-major. `key` is an index of NumPy's basic indexing: an int,
+    a slice, Ellipsis, None, or a tuple of these. `what` names the array in errors. The first element's number
+    counts from the array's first element.
+
+    Raises OutOfRangeError for an int beyond its axis or too many indices, and ArgumentTypeError for any other
+    index (lists, arrays, masks).
     """
     if (
         type(key) is slice
         and len(shape) == 1
+        and strides is None
         and (key.step is None or (type(key.step) is int and key.step == 1))
     ):
         try:
             start, stop, _ = key.indices(shape[0])  # the common case, without the general path below
         except Exception:  # from the __index__ of the bounds
             raise _no_slice(key, what) from None
-        return start, (max(stop - start, 0),)
+        return start, (max(stop - start, 0),), None
     keys = tuple(_basic(each, what) for each in (key if isinstance(key, tuple) else (key,)))
     # Applies NumPy's own rules to an array of bytes without memory behind it; only its strides are read.
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    if strides is None:
+        steps = [1] * len(shape)
+        for axis in range(len(shape) - 2, -1, -1):
+            steps[axis] = steps[axis + 1] * shape[axis + 1]
+        strides = tuple(steps)
     whole = np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)
     # An Ellipsis makes the result an array even if every axis has an int.
     if not any(each is Ellipsis for each in keys):
@@ -52,14 +60,45 @@ def locate(shape: tuple[int, ...], key: Any, what: str, fix: str) -> tuple[int, 
     except Exception:  # a bound that is not an int, or a step of zero
         raise _no_slice(key, what) from None
     if part.size == 0:
-        return 0, part.shape
-    if not part.flags.c_contiguous:
-        raise UnimplementedError(
-            f"[{_show(key)}] of {what} is not dense and row-major: "
-            f"its elements do not follow each other in memory. {fix}"
-        )
+        return 0, part.shape, None
     first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return first, part.shape
+    return first, part.shape, None if part.flags.c_contiguous else part.strides
+
+
+class Runs(NamedTuple):
+    """A part of an array as runs of adjacent bytes, in increasing order."""
+
+    offset: int
+    """The first run's, in bytes."""
+    length: int
+    """Bytes of each run."""
+    axes: list[tuple[int, int]]
+    """(number, bytes from one to the next) for each axis of runs, the outermost first."""
+    flips: tuple[slice, ...]
+    """Reverses the axes with negative strides: ``array[flips]`` changes between the part's order and the
+    order of the runs."""
+
+
+def runs_of(first: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Runs:
+    """The runs of a part with elements of `itemsize` bytes; the other arguments are as in `Located`."""
+    flips = []
+    axes: list[tuple[int, int]] = []
+    for count, stride in zip(shape, strides, strict=True):
+        back = stride < 0 and count > 1
+        flips.append(slice(None, None, -1 if back else None))
+        if back:
+            first += stride * (count - 1)
+        if count > 1:
+            axes.append((count, abs(stride) * itemsize))
+    length = itemsize
+    while axes and axes[-1][1] == length:
+        length *= axes.pop()[0]
+    merged: list[tuple[int, int]] = []
+    for count, stride in axes:
+        if merged and merged[-1][1] == count * stride:
+            count *= merged.pop()[0]
+        merged.append((count, stride))
+    return Runs(first * itemsize, length, merged, tuple(flips))
 
 
 def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:

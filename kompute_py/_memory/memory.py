@@ -545,6 +545,8 @@ def memory_list(
     for position, memory in enumerate(memories):
         if not isinstance(memory, kinds):
             fix = ": make a tensor of it, mgr.tensor_t(array)" if isinstance(memory, np.ndarray) else ""
+            if isinstance(memory, ArrayHabits):
+                fix = ": it is not dense; make a tensor of it, mgr.tensor_t(view)"
             raise ArgumentTypeError(
                 f"{call} takes {wanted}; {_element(call, position)} is "
                 f"{shown(memory):.80}, {kind_of(memory)}{fix}"

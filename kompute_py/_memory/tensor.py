@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, to_dtype
+from .._base.array_habits import ArrayAttributeError
+from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, spread, to_dtype
 from .._base.errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, UnimplementedError, shown
 from .._base.misplaced import KEPT_BY_TENSOR_T
+from .._base.plain_arguments import refuse_unordered
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
 from .dlpack import CPU, VULKAN, code_of
 from .mapping import Mapping
 from .memory import DEVICE, Memory, memory_list, submitted, to_memory_type
+from .strided import StridedView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from .._sync.fence import Fence
     from ..typing import MemoryTypeLike
 
-_COPY_INSTEAD = "Copy it instead: mgr.tensor_t(t.read()[...]), or copy the rows one by one with OpCopy"
+_FILLED_FROM = 1 << 20  # bytes; the host writes a shorter part in less time than a submission takes
 
 
 class Tensor(Memory, _native.BufferExporter):
@@ -39,7 +42,8 @@ class Tensor(Memory, _native.BufferExporter):
     ``mgr.zeros`` or ``mgr.full``, or as ``kp.Tensor(mgr, data, memory_type)``, which keeps the dtype.
 
     `t[a:b]`, `view` and `reshape` return Tensors that share its memory. They can be synchronized, copied,
-    filled and bound wherever a tensor can, and only their own bytes are moved and ordered.
+    filled and bound wherever a tensor can, and only their own bytes are moved and ordered. A part that is not
+    dense, such as ``t[:, 0]``, is a `StridedView`.
 
     Raises the errors of `Manager.tensor_t`.
 
@@ -62,42 +66,74 @@ class Tensor(Memory, _native.BufferExporter):
 
     # -- views -----------------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> Tensor:
-        """A Tensor over the part at `key` that shares this one's memory, on the device and on the host.
+    def __getitem__(self, key: Any) -> Any:
+        """A view of the part at `key`, which shares this tensor's memory. Nothing is transferred.
 
-        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as in NumPy's basic indexing. The part
-        must be dense and row-major: ``t[2:8]``, ``t[3]``, ``t[1, 4:6]``, but not ``t[:, 0]`` or ``t[::2]``.
-        The memory lives as long as any tensor over it. Destroying the original tensor ends the view too.
+        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as in NumPy's basic indexing.
+
+        If the part is dense and row-major (``t[2:8]``, ``t[3]``, ``t[1, 4:6]``), the view is a Tensor, on the
+        device and on the host. If not (``t[:, 0]``, ``t[::2]``, ``t[::-1]``), it is a `StridedView`, which is
+        read and written but cannot be bound to a shader or recorded. The memory lives as long as any view of
+        it. Destroying the original tensor ends the view too.
 
         To be bound to a shader, a view must begin at a multiple of the device's
         minStorageBufferOffsetAlignment (16 to 256 bytes); everything else accepts any offset.
 
-        Raises OutOfRangeError for an index beyond its axis, UnimplementedError for a part that is not dense,
-        ArgumentTypeError for lists, arrays and masks, FailedPreconditionError if the tensor is destroyed.
+        Raises OutOfRangeError for an index beyond its axis, ArgumentTypeError for lists, arrays and masks,
+        FailedPreconditionError if the tensor is destroyed.
         """
         self._require_init("be viewed")
-        first, shape = locate(self._shape, key, self._describe(), _COPY_INSTEAD)
+        return self._at(*locate(self._shape, key, self._describe()))
+
+    def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
+        """The view that `locate` describes."""
+        if strides is not None:
+            return StridedView(self, first, shape, strides)
         return self._part(first * self._dtype.itemsize, shape, self._dtype)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Writes `value` to the part at `key` of the device's contents, as `write` does: ``t[:, 0] = 5``.
+
+        `key` is as for ``t[key]``. `value` is a number or anything that converts to an array; it is broadcast
+        to the part's shape and converted to `dtype`, as in NumPy, but numbers that do not fit raise an error.
+        Waits for pending work on the tensor. The host copy of a `device` tensor does not change. If the
+        tensor was never used on the device, its initial data is uploaded first.
+
+        Raises the errors of ``t[key]``; InvalidArgumentError if `value` does not broadcast to the part or has
+        numbers out of range; ArgumentTypeError for a dtype that does not convert without loss.
+        """
+        part = self[key]
+        part._assign(value)
+
+    def _assign(self, value: Any) -> None:
+        array = spread(value, self._dtype, self._shape, self._describe())
+        if array.size == 0:
+            return
+        if not any(array.strides) and self.nbytes >= _FILLED_FROM and self._dtype.itemsize in _PATTERNS:
+            self.fill(array.reshape(-1)[:1].tobytes()).wait()
+        else:
+            self.write(np.ascontiguousarray(array))
 
     # Without this, Python would iterate through __getitem__, with one device view per element.
     __iter__ = __reversed__ = None
 
-    def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor:
-        """A Tensor that shares this one's memory: over a part, with another dtype, or both.
+    def view(self, *key: Any, dtype: DTypeLike | None = None) -> Any:
+        """A view that shares this one's memory: over a part, with another dtype, or both.
 
         ``t.view(2, slice(0, 4))`` is ``t[2, 0:4]``. ``t.view(np.uint32)`` or ``t.view(dtype="uint32")`` reads
         the same bytes as elements of another dtype, as ``ndarray.view`` does: if the element sizes differ,
         the length of the last axis changes. Without arguments, it is a view of the whole tensor.
 
         Raises the errors of ``t[key]``, InvalidArgumentError if the last axis is not a whole number of new
-        elements, ArgumentTypeError for an unsupported dtype or one of the other byte order.
+        elements, ArgumentTypeError for an unsupported dtype or one of the other byte order,
+        UnimplementedError for another dtype of a part that is not dense.
         """
         self._require_init("be viewed")
         keys: tuple[Any, ...] = key
         if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str)):
             dtype, keys = keys[0], ()
-        first, shape = (
-            locate(self._shape, keys, self._describe(), _COPY_INSTEAD) if keys else (0, self._shape)
+        first, shape, strides = (
+            locate(self._shape, keys, self._describe()) if keys else (0, self._shape, None)
         )
         element = self._dtype if dtype is None else to_dtype(dtype)
         if dtype is not None and not np.dtype(dtype).isnative:
@@ -105,6 +141,13 @@ class Tensor(Memory, _native.BufferExporter):
                 f"{self._describe()} cannot be viewed as {np.dtype(dtype)}: devices read the host's byte "
                 f"order, which is {element}. For the other byte order, view an array: t.read().view(...)"
             )
+        if strides is not None:
+            if element != self._dtype:
+                raise UnimplementedError(
+                    f"A part of {self._describe()} that is not dense has no view as {element}: "
+                    "view an array, t.read(region=...).view(...)"
+                )
+            return StridedView(self, first, shape, strides)
         shape = retyped(shape, self._dtype, element, self._describe())
         return self._part(first * self._dtype.itemsize, shape, element)
 
@@ -126,7 +169,7 @@ class Tensor(Memory, _native.BufferExporter):
         manager._after(where)
         return made
 
-    def _region(self, region: Any) -> Tensor:
+    def _region(self, region: Any) -> Any:
         return self[region]
 
     def _part(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
@@ -180,51 +223,6 @@ class Tensor(Memory, _native.BufferExporter):
         """
         return submitted(fill_of([self], value), self._manager)
 
-    def item(self) -> Any:
-        """The only element, as a Python number, after pending work.
-
-        Raises InvalidArgumentError if the tensor does not have exactly one element.
-        """
-        if self._count != 1:
-            raise InvalidArgumentError(f"{self._describe()} {self._several('item()', '{}.item()')}")
-        return self.read().item()
-
-    def __int__(self) -> int:
-        """``int(t)``: the only element, read from the device as by `item`.
-
-        Raises ArgumentTypeError if the tensor does not have exactly one element.
-        """
-        return int(self._number("int"))
-
-    def __float__(self) -> float:
-        """``float(t)`` of the only element, like ``int(t)``."""
-        return float(self._number("float"))
-
-    def __complex__(self) -> complex:
-        """``complex(t)`` of the only element, like ``int(t)``."""
-        return complex(self._number("complex"))
-
-    def _number(self, kind: str) -> Any:
-        if self._count != 1:
-            raise ArgumentTypeError(f"{self._describe()} {self._several(f'{kind}()', kind + '({})')}")
-        if self._dtype.kind == "V" and not is_small_float(self._dtype):
-            raise ArgumentTypeError(
-                f"{self._describe()} is one record, not a number: t.item() returns its fields"
-            )
-        return self.item()
-
-    def _several(self, user: str, one: str) -> str:
-        """Text that names an alternative to `user`, which needs one element; `one` is code for it, with {}
-        for t.
-        """
-        if self._count == 0:
-            return f"has no element, and {user} takes one"
-        first = "t[" + ", ".join("0" * len(self._shape)) + "]"
-        return (
-            f"has {self._count} elements, and {user} takes one: {one.format(first)}, "
-            "or t.read() for all of them"
-        )
-
     # -- sharing ---------------------------------------------------------------------------------------------
 
     def __dlpack__(
@@ -254,6 +252,7 @@ class Tensor(Memory, _native.BufferExporter):
             )
         native = self._native
         device = self.__dlpack_device__()
+        refuse_unordered(dl_device, "dl_device", "(device type, device id)")
         try:
             wanted = device if dl_device is None else tuple(map(int, islice(dl_device, 3)))
         except Exception:
@@ -305,6 +304,29 @@ class Tensor(Memory, _native.BufferExporter):
         if self._native.shareable:
             return CPU, 0
         return VULKAN, int(self._manager._info["index"])
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """For libraries that read memory by its address, such as ``PIL.Image.fromarray(t)``.
+
+        Only `host` and `deviceAndHost` memory of plain numbers has it, because the host cannot address other
+        memory. Waits for pending work. The memory lives as long as the tensor. Otherwise raises
+        ArrayAttributeError (an AttributeError): use ``t.read()``.
+        """
+        self._require_init("be shared")
+        if not self._is_single() or self._dtype.kind not in "biufc" or is_small_float(self._dtype):
+            raise ArrayAttributeError(
+                f"{self._describe()}, {self._memory_type.name}, has no '__array_interface__': only numbers "
+                "in memory that the host addresses (host, deviceAndHost) have one. Use t.read()",
+                "__array_interface__",
+                self,
+            )
+        self._native.wait()
+        self._report()
+        described: dict[str, Any] = self.numpy().__array_interface__
+        if self._host is None:
+            self._host = self._native.keep_host()  # the address stays valid after destroy()
+        return described
 
     def _memoryview(self) -> memoryview:
         """The buffer protocol: ``memoryview(t)``, ``np.frombuffer(t)``."""

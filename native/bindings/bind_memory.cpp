@@ -89,6 +89,43 @@ void write(Resource& resource, const py::array& data, uint64_t offset) {
     resource.write(bytes.data, offset, bytes.size);
 }
 
+// A strided part: `axes` are (count, bytes from one to the next), the outermost first.
+using RunAxes = std::vector<std::pair<uint64_t, uint64_t>>;
+
+Runs runs_of(const py::array& array, uint64_t offset, uint64_t length, const RunAxes& axes) {
+    std::vector<Runs::Axis> made;
+    for (const auto& [count, stride] : axes) made.push_back({count, stride});
+    Runs runs(offset, length, std::move(made));
+    if (runs.bytes() != static_cast<uint64_t>(array.nbytes()))
+        throw Error(ErrorKind::invalid_argument, "The part has " + std::to_string(runs.bytes()) +
+                                                     " bytes, and the array " +
+                                                     std::to_string(array.nbytes()));
+    return runs;
+}
+
+void read_runs(Buffer& buffer, const py::array& out, const Runs& runs) {
+    const Bytes bytes = bytes_of(out, true);
+    bring(buffer);
+    await_points(buffer.pending(true));
+    if (buffer.reads_staged()) await_staging(buffer.device());
+    const Unlocked unlocked;
+    buffer.read_runs(bytes.data, runs);
+}
+
+void write_runs(Buffer& buffer, const py::array& data, const Runs& runs) {
+    const Bytes bytes = bytes_of(data, false);
+    await_points(buffer.pending());
+    if (!buffer.host_visible()) await_staging(buffer.device());
+    const Unlocked unlocked;
+    buffer.write_runs(bytes.data, runs);
+}
+
+// The same part, with offsets of the whole buffer.
+Runs located(const BufferView& view, const Runs& runs, const char* action, uint64_t length,
+             const RunAxes& axes, const py::array& array) {
+    return runs_of(array, view.locate(runs.offset(), runs.extent(), action), length, axes);
+}
+
 void wait(Resource& resource) {
     resource.require_init("wait for");
     await_points(resource.pending());
@@ -185,6 +222,18 @@ void bind_memory(py::module_& m) {
                                [](const Resource& r) { return r.device_memory().offset(); });
 
     py::class_<Buffer, Resource, std::shared_ptr<Buffer>>(m, "Buffer")
+        .def(
+            "read_runs",
+            [](Buffer& b, const py::array& out, uint64_t offset, uint64_t length, const RunAxes& axes) {
+                read_runs(b, out, runs_of(out, offset, length, axes));
+            },
+            py::arg("out"), py::arg("offset"), py::arg("length"), py::arg("axes"))
+        .def(
+            "write_runs",
+            [](Buffer& b, const py::array& data, uint64_t offset, uint64_t length, const RunAxes& axes) {
+                write_runs(b, data, runs_of(data, offset, length, axes));
+            },
+            py::arg("data"), py::arg("offset"), py::arg("length"), py::arg("axes"))
         .def_property_readonly("vk_buffer", [](Buffer& b) { return handle_value(shared_out(b).handle()); })
         .def_property_readonly("vk_offset", [](const Buffer&) { return 0; })
         .def_property_readonly("vk_size", &Buffer::nbytes)
@@ -213,6 +262,20 @@ void bind_memory(py::module_& m) {
                 write(v.buffer(), data, v.locate(offset, static_cast<uint64_t>(data.nbytes()), "write"));
             },
             py::arg("data"), py::arg("offset") = 0)
+        .def(
+            "read_runs",
+            [](BufferView& v, const py::array& out, uint64_t offset, uint64_t length, const RunAxes& axes) {
+                const Runs runs = runs_of(out, offset, length, axes);
+                read_runs(v.buffer(), out, located(v, runs, "read", length, axes, out));
+            },
+            py::arg("out"), py::arg("offset"), py::arg("length"), py::arg("axes"))
+        .def(
+            "write_runs",
+            [](BufferView& v, const py::array& data, uint64_t offset, uint64_t length, const RunAxes& axes) {
+                const Runs runs = runs_of(data, offset, length, axes);
+                write_runs(v.buffer(), data, located(v, runs, "write", length, axes, data));
+            },
+            py::arg("data"), py::arg("offset"), py::arg("length"), py::arg("axes"))
         .def("wait",
              [](BufferView& v) {
                  (void)v.range("wait for");

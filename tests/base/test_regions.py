@@ -9,45 +9,81 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from kompute_py._base.regions import locate, reshaped, retyped
+from kompute_py._base.regions import locate, reshaped, retyped, runs_of
 
 pytestmark = pytest.mark.own_driver  # none at all
+
+
+def drawn_part(data, array):
+    """A basic index and the part of `array` that NumPy gives for it."""
+    key = data.draw(hnp.basic_indices(array.shape, allow_newaxis=True, allow_ellipsis=True))
+    keys = key if isinstance(key, tuple) else (key,)
+    # With an Ellipsis the result is an array even if every axis has an int.
+    return key, array[keys if any(each is Ellipsis for each in keys) else (*keys, ...)]
+
+
+def elements(count, located):
+    """The elements that a located part consists of, each as its number."""
+    first, shape, strides = located
+    if strides is None:
+        return np.arange(first, first + int(np.prod(shape))).reshape(shape)
+    return np.lib.stride_tricks.as_strided(np.arange(count)[first:], shape, [8 * each for each in strides])
 
 
 @given(st.data())
 def test_an_index_names_what_numpy_names(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, max_side=5))
-    key = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
-    array = np.arange(int(np.prod(shape))).reshape(shape)
-    keys = key if isinstance(key, tuple) else (key,)
-    # With an Ellipsis the result is an array even where every axis has an int.
-    part = array[keys if any(each is Ellipsis for each in keys) else (*keys, ...)]
-    if part.size == 0:
-        assert locate(shape, key, "x", "fix")[1] == part.shape
-    elif not part.flags.c_contiguous:
-        with pytest.raises(kp.UnimplementedError, match=r"not dense.*fix"):
-            locate(shape, key, "x", "fix")
-    else:
-        first, found = locate(shape, key, "x", "fix")
-        assert found == part.shape
-        np.testing.assert_array_equal(array.reshape(-1)[first : first + part.size], part.reshape(-1))
+    array = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    key, part = drawn_part(data, array)
+    located = locate(shape, key, "x")
+    assert located[1] == part.shape and (located[2] is None) == (part.flags.c_contiguous or not part.size)
+    if not part.size:
+        return
+    np.testing.assert_array_equal(elements(array.size, located), part)
+    # And a part of this part.
+    first, found, strides = located
+    key, inner = drawn_part(data, part)
+    again = locate(found, key, "x", strides)
+    assert again[1] == inner.shape
+    if inner.size:
+        np.testing.assert_array_equal(elements(array.size, (first + again[0], *again[1:])), inner)
+
+
+@given(st.data(), st.sampled_from([1, 2, 3, 8]))
+def test_runs_are_the_bytes_of_the_part_in_order(data, itemsize):
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, max_side=5))
+    count = int(np.prod(shape))
+    array = np.arange(count, dtype=np.int64).reshape(shape)
+    key, part = drawn_part(data, array)
+    located = locate(shape, key, "x")
+    if located[2] is None:
+        return
+    runs = runs_of(*located, itemsize)
+    begins = [runs.offset]
+    for number, step in runs.axes:
+        begins = [begin + i * step for begin in begins for i in range(number)]
+    assert begins == sorted(set(begins))  # each byte once, in the order of memory
+    packed = np.concatenate([np.arange(begin, begin + runs.length) for begin in begins])
+    numbers = packed.reshape(-1, itemsize)[:, 0] // itemsize
+    np.testing.assert_array_equal(numbers.reshape(part.shape)[runs.flips], part)
+    assert all(step > runs.length for _, step in runs.axes[-1:])  # runs are as long as they can be
 
 
 def test_shapes_beyond_any_memory():
-    first, shape = locate((2**20, 2**20, 8), np.s_[2**19, 5:7], "x", "fix")
-    assert (first, shape) == ((2**39 + 5) * 8, (2, 8))
+    assert locate((2**20, 2**20, 8), np.s_[2**19, 5:7], "x") == ((2**39 + 5) * 8, (2, 8), None)
+    assert locate((2**20, 2**20, 8), np.s_[:, 5, 2], "x") == (42, (2**20,), (2**23,))
 
 
 @pytest.mark.parametrize("key", [[1, 2], np.array([True, False]), 1.5, "a", (0, [1]), True])
 def test_other_indices_are_refused_by_type(key):
     with pytest.raises(kp.ArgumentTypeError, match=r"t\.read\(\)"):
-        locate((4, 4), key, "x", "fix")
+        locate((4, 4), key, "x")
 
 
 @pytest.mark.parametrize("key", [4, -5, (0, 4), (0, 0, 0)])
 def test_indices_beyond_the_shape(key):
     with pytest.raises(kp.OutOfRangeError, match="x has no"):
-        locate((4, 4), key, "x", "fix")
+        locate((4, 4), key, "x")
 
 
 def test_reshaped():
@@ -74,7 +110,7 @@ def test_retyped_as_ndarray_view(shape, old, new):
 @pytest.mark.parametrize("shape", [(8,), (4, 8)])
 def test_slices_of_what_is_no_int(shape, key):
     with pytest.raises(kp.KomputeError, match=r"slices take ints|too many indices"):
-        locate(shape, key, "it", "fix")
+        locate(shape, key, "it")
 
 
 def test_more_axes_than_an_array_can_have():

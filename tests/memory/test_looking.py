@@ -84,6 +84,12 @@ def by_kernel(t):
     return t.manager.kernel(COPY)(t, np.zeros(t.shape, np.float32))
 
 
+class Interface:
+    def __init__(self, t):
+        self.__array_interface__ = t.__array_interface__
+        self.kept = t
+
+
 def drawn(t):
     pytest.importorskip("matplotlib")
     import matplotlib
@@ -107,6 +113,11 @@ WAYS = {
     "np.asarray(t)": (lambda t, _: np.asarray(t), True),
     "np.array(t)": (lambda t, _: np.array(t), True),
     "np.array(t, copy=False)": (lambda t, _: t.__array__(copy=False), True),
+    "t[key].read()": (lambda t, _: t[::-1].read()[::-1], False),
+    "t.read(region=key)": (lambda t, _: t.read(region=np.s_[::-1])[::-1], False),
+    "t.tolist()": (lambda t, _: t.tolist(), True),
+    "t.astype(dtype)": (lambda t, _: t.astype(np.float64), True),
+    "t.__array_interface__": (lambda t, _: np.asarray(Interface(t)), False),
     "t.item()": (lambda t, _: [t[i].item() for i in range(t.size())], False),
     "int(t)": (lambda t, _: [int(t[i]) for i in range(t.size())], False),
     "float(t)": (lambda t, _: [float(t[i]) for i in range(t.size())], False),
@@ -127,7 +138,7 @@ WAYS = {
     "pickle.dumps(t)": (lambda t, _: pickle.dumps(t), True),
     "copy.copy(t)": (lambda t, _: copy.copy(t), True),
 }
-REFUSALS = (kp.KomputeError, TypeError, ValueError)
+REFUSALS = (kp.KomputeError, TypeError, ValueError, AttributeError)
 
 
 def test_the_page_lists_every_way_that_is_tested_and_no_other():

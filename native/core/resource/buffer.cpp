@@ -193,6 +193,59 @@ void Buffer::upload(const void* data, uint64_t offset, uint64_t size) {
     device().staging().upload(buffer_, offset, data, size);
 }
 
+void Buffer::read_runs(void* out, const Runs& runs) {
+    require_unmapped(false, runs.offset(), runs.extent());
+    auto* const host = static_cast<std::byte*>(out);
+    transfer("read", false, false, {runs.offset(), runs.extent(), false}, [&] {
+        if (reads_staged()) {
+            stage(false, host, runs);
+            return;
+        }
+        runs.each(0, runs.bytes(), [&](uint64_t place, uint64_t packed, uint64_t bytes) {
+            std::memcpy(host + packed, direct_ + place, bytes);
+        });
+    });
+}
+
+void Buffer::write_runs(const void* data, const Runs& runs) {
+    require_unmapped(true, runs.offset(), runs.extent());
+    require_writable();
+    const auto* const host = static_cast<const std::byte*>(data);
+    transfer("write", true, false, {runs.offset(), runs.extent(), runs.bytes() == runs.extent()}, [&] {
+        if (!direct_) {
+            stage(true, const_cast<std::byte*>(host), runs);
+            return;
+        }
+        runs.each(0, runs.bytes(), [&](uint64_t place, uint64_t packed, uint64_t bytes) {
+            std::memcpy(direct_ + place, host + packed, bytes);
+        });
+    });
+}
+
+void Buffer::stage(bool up, std::byte* host, const Runs& runs) {
+    if (runs.bytes() == 0) return;
+    // A command buffer holds a limited number of copies, whatever the size of the runs.
+    constexpr uint64_t most_copies = 64 * 1024;
+    const uint64_t fitting = runs.length() > device().staging().slot_bytes() / most_copies
+                                 ? device().staging().slot_bytes()
+                                 : runs.length() * most_copies;
+    std::vector<VkBufferCopy> copies;
+    const auto record = [&](VkCommandBuffer commands, VkBuffer buffer, uint64_t host_offset, uint64_t begin,
+                            uint64_t size) {
+        copies.clear();
+        runs.each(begin, size, [&](uint64_t place, uint64_t packed, uint64_t bytes) {
+            const uint64_t there = host_offset + packed - begin;
+            copies.push_back(up ? VkBufferCopy{there, place, bytes} : VkBufferCopy{place, there, bytes});
+        });
+        device().vk().vkCmdCopyBuffer(commands, up ? buffer : buffer_, up ? buffer_ : buffer,
+                                      static_cast<uint32_t>(copies.size()), copies.data());
+    };
+    if (up)
+        device().staging().upload(host, runs.bytes(), fitting, record);
+    else
+        device().staging().download(host, runs.bytes(), fitting, record);
+}
+
 bool Buffer::collect_upload(const void* data) {
     return device().initial_work().upload(initial_target(), data, nbytes_,
                                           [&owner = device(), buffer = buffer_, size = nbytes_](

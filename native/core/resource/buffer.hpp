@@ -3,6 +3,7 @@
 
 #include "resource/host_import.hpp"
 #include "resource/resource.hpp"
+#include "resource/runs.hpp"
 
 namespace kp {
 
@@ -29,7 +30,12 @@ public:
     [[nodiscard]] uint64_t device_address() const noexcept;
     void set_name(const std::string& name) override;
 
+    // Like read() and write(), for a strided part. No byte beside the runs is moved.
+    void read_runs(void* out, const Runs& runs);
+    void write_runs(const void* data, const Runs& runs);
+
 private:
+    void stage(bool up, std::byte* host, const Runs& runs);
     void allocate();
     void fill_device(const FillPattern& pattern);
     struct Side;

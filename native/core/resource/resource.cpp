@@ -338,17 +338,18 @@ private:
     Freshness left_ = Freshness::unknown;
 };
 
-void Resource::transfer(const char* action, bool writes, bool whole, const std::function<void()>& body) {
+void Resource::transfer(const char* action, bool writes, bool whole, Touched touched,
+                        const std::function<void()>& body) {
     const std::shared_lock lock(transfers_);
-    require_init(action);
+    check_range(touched.offset, touched.size, action);
     const auto run = [&] {
         wait_for_work(!writes);
         if (direct_) settle();
         std::optional<HostWriting> writing;
-        if (writes) writing.emplace(*this, 0, nbytes_);
+        if (writes) writing.emplace(*this, touched.offset, touched.size);
         body();
         if (direct_ && writes) flush(device_memory());
-        if (writing) writing->end();
+        if (writing && touched.all) writing->end();
     };
     if (writes && whole && !on_device() && bring_by(run)) return;
     bring_now();

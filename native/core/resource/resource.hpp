@@ -207,8 +207,17 @@ protected:
     // undefined.
     void defer_host_copy(std::optional<FillPattern> initial);
     // Runs `body` when no conflicting work is pending, and brings memory that the host addresses up to
-    // date. `whole`: `body` transfers all of the memory.
-    void transfer(const char* action, bool writes, bool whole, const std::function<void()>& body);
+    // date. `body` transfers bytes of `touched`; `whole`: all bytes of the memory.
+    struct Touched {
+        uint64_t offset = 0;
+        uint64_t size = 0;
+        bool all = true;  // of these bytes; else only some of them
+    };
+    void transfer(const char* action, bool writes, bool whole, Touched touched,
+                  const std::function<void()>& body);
+    void transfer(const char* action, bool writes, bool whole, const std::function<void()>& body) {
+        transfer(action, writes, whole, {0, nbytes_, true}, body);
+    }
     // For release(): another thread may be in the middle of read() or write(). New calls are already
     // refused.
     void end_transfers();

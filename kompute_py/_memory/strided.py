@@ -1,0 +1,218 @@
+"""StridedView: a part of a tensor whose elements do not follow each other in memory."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.array_habits import ArrayHabits
+from .._base.arrays import check_out, matching, spread
+from .._base.errors import ArgumentTypeError, not_copyable, shown
+from .._base.regions import locate, runs_of
+from .._base.types import dtype_text
+from .._sync.fence import Fence
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from .._manager.manager import Manager
+    from .tensor import Tensor
+
+
+class StridedView(ArrayHabits):
+    """A view of a part of a tensor that is not dense: ``t[:, 0]``, ``t[::2]``, ``t[::-1]``.
+
+    It shares the tensor's memory and transfers nothing until it is read or written. `read`, ``np.asarray``,
+    `tolist` and `astype` give the device's contents after pending work. `write`, `fill` and ``view[key] =
+    value`` write there. Only the bytes of the part are moved. It can be indexed further; a dense part of it
+    is a Tensor.
+
+    Shaders and operations take dense memory, so it cannot be bound or recorded: ``mgr.tensor_t(t[:, 0])``
+    makes a Tensor with a copy. A kernel that only reads an argument also takes the view, as it takes an
+    array: the part is copied in.
+
+    Only indexing makes one: calling the class raises ArgumentTypeError.
+
+    >>> t = mgr.tensor([[1, 2], [3, 4]])
+    >>> t[:, 0].read()
+    array([1., 3.], dtype=float32)
+    >>> t[:, 0] = 5
+    >>> t.tolist()
+    [[5.0, 2.0], [5.0, 4.0]]
+    """
+
+    __slots__ = ("__weakref__", "_base", "_count", "_first", "_shape", "_strides")
+
+    def __init__(self, base: Tensor, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        if not hasattr(base, "_native") or not isinstance(strides, tuple):
+            raise ArgumentTypeError("A StridedView is made by indexing a tensor: t[:, 0]")
+        self._base = base
+        self._first = first  # the number of the first element in the tensor
+        self._shape = shape
+        self._strides = strides  # in elements
+        self._count = math.prod(shape)
+
+    def _describe(self) -> str:
+        return f"StridedView of shape {self._shape} of {self._base._describe()}"
+
+    def _require_init(self, action: str) -> None:
+        self._base._require_init(action)
+
+    # -- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def base(self) -> Tensor:
+        """The tensor that this is a view of."""
+        return self._base
+
+    @property
+    def manager(self) -> Manager:
+        """The Manager of the tensor."""
+        return self._base._manager
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next on each axis, as in NumPy."""
+        return tuple(stride * self._base._dtype.itemsize for stride in self._strides)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        return self._base._dtype
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in bytes."""
+        return self._base._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its elements in bytes, without those between them."""
+        return self._count * self._base._dtype.itemsize
+
+    def size(self) -> int:
+        """The number of elements over all axes; 0 if the tensor is destroyed."""
+        return self._count if self._base.is_init() else 0
+
+    __len__ = size
+
+    def is_init(self) -> bool:
+        """True while the tensor's memory exists."""
+        return self._base.is_init()
+
+    # -- the device's contents -------------------------------------------------------------------------------
+
+    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+        """Waits for pending work that writes the tensor and copies the part's contents to `out` or a new
+        array of this shape and dtype.
+
+        `region` is an index as in ``view[region]``. Raises the errors of ``Tensor.read``.
+        """
+        self._require_init("be read")
+        if region is not None:
+            return self[region].read(out)
+        base = self._base
+        if out is not None:
+            out = check_out(out, base._dtype, self._shape, self._describe)
+        offset, length, axes, flips = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
+        made = np.empty(self._shape, base._dtype)
+        base._native.read_runs(made, offset, length, axes)
+        base._report()
+        if out is None:
+            return np.ascontiguousarray(made[flips]).reshape(self._shape)
+        out[...] = made[flips]
+        return out
+
+    def write(self, data: ArrayLike, region: Any = None) -> None:
+        """Waits for pending work on the tensor, then copies `data` to the part on the device.
+
+        `data` has `size()` elements and any shape. `region` is an index as in ``view[region]``. The elements
+        between the part's are not touched. Raises the errors of ``Tensor.write``.
+        """
+        self._require_init("be written")
+        if region is not None:
+            self[region].write(data)
+            return
+        array = matching(data, self.dtype, self._count, self._describe()).reshape(self._shape)
+        self._store(array)
+
+    def fill(self, value: Any = 0) -> Fence:
+        """Writes one `value` to all elements, like ``view[...] = value``. Returns a Fence that has ended."""
+        self._assign(value)
+        return Fence.join()
+
+    def _assign(self, value: Any) -> None:
+        self._require_init("be written")
+        self._store(spread(value, self.dtype, self._shape, self._describe()))
+
+    def _store(self, array: np.ndarray[Any, Any]) -> None:
+        base = self._base
+        offset, length, axes, flips = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
+        base._native.write_runs(np.ascontiguousarray(array[flips]), offset, length, axes)
+        base._report()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For ``np.asarray(view)``: the device's contents after pending work. The rules are ``Tensor``'s:
+        `host` and `deviceAndHost` memory is returned as a view, and ``copy=False`` raises ValueError if the
+        array must be a copy.
+        """
+        base = self._base
+        self._require_init("be read")
+        try:
+            wanted = base._dtype if dtype is None else np.dtype(dtype)
+        except Exception as error:
+            raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
+        if copy is False and (wanted != base._dtype or not base._is_single()):
+            raise ValueError(f"{self._describe()} cannot become an array of {wanted} without a copy")
+        if base._is_single() and copy is not True:
+            base._native.wait()
+            base._report()
+            return self.numpy().astype(wanted, copy=False)
+        return self.read().astype(wanted, copy=False)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The part of the tensor's host copy, as a strided view. Does not wait or transfer.
+
+        Raises FailedPreconditionError as ``Tensor.data()`` does.
+        """
+        return np.lib.stride_tricks.as_strided(self._base.data()[self._first :], self._shape, self.strides)
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        """A view of the part at `key`: a Tensor if it is dense, else a StridedView. `key` and the errors are
+        as for ``Tensor``.
+        """
+        self._require_init("be viewed")
+        first, shape, strides = locate(self._shape, key, self._describe(), self._strides)
+        return self._base._at(self._first + first if math.prod(shape) else 0, shape, strides)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Writes `value` to the part at `key`, as ``Tensor`` does."""
+        self[key]._assign(value)
+
+    # Without this, Python would iterate through __getitem__.
+    __iter__ = __reversed__ = None
+
+    def __repr__(self) -> str:
+        state = "" if self._base.is_init() else " destroyed"
+        return (
+            f"<kp.StridedView shape={self._shape} strides={self.strides} dtype={dtype_text(self.dtype)}"
+            f"{state} of a Tensor of shape {self._base._shape}>"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Refuses copying and pickling with an ArgumentTypeError that names the alternative."""
+        raise not_copyable(self, "keep view.read(), a NumPy array")

@@ -1,0 +1,91 @@
+// The bytes of a strided part of a buffer: runs of one length at regular distances, on any number of axes. A
+// column of a matrix is one axis of runs of one element. Pure.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace kp {
+
+class Runs {
+public:
+    struct Axis {
+        uint64_t count = 1;
+        uint64_t stride = 0;  // bytes from one to the next
+    };
+
+    // `offset`: the first run's; `length`: bytes of each run; `axes`: the outermost first. Throws
+    // Error(out_of_range) if the part has more bytes than fit 64 bits.
+    Runs(uint64_t offset, uint64_t length, std::vector<Axis> axes)
+        : offset_(offset), length_(length), axes_(std::move(axes)) {
+        bytes_ = extent_ = length_;
+        for (const Axis& axis : axes_) {
+            bytes_ = times(bytes_, axis.count);
+            if (axis.count > 1) extent_ = plus(extent_, times(axis.count - 1, axis.stride));
+        }
+        if (bytes_ == 0) extent_ = 0;
+        (void)plus(offset_, extent_);
+    }
+
+    [[nodiscard]] uint64_t offset() const noexcept { return offset_; }
+    // Bytes of one run.
+    [[nodiscard]] uint64_t length() const noexcept { return length_; }
+    // Bytes of all runs together.
+    [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
+    // Bytes from the first run's begin to the last run's end.
+    [[nodiscard]] uint64_t extent() const noexcept { return extent_; }
+
+    // Calls piece(place in the buffer, packed place, size) for each piece of a run among `size` packed bytes
+    // from `begin`. Packed, the runs follow each other, the last axis fastest.
+    template <typename Piece>
+    void each(uint64_t begin, uint64_t size, const Piece& piece) const {
+        if (size == 0) return;
+        uint64_t rest = begin / length_;
+        uint64_t within = begin % length_;
+        uint64_t place = offset_;
+        std::vector<uint64_t> at(axes_.size());
+        for (size_t axis = axes_.size(); axis-- > 0;) {
+            at[axis] = rest % axes_[axis].count;
+            rest /= axes_[axis].count;
+            place += at[axis] * axes_[axis].stride;
+        }
+        for (uint64_t packed = begin, end = begin + size; packed < end;) {
+            const uint64_t bytes = std::min(length_ - within, end - packed);
+            piece(place + within, packed, bytes);
+            packed += bytes;
+            within = 0;
+            for (size_t axis = axes_.size(); axis-- > 0;) {
+                place += axes_[axis].stride;
+                if (++at[axis] < axes_[axis].count) break;
+                place -= at[axis] * axes_[axis].stride;
+                at[axis] = 0;
+            }
+        }
+    }
+
+private:
+    static constexpr uint64_t most = std::numeric_limits<uint64_t>::max();
+    static uint64_t times(uint64_t a, uint64_t b) {
+        if (b != 0 && a > most / b) too_many();
+        return a * b;
+    }
+    static uint64_t plus(uint64_t a, uint64_t b) {
+        if (a > most - b) too_many();
+        return a + b;
+    }
+    [[noreturn]] static void too_many() {
+        throw Error(ErrorKind::out_of_range, "A part of a tensor has at most 2**64 bytes");
+    }
+
+    uint64_t offset_;
+    uint64_t length_;
+    uint64_t bytes_ = 0;
+    uint64_t extent_ = 0;
+    std::vector<Axis> axes_;
+};
+
+}  // namespace kp
