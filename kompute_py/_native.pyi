@@ -342,18 +342,14 @@ class Memory(_Object):
         """Records that the caller has made the host copy and the device memory the same."""
 
 class Buffer(Memory):
-    def read_runs(
-        self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
-    ) -> None:
+    def read_runs(self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
         """Like `read`, for a strided part.
 
         The part consists of runs of `length` bytes. The first one begins at `offset`. `axes` has (number,
         bytes from one to the next) for each axis of runs, the outermost first.
         """
 
-    def write_runs(
-        self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
-    ) -> None:
+    def write_runs(self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
         """Like `write`, for a strided part (see `read_runs`). Writes no byte beside the runs."""
 
     @property
@@ -879,12 +875,13 @@ def reach_spirv(
     list[tuple[str, int, int, int]],
     list[tuple[int, int, int, int, int, list[tuple[int, int]], bool]],
     list[tuple[int, int, int, int, int, list[int], list[tuple[int, int]], bool, bool]],
+    list[tuple[int, int]],
 ]:
     """The elements of run-time arrays that every invocation uses.
 
     Expressions (term, value, a, b); (set, binding, offset, stride, index, guards, alone) of each array;
-    (set, binding, offset, stride, length, indices, guards, written, certain) of each access. See
-    native/core/spirv/reach.hpp.
+    (set, binding, offset, stride, length, indices, guards, written, certain) of each access; (set, binding)
+    of each binding with writes that are not among these. See native/core/spirv/reach.hpp.
     """
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...

@@ -90,14 +90,18 @@ class _Elements(NamedTuple):
         if memory._is_image:
             return _texels(memory)
         count = self.number(memory)
-        shape = None
-        if self.offset == 0:
-            shape = _without_components(memory._shape, memory._dtype.itemsize, self.stride)
-        if shape is None or math.prod(shape) != count:
-            shape = (count,)
+        shape = elements_shape(memory, self.stride, count, self.offset)
         if len(shape) != axes and len(self.inner) + 1 == axes:
             return count // max(1, math.prod(self.inner)), *self.inner
         return shape
+
+
+def elements_shape(memory: Any, stride: int, count: int, offset: int = 0) -> tuple[int, ...]:
+    """The axes of the `count` elements of `stride` bytes in a tensor: the tensor's axes without those of an
+    element's components, or one axis.
+    """
+    shape = _without_components(memory._shape, memory._dtype.itemsize, stride) if offset == 0 else None
+    return (count,) if shape is None or math.prod(shape) != count else shape
 
 
 def _texels(image: Any) -> tuple[int, ...]:

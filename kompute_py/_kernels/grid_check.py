@@ -64,6 +64,16 @@ class GridCheck:
         """Sizes and values of calls that passed, because calls repeat."""
         self._beside = [(index, use) for index, uses in plain for use in uses]
 
+    @property
+    def rules(self) -> SizeRules:
+        """The relations among the arrays, of the optimized code."""
+        return self._rules
+
+    @property
+    def accesses(self) -> Accesses:
+        """All accesses of the optimized code."""
+        return self._accesses
+
     def needed(self, source: int | None, axes: str) -> bool:
         """Whether the default grid of this shader can be in doubt."""
         if source is not None and len(axes) == 1 and source in self._accesses.plain:

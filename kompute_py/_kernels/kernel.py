@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -22,7 +22,7 @@ from .. import _native
 from .._base.arrays import as_index, counts_of, require_manager, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable
 from .._memory.memory import Memory, memory_list
-from .._memory.sampler import Bindable, Sampler
+from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, made_by
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
@@ -44,6 +44,7 @@ from .family import Specializations
 from .grid import GridRule, Spelling, as_keywords, grid_rule
 from .grid_check import GridCheck, grid_check
 from .operation import OpKernel, OpWatchedKernel, Version
+from .outputs import Output, Outputs
 from .reload import Reloader, not_in_a_file, reloader_for
 from .sizes import Launch, SizeRules, launch_of
 
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from ..typing import KernelOptions, ShaderSource, TextLanguage
 
 _EMPTY: Mapping[str, Any] = {}
+# (what a call returns, array to read into, memory of the results); None, None if it is the memory itself.
+_Result = tuple[Any, Any, Any]
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
 _MOST_CALLS = 64  # recorded calls that a kernel keeps
 _MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
@@ -94,6 +97,14 @@ class Kernel:
     Lists and numbers are copied in, too. They cannot be
     written: for a binding that the shader writes they are refused, and so are read-only memory and objects
     that only convert to an array by a copy.
+
+    **Outputs.** A binding that the shader only writes may be left out: ``c = add(a, b)``, ``img =
+    render(grid=(w, h))``. The call then makes it, with zeros where the shader writes nothing, and returns it:
+    a Tensor if a Tensor or an Image is among the arguments, else an ndarray; for a storage image with a
+    declared format, an Image. It has the shape of the arguments that the code uses at the index at which it
+    writes, or
+    else one element for each invocation of `grid`: shape (h, w) for ``grid=(w, h)``. If neither holds for
+    every write, InvalidArgumentError names what to give. (docs/arrays.md has the rule in full.)
 
     **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader
     checks its bounds; ``groups=`` counts workgroups. If neither is given, the grid follows the first argument
@@ -137,6 +148,7 @@ class Kernel:
         "_manager": "",
         "_module": "",
         "_native": "",
+        "_outputs_rule": "",
         "_reloader": "",
         "_scratch": "",
         "_signature": "",
@@ -162,7 +174,7 @@ class Kernel:
         watch = to_flag(watch, "watch")
         stacklevel = as_index(stacklevel, "stacklevel")
         dirs = options.get("include_dirs")
-        if isinstance(dirs, Iterable) and not isinstance(dirs, (str, bytes)):
+        if isinstance(dirs, Iterable) and not isinstance(dirs, (str, bytes, Mapping, Set)):
             options["include_dirs"] = list(dirs)  # to be read again
         module = ShaderModule(
             source,
@@ -195,6 +207,7 @@ class Kernel:
         self._sizes: SizeRules | None = None  # made at the first call
         self._grid: GridRule | None = None  # made when a grid is left out
         self._grid_check: GridCheck | None = None
+        self._outputs_rule: Outputs | None = None  # made when an output is left out
         self._special = special
         self._values = values
         self._specialized = specialized
@@ -230,12 +243,14 @@ class Kernel:
     ) -> Any:
         """Runs the shader and waits until it is done: see `Kernel` for the arguments.
 
-        Returns the arrays, and other arguments that are no tensors, that the shader wrote: None, one, or a
-        tuple in the order of the bindings. Each is the object that was given.
+        Returns the arrays, and other arguments that are no tensors, that the shader wrote, and the outputs
+        that were left out (see `Kernel`): None, one, or a tuple in the order of the bindings. Each array is
+        the object that was given.
 
         Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of
         the wrong kind, push constants out of range, a negative grid or one beyond the device's limits, a grid
-        that was left out and that the shader leaves open; ArgumentTypeError for objects of wrong types and
+        that was left out and that the shader leaves open, an output that was left out and whose shape does
+        not follow; ArgumentTypeError for objects of wrong types and
         for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
         if self._look is not None:
@@ -254,10 +269,11 @@ class Kernel:
             return self._run(args, keywords, key)
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
-        grid, groups, values, members, uses = self._resolve(args, keywords)
+        grid, groups, values, members, uses = self._resolve(args, keywords, True)
         memories: list[Any] = []
+        left_out: list[int] = []
         copied: list[tuple[np.ndarray[Any, Any], Memory]] = []
-        results: list[tuple[Any, np.ndarray[Any, Any], Memory]] = []
+        results: list[_Result] = []
         given = True
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
@@ -266,6 +282,8 @@ class Kernel:
                 continue
             if value is MISSING or isinstance(value, (Memory, Bindable)):
                 memories.append(value)
+                if value is MISSING and parameter.used:
+                    left_out.append(i)
                 continue
             given = False
             array, memory = self._borrow(i, parameter, value, values)
@@ -273,11 +291,21 @@ class Kernel:
             copied.append((array, memory))
             if parameter.written:
                 results.append((value, array, memory))
+        by_default = grid is None and groups is None
+        outputs: list[Output] = []
+        if left_out:
+            given = False
+            outputs = self._outputs(left_out, self._checked(memories), grid, groups, self._pack(members))
+            results = self._made(outputs, values, memories, copied, results)
         bound = self._checked(memories)
         extent, count = self._extent(grid, groups, bound)
         references = self._references(members, uses)
         push = self._pack(members)
-        self._check_sizes(bound, extent, count, push, grid is None and groups is None)
+        self._check_sizes(bound, extent, count, push, by_default)
+        if outputs:
+            self._output_rule().check(
+                self.name, outputs, bound, self._launch(extent, count, push, by_default)
+            )
         if not all(count):  # nothing runs, nothing is bound
             return self._given_back(results)
         call = self._recorded(bound, references, count, push)
@@ -294,11 +322,68 @@ class Kernel:
             if len(self._fast) > 4 * _MOST_CALLS:
                 self._fast.clear()
         for _, array, memory in results:
-            memory.read(array)
+            if memory is not None:
+                memory.read(array)
         return self._given_back(results)
 
+    def _output_rule(self) -> Outputs:
+        if self._outputs_rule is None:
+            if self._grid is None:
+                self._grid = grid_rule(self._module, self._signature, self._special)
+            if self._grid_check is None:
+                self._grid_check = self._made_grid_check()
+            check = self._grid_check
+            self._outputs_rule = Outputs(self._signature, check.rules, check.accesses, self._grid.axes)
+        return self._outputs_rule
+
+    def _outputs(
+        self, left_out: list[int], bound: tuple[Any, ...], grid: Any, groups: Any, push: bytes
+    ) -> list[Output]:
+        """The outputs that the call leaves out: see `outputs`."""
+        launch = None
+        if grid is not None or groups is not None:
+            extent, count = self._extent(grid, groups, ())
+            launch = self._launch(extent, count, push, False)
+        return self._output_rule().shapes(self.name, left_out, bound, launch)
+
+    def _made(
+        self,
+        outputs: list[Output],
+        values: list[Any],
+        memories: list[Any],
+        copied: list[tuple[np.ndarray[Any, Any], Memory]],
+        results: list[_Result],
+    ) -> list[_Result]:
+        """Adds `outputs` to the call: Tensors if a Tensor or an Image is among the arguments, else arrays.
+        Returns all results in the order of the bindings.
+        """
+        in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(values))
+        made: dict[int, _Result] = {}
+        for output in outputs:
+            i = output.position
+            if in_place or output.format is not None:
+                memory = memories[i] = output.made(self._manager)
+                made[i] = memory, None, None
+                continue
+            fresh = np.zeros(output.shape, output.dtype)
+            array, memory = self._borrow(i, self._signature.parameters[i], fresh, values)
+            memories[i] = memory
+            copied.append((array, memory))
+            made[i] = fresh, array, memory
+        before = iter(results)
+        for i, parameter in enumerate(self._signature.parameters):
+            single = parameter.written and parameter.descriptors == 1
+            if (
+                single
+                and i not in made
+                and values[i] is not MISSING
+                and not isinstance(values[i], (Memory, Bindable))
+            ):
+                made[i] = next(before)
+        return [made[i] for i in sorted(made)]
+
     @staticmethod
-    def _given_back(results: list[tuple[Any, np.ndarray[Any, Any], Memory]]) -> Any:
+    def _given_back(results: list[_Result]) -> Any:
         if not results:
             return None
         given_back = tuple(value for value, _, _ in results)
@@ -352,7 +437,7 @@ class Kernel:
         return operation
 
     def _resolve(
-        self, args: tuple[Any, ...], keywords: dict[str, Any]
+        self, args: tuple[Any, ...], keywords: dict[str, Any], outputs: bool = False
     ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
         rest = dict(keywords)
         grid, groups = rest.pop("grid", None), rest.pop("groups", None)
@@ -366,7 +451,7 @@ class Kernel:
         for name, mapping in (("bind", bind), ("push", push)):
             if not isinstance(mapping, Mapping):
                 raise ArgumentTypeError(f"{self.name}: {name} is {kind_of(mapping)}; give {{name: value}}")
-        values, members = self._signature.resolve(self.name, args, rest, bind, push)
+        values, members = self._signature.resolve(self.name, args, rest, bind, push, outputs)
         return grid, groups, values, members, uses
 
     def _references(self, members: Mapping[str, Any], uses: tuple[Memory, ...]) -> tuple[Memory, ...]:
@@ -714,6 +799,7 @@ class Kernel:
         self._sizes = None
         self._grid_check = None
         self._grid = None
+        self._outputs_rule = None
         self._calls.clear()
         self._fast.clear()
 

@@ -96,7 +96,16 @@ def launch_of(
 class SizeRules:
     """The relations among a shader's arrays."""
 
-    __slots__ = ("_places", "_signature", "accesses", "all", "expressions", "groups", "positions")
+    __slots__ = (
+        "_places",
+        "_signature",
+        "accesses",
+        "all",
+        "expressions",
+        "groups",
+        "positions",
+        "written_elsewhere",
+    )
 
     def __init__(
         self, signature: Signature, module: ShaderModule, special: Specialization, optimized: bool = False
@@ -104,7 +113,7 @@ class SizeRules:
         """`optimized`: use the code that runs, with functions inlined, rather than the code of the source."""
         self._signature = signature
         spirv = module.to_spirv() if optimized else module._declared or module.to_spirv()
-        self.expressions, reaches, accesses = _native.reach_spirv(
+        self.expressions, reaches, accesses, elsewhere = _native.reach_spirv(
             spirv, module.entry, special.data, special.entries
         )
         """(term, value, a, b): see native/core/spirv/reach.hpp."""
@@ -124,6 +133,13 @@ class SizeRules:
             and signature.parameters[position].descriptors == 1
         ]
         """All accesses to arrays and images: the fields of `accesses.Access`."""
+        places = set(elsewhere)
+        self.written_elsewhere = {
+            position
+            for place, position in self._places.items()
+            if place in places or (0xFFFFFFFF, 0xFFFFFFFF) in places
+        }
+        """Parameters with writes that `accesses` does not list."""
         self.positions = {use.position for uses in groups.values() for use in uses}
         self.groups = [(index, uses) for index, uses in self.all if len(uses) > 1]
         """Arrays that belong together, by the number of their index."""

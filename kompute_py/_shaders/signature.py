@@ -294,9 +294,10 @@ class Signature:
         named: Mapping[str, Any],
         bind: Mapping[str, Any],
         push: Mapping[str, Any],
+        outputs: bool = False,
     ) -> tuple[list[Any], dict[str, Any]]:
         """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out
-        is `MISSING`.
+        is `MISSING`. With `outputs`, bindings that the shader only writes may be left out.
 
         Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice
         or missing, or too many of them, and UnimplementedError if the shader uses a binding to which nothing
@@ -340,7 +341,11 @@ class Signature:
                 members[name] = value
             else:
                 raise self._unknown(kernel, name, (*self._by_name, *known), "argument")
-        missing = [p.name for p, v in zip(parameters, values, strict=True) if v is MISSING and p.used]
+        missing = [
+            p.name
+            for p, v in zip(parameters, values, strict=True)
+            if v is MISSING and p.used and not (outputs and p.access == "write")
+        ]
         if missing:
             plural = "s" if len(missing) > 1 else ""
             raise InvalidArgumentError(

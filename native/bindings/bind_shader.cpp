@@ -286,7 +286,7 @@ py::tuple reach_to_python(const ShaderReach& found) {
         accesses.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.length,
                                        py::cast(each.indices), py::cast(each.guards), each.written,
                                        each.certain));
-    return py::make_tuple(expressions, reaches, accesses);
+    return py::make_tuple(expressions, reaches, accesses, py::cast(found.written_elsewhere));
 }
 
 }  // namespace

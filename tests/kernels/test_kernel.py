@@ -342,7 +342,7 @@ def test_bad_arguments_are_named(mgr, scale):
     x, y = mgr.tensor(arange(8)), mgr.zeros(8)
     for args, keywords, error, match in (
         ((x, y), {}, kp.InvalidArgumentError, "scale: missing push constant factor"),
-        ((x,), {"factor": 1}, kp.InvalidArgumentError, "scale: missing argument 'y'"),
+        ((), {"factor": 1, "y": y}, kp.InvalidArgumentError, "scale: missing argument 'x'"),
         ((x, y), {"factr": 1}, kp.InvalidArgumentError, "'factr'.*did you mean 'factor'"),
         ((x, y, x), {"factor": 1}, kp.InvalidArgumentError, "takes 2 bindings.*3 were given"),
         ((x, y), {"factor": 1, "y": y}, kp.InvalidArgumentError, "'y' twice"),

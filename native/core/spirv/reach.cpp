@@ -71,6 +71,7 @@ public:
         if (const Function* main = module_.function(entry_)) walk(*main, 0);
         look_beside();
         mark_shared_bindings();
+        find_other_writes();
         return std::move(result_);
     }
 
@@ -96,6 +97,7 @@ private:
     [[nodiscard]] std::optional<Guards> guards_if(uint32_t condition, bool holds, uint32_t depth);
     void visit(Instruction instruction);
     void note(Instruction instruction, const Guards& guards, bool certain);
+    void list(Instruction instruction, const Guards& guards, bool certain);
 
     // -- values
     uint32_t expression(ReachExpression made);
@@ -123,6 +125,10 @@ private:
     [[nodiscard]] bool varies(uint32_t expression) const;
     [[nodiscard]] std::optional<Reach> reach_of(uint32_t pointer, uint64_t* length = nullptr);
     void mark_shared_bindings();
+    void find_other_writes();
+
+    // What tells writes apart: the opcode and two operands.
+    using Write = std::array<uint32_t, 3>;
 
     Module module_;
     Constants constants_;
@@ -153,6 +159,8 @@ private:
     std::set<uint32_t> seen_;     // visited blocks
     std::set<uint32_t> lapsed_;   // blocks at which invocations that failed a check rejoined the path
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> on_path_;  // binding -> accesses
+    std::set<Write> listed_;                                     // writes that are in `accesses`
+    std::set<Write> lost_;                                       // writes with an index that is not
     ShaderReach result_;
 };
 
@@ -593,6 +601,15 @@ bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
 
 // Records the elements that an access uses, in code that `guards` protect.
 void Walker::note(Instruction instruction, const Guards& guards, bool certain) {
+    const size_t known = result_.accesses.size();
+    list(instruction, guards, certain);
+    const uint32_t op = instruction.op();
+    if (op != spv::OpStore && op != spv::OpImageWrite) return;
+    auto& place = result_.accesses.size() > known ? listed_ : lost_;
+    place.insert({op, instruction[1], instruction[2]});
+}
+
+void Walker::list(Instruction instruction, const Guards& guards, bool certain) {
     ReachAccess made;
     made.guards = guards;
     made.certain = certain;
@@ -695,6 +712,46 @@ void Walker::mark_shared_bindings() {
     }
     for (Reach& mine : result_.reaches)
         if (all[{mine.set, mine.binding}] != on_path_[{mine.set, mine.binding}]) mine.alone = false;
+}
+
+// Only stores and image writes count as listed: memory of atomics is read too, and callers look at that.
+void Walker::find_other_writes() {
+    std::set<std::pair<uint32_t, uint32_t>> found;
+    const auto add = [&](uint32_t pointer) {
+        uint32_t id = origin(pointer);
+        for (uint32_t depth = 0; is_chain(module_.find(id).op()) && depth < deepest; ++depth)
+            id = origin(module_.find(id)[3]);
+        const Instruction variable = module_.find(id);
+        if (variable.op() == spv::OpVariable) {
+            if (const auto binding = module_.decoration(id, spv::DecorationBinding))
+                found.insert({module_.decoration(id, spv::DecorationDescriptorSet).value_or(0), *binding});
+            return;
+        }
+        const Instruction type = module_.find(module_.type_of(pointer));
+        const bool bound = type.op() != spv::OpTypePointer || type[2] == spv::StorageClassStorageBuffer ||
+                           type[2] == spv::StorageClassUniform || type[2] == spv::StorageClassUniformConstant;
+        if (bound) found.insert(ShaderReach::any_binding);
+    };
+    for (const Function& function : module_.functions())
+        for (const Instruction instruction : function.body) {
+            const uint32_t op = instruction.op();
+            if (op == spv::OpCopyMemory || op == spv::OpCopyMemorySized) {
+                add(instruction[1]);
+            } else if (op == spv::OpStore || op == spv::OpImageWrite) {
+                const Write write{op, instruction[1], instruction[2]};
+                if (listed_.contains(write) && !lost_.contains(write)) continue;
+                const Instruction image = module_.find(origin(instruction[1]));
+                if (op == spv::OpStore)
+                    add(instruction[1]);
+                else if (image.op() == spv::OpLoad)
+                    add(image[3]);
+                else
+                    found.insert(ShaderReach::any_binding);
+            } else if (is_atomic(op) && op != spv::OpAtomicLoad) {
+                add(pointer_of(instruction));
+            }
+        }
+    result_.written_elsewhere.assign(found.begin(), found.end());
 }
 
 // -- values ------------------------------------------------------------------------------------------------

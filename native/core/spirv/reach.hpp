@@ -80,6 +80,10 @@ struct ShaderReach {
         expressions;  // operands come before the expressions that use them; equal ones are one
     std::vector<Reach> reaches;
     std::vector<ReachAccess> accesses;
+    // (set, binding) of buffers and images with writes that `accesses` does not list, such as those in loops
+    // or at constant indices. `any_binding`: of a write whose binding is unknown.
+    std::vector<std::pair<uint32_t, uint32_t>> written_elsewhere;
+    static constexpr std::pair<uint32_t, uint32_t> any_binding{~0u, ~0u};
 };
 
 // Throws the errors of reflect().

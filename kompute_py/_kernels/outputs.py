@@ -1,0 +1,324 @@
+"""Outputs that a call leaves out: their shapes, from the other arguments or from the grid.
+
+A kernel makes an output itself if it knows how large the shader needs it. The rule:
+
+- The shader only writes the argument, and its elements have a dtype (for images: a declared format).
+- A block of fixed size has the size that the shader declares.
+- If each write of the output uses the index at which the code reads another argument (``c[i] = a[i] + b[i]``,
+  the same pixel of an image), the output has an element for each element of that argument, in its shape.
+- Otherwise, if the call gives `grid` or `groups`, the output has an element for each invocation: the grid
+  reversed, (h, w) for ``grid=(w, h)``. Each write must be at the invocation's own number in row-major order.
+- Anything else raises an error that names the argument to give.
+
+So that no result is lost or made up, the call is also refused in these cases: writes whose index is not
+followed (in loops, from memory, at constants), bounds checks that stop before the output's last element,
+arguments of different sizes or shapes with the same index, and reads of such an argument beyond its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .._base.arrays import Counts
+from .._base.errors import InvalidArgumentError
+from .._base.texels import ImageFormat, parse_format
+from .._shaders.layout import element_dtype, tail_of
+from .._shaders.signature import MISSING, Parameter, Signature
+from .accesses import Access, Accesses, Numbers, axes_of
+from .digits import Digit
+from .grid import elements_shape
+from .sizes import Launch, Reached, SizeRules
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .._memory.memory import Memory
+
+_DIMS = {"1D": 1, "2D": 2, "3D": 3}
+
+
+class Output(NamedTuple):
+    """An output to be made."""
+
+    position: int
+    shape: tuple[int, ...]
+    """Of the array: that of the elements, and the components of each element."""
+    dtype: np.dtype[Any]
+    elements: int
+    """Their number, or that of the texels."""
+    format: ImageFormat | None = None
+    """For images."""
+    arrayed: bool = False
+    declared: bool = False
+    """Whether the shader declares the size."""
+
+    def made(self, manager: Manager) -> Memory:
+        """The output as a Tensor or an Image that holds zeros."""
+        if self.format is None:
+            return manager.zeros(self.shape, self.dtype)
+        dims: Any = len(self.shape) - (self.format.channels > 1) - self.arrayed
+        return manager.image_t(
+            np.zeros(self.shape, self.dtype),
+            format=self.format.name,
+            dims=dims,
+            layers=True if self.arrayed else None,
+        )
+
+
+class Outputs:
+    """The rule for one shader."""
+
+    __slots__ = ("_accesses", "_axes", "_rules", "_signature")
+
+    def __init__(self, signature: Signature, rules: SizeRules, accesses: Accesses, axes: str) -> None:
+        """`rules` and `accesses` are of the optimized code; `axes` are those that it counts, such as "xy"."""
+        self._signature = signature
+        self._rules = rules
+        self._accesses = accesses
+        self._axes = ["xyz".index(axis) for axis in axes]
+
+    def shapes(
+        self, kernel: str, left_out: Sequence[int], bound: tuple[Any, ...], launch: Launch | None
+    ) -> list[Output]:
+        """The outputs at the positions `left_out`. `launch` is None if the call gives neither grid nor
+        groups.
+
+        Raises InvalidArgumentError, naming the argument to give, if a shape does not follow.
+        """
+        return [self._output(kernel, position, bound, launch) for position in left_out]
+
+    def check(self, kernel: str, outputs: Sequence[Output], bound: tuple[Any, ...], launch: Launch) -> None:
+        """Raises InvalidArgumentError if the invocations do not write the outputs to their ends, or read an
+        argument of the same size beyond its end. `bound` has the outputs, and `launch` is the whole one.
+        """
+        reached = Reached(self._rules, bound, launch)
+        for output in outputs:
+            if output.declared or not output.elements or not all(launch.groups):
+                continue
+            writes = self._writes(output.position)
+            if output.format is not None:
+                self._check_texels(kernel, output, writes, reached)
+                continue
+            numbers = Numbers(self._rules, self._accesses, bound, launch)
+            needs = [
+                need
+                if (need := reached.needed(access.indices[0], access.guards)) is not None
+                else self._end(access, numbers, launch)
+                for access in writes
+            ]
+            known = [need for need in needs if need is not None]
+            if len(known) == len(needs) and known and max(known) != output.elements:
+                raise self._refusal(
+                    kernel,
+                    output.position,
+                    f"the invocations write {max(known)} elements, but {output.elements} would follow from "
+                    "the arguments",
+                )
+            for tied in self._tied(output.position, bound):
+                for access in self._accesses.all:
+                    if access.position != tied or access.written or not access.stride:
+                        continue
+                    need = reached.needed(access.indices[0], access.guards)
+                    if need is not None and need > access.elements(bound):
+                        raise self._refusal(
+                            kernel,
+                            output.position,
+                            f"the code reads {self._rules.names[tied]!r} beyond its end, so the sizes of "
+                            "the two may differ",
+                        )
+
+    def _end(self, access: Access, numbers: Numbers, launch: Launch) -> int | None:
+        """One more than the last element of a write, by its digits and the bounds checks; None if unknown."""
+        found = numbers.element(access)
+        if found is None or found.loose:
+            return None
+        run = list(_invocations(launch))
+        for axis in range(3):
+            limit = numbers.limit(access, axis, (run[0], run[1], run[2]))
+            if limit is not None:
+                run[axis] = min(run[axis], max(limit, 0))
+        most = sum(f * d.most(run[d.axis]) for d, f in found.digits.items() if f > 0)
+        return found.constant + most + 1
+
+    def _check_texels(self, kernel: str, output: Output, writes: list[Access], reached: Reached) -> None:
+        channels = output.format is not None and output.format.channels > 1
+        lengths = tuple(reversed(output.shape[:-1] if channels else output.shape))
+        for access in writes:
+            for index, length in zip(access.indices, lengths, strict=False):
+                need = reached.needed(index, access.guards)
+                if need is not None and need != length:
+                    raise self._refusal(
+                        kernel,
+                        output.position,
+                        f"the invocations write {need} texels of an axis that would have {length}",
+                    )
+
+    # -- one output ------------------------------------------------------------------------------------------
+
+    def _output(self, kernel: str, position: int, bound: tuple[Any, ...], launch: Launch | None) -> Output:
+        parameter = self._signature.parameters[position]
+        if parameter.descriptors != 1:
+            raise self._refusal(kernel, position, "it is an array of bindings")
+        if parameter.image is not None:
+            return self._image(kernel, position, parameter, bound, launch)
+        dtype = element_dtype(parameter.layout) if parameter.kind == "storage buffer" else None
+        if dtype is None:
+            raise self._refusal(kernel, position, "its block has no single dtype")
+        members = parameter.layout["members"]
+        if dtype.fields is not None and len(members) == 1 and not members[0]["array"]:
+            if members[0]["kind"] != "struct":  # one number, vector or matrix: its own dtype
+                dtype = dtype.fields[dtype.names[0]][0] if dtype.names else dtype
+        base, inner = dtype.base, dtype.shape
+        if tail_of(parameter.layout) is None:
+            # The declared size: the length of the only array, else one block.
+            sole = members[0] if len(members) == 1 and members[0]["array"] else None
+            lengths = () if sole is None else (int(sole["array"][0]),)
+            return Output(position, (*lengths, *inner), base, math.prod(lengths), declared=True)
+        elements = self._shape(kernel, position, bound, launch)
+        return Output(position, (*elements, *inner), base, math.prod(elements))
+
+    def _image(
+        self,
+        kernel: str,
+        position: int,
+        parameter: Parameter,
+        bound: tuple[Any, ...],
+        launch: Launch | None,
+    ) -> Output:
+        image = parameter.image
+        assert image is not None
+        if parameter.kind != "storage image" or image["dim"] not in _DIMS or image["multisampled"]:
+            raise self._refusal(kernel, position, "kompute_py makes no image of that kind")
+        if not image["format"]:
+            raise self._refusal(kernel, position, "the shader does not declare its format")
+        chosen = parse_format(image["format"])
+        arrayed = bool(image["arrayed"])
+        shape = self._shape(kernel, position, bound, launch)
+        if len(shape) != _DIMS[image["dim"]] + arrayed:
+            raise self._refusal(kernel, position, f"an image has other axes than {len(shape)}")
+        whole = (*shape, chosen.channels) if chosen.channels > 1 else shape
+        return Output(position, whole, np.dtype(chosen.component), math.prod(shape), chosen, arrayed)
+
+    def _shape(
+        self, kernel: str, position: int, bound: tuple[Any, ...], launch: Launch | None
+    ) -> tuple[int, ...]:
+        writes = self._writes(position)
+        if not writes or position in self._rules.written_elsewhere:
+            raise self._refusal(
+                kernel,
+                position,
+                "the elements that the code writes are not followed (in a loop, from memory)",
+            )
+        tied = self._tied(position, bound)
+        shapes = {self._shape_of(access, bound) for access in self._uses(position, tied)}
+        if len(shapes) == 1:
+            return shapes.pop()
+        names = [self._rules.names[each] for each in tied]
+        if shapes:
+            found = " and ".join(f"{name!r}" for name in names)
+            raise self._refusal(kernel, position, f"{found} have different shapes: {sorted(shapes, key=len)}")
+        if launch is None:
+            raise self._refusal(
+                kernel,
+                position,
+                "no argument has an element for each of its own",
+                "give grid=, the number of invocations, or ",
+            )
+        return self._of_grid(kernel, position, writes, bound, launch)
+
+    def _of_grid(
+        self,
+        kernel: str,
+        position: int,
+        writes: list[Access],
+        bound: tuple[Any, ...],
+        launch: Launch,
+    ) -> tuple[int, ...]:
+        extent = _invocations(launch)
+        if any(extent[axis] > 1 for axis in range(3) if axis not in self._axes) or not self._axes:
+            raise self._refusal(kernel, position, f"the code does not count all axes of the grid {extent}")
+        numbers = Numbers(self._rules, self._accesses, bound, launch._replace(extent=extent))
+        for access in writes:
+            wanted = []
+            if access.stride:
+                step, digits = 1, {}
+                for axis in self._axes:
+                    digits[Digit(axis, 1, 0)] = step
+                    step *= extent[axis]
+                wanted.append(digits)
+            else:
+                wanted = [{Digit(axis, 1, 0): 1} for axis in self._axes]
+            if len(wanted) != len(access.indices):
+                raise self._refusal(kernel, position, "it has other axes than the grid")
+            for index, digits in zip(access.indices, wanted, strict=True):
+                found = numbers.sum(index)
+                own = {} if found is None else {d: f for d, f in found.digits.items() if extent[d.axis] > 1}
+                digits = {d: f for d, f in digits.items() if extent[d.axis] > 1}
+                if found is None or found.loose or found.constant or own != digits:
+                    raise self._refusal(
+                        kernel,
+                        position,
+                        "the code does not write one element for each invocation, row by row",
+                    )
+            for axis in self._axes:
+                limit = numbers.limit(access, axis, extent)
+                if limit is not None and limit < extent[axis]:
+                    raise self._refusal(
+                        kernel,
+                        position,
+                        f"a bounds check stops at {limit} of {extent[axis]} invocations",
+                    )
+        return tuple(extent[axis] for axis in reversed(self._axes))
+
+    # -- arguments of the same size --------------------------------------------------------------------------
+
+    def _writes(self, position: int) -> list[Access]:
+        return [each for each in self._accesses.all if each.position == position and each.written]
+
+    def _tied(self, position: int, bound: tuple[Any, ...]) -> list[int]:
+        """The given arguments that the code uses at each index at which it writes the output."""
+        indices = {access.indices for access in self._writes(position)}
+        found = []
+        for other in range(len(bound)):
+            if other == position or bound[other] is MISSING or type(bound[other]) is tuple:
+                continue
+            own = {access.indices for access in self._accesses.all if access.position == other}
+            if indices and indices <= own:
+                found.append(other)
+        return found
+
+    def _uses(self, position: int, tied: list[int]) -> list[Access]:
+        """One access of each tied argument, at an index of the output."""
+        indices = {access.indices for access in self._writes(position)}
+        return [
+            next(a for a in self._accesses.all if a.position == other and a.indices in indices)
+            for other in tied
+        ]
+
+    def _shape_of(self, access: Access, bound: tuple[Any, ...]) -> tuple[int, ...]:
+        """The shape of the elements of an argument."""
+        memory = bound[access.position]
+        if not access.stride:
+            return axes_of(memory)
+        return elements_shape(memory, access.stride, access.elements(bound), access.offset)
+
+    def _refusal(self, kernel: str, position: int, why: str, also: str = "") -> InvalidArgumentError:
+        parameter = self._signature.parameters[position]
+        written = self._signature.written
+        keyword = "out" if len(written) == 1 else parameter.name
+        thing = "an Image" if parameter.is_image else "an array or a Tensor"
+        return InvalidArgumentError(
+            f"{kernel}: {parameter.name!r} ({parameter.type}) was left out, and its shape does not follow: "
+            f"{why}. To choose it, {also}give {thing}: {keyword}="
+        )
+
+
+def _invocations(launch: Launch) -> Counts:
+    """The invocations on each axis, not rounded up to whole groups if a grid was given."""
+    if launch.extent is not None:
+        return launch.extent
+    x, y, z = (groups * size for groups, size in zip(launch.groups, launch.local_size, strict=True))
+    return x, y, z
