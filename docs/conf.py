@@ -28,6 +28,7 @@ extensions = [
     "sphinx_design",
     "names",
     "tables",
+    "shaders_in_strings",
 ]
 # The flat pages of docs/ are those that the folders replace: they stay readable, outside of the contents.
 exclude_patterns = ["_ext", "_inventories"]

@@ -2,8 +2,8 @@
 
 "naive" reads a row and a column for each element. "tiled" loads tiles into shared memory first; their side
 is a specialization constant that also sets the size of a workgroup. "4 x 4" computes sixteen elements in
-each invocation, in registers. GPUs gain from tiles; drivers for the CPU pay for each barrier, and gain from
-registers. Timestamps of the device measure each; NumPy has to agree, to the rounding that n additions
+each invocation, in registers. GPUs usually gain from tiles; drivers for the CPU pay for barriers, and gain
+from registers. Timestamps of the device measure each; NumPy has to agree, to the rounding that n additions
 allow.
 """
 

@@ -1,0 +1,45 @@
+"""Colours shaders inside of Python's strings: a shader is half of many programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pygments.lexers.graphics import GLShaderLexer
+from pygments.lexers.python import PythonLexer
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_STRING = re.compile(r'(?<![fF])"""(.*?)"""|(?<![fF])\'\'\'(.*?)\'\'\'', re.DOTALL)
+_GLSL = re.compile(r"\s*(?://[^\n]*\s*)*(?:#version\b|layout\s*\()")
+
+
+class PythonWithShaders(PythonLexer):
+    """Python, in which the contents of triple-quoted strings that begin as GLSL does are coloured as GLSL."""
+
+    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
+        """The tokens of `text`: (place, kind, text)."""
+        tokens = list(super().get_tokens_unprocessed(text, stack))
+        places = {place for place, _, _ in tokens}
+        shaders = []
+        for match in _STRING.finditer(text):
+            begin, end = match.span(1 if match[1] is not None else 2)
+            # Not within docstrings, which are one token.
+            if _GLSL.match(text, begin, end) and begin in places and end in places:
+                shaders.append((begin, end))
+        done = 0  # the tokens before this place are there
+        for place, kind, value in tokens:
+            if shaders and place == shaders[0][0]:
+                begin, done = shaders.pop(0)
+                for at, shader_kind, part in GLShaderLexer().get_tokens_unprocessed(text[begin:done]):
+                    yield begin + at, shader_kind, part
+            if place >= done:
+                yield place, kind, value
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Colours blocks of Python with it."""
+    app.add_lexer("python", PythonWithShaders)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,46 @@
+"""Shaders in the strings of the site's programs are coloured as shaders."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytest.importorskip("pygments")
+sys.path.append(str(ROOT / "docs" / "_ext"))
+
+from pygments.token import Comment, Keyword, String
+from shaders_in_strings import PythonWithShaders
+
+pytestmark = pytest.mark.own_driver
+
+
+def tokens(text):
+    return [(kind, value) for _, kind, value in PythonWithShaders().get_tokens_unprocessed(text)]
+
+
+@pytest.mark.parametrize("folder", ["examples", "tests/kernels"])
+def test_no_text_is_lost(folder):
+    for path in (ROOT / folder).rglob("*.py"):
+        text = path.read_text()
+        assert "".join(value for _, value in tokens(text)) == text, path
+
+
+def test_glsl_in_a_string_is_glsl():
+    found = tokens(
+        'A = """\n#version 450\nlayout(local_size_x = 1) in;\nvoid main() { uint i = 1; }\n"""\nB = 1\n'
+    )
+    assert any("version" in value and kind in Comment.Preproc for kind, value in found)
+    assert any(value == "layout" and kind in Keyword for kind, value in found)
+
+
+def test_other_strings_stay_strings():
+    found = tokens('def f():\n    """Calls a kernel::\n\n        #version 450\n    """\n\nC = """layout"""\n')
+    assert [value for kind, value in found if kind in String] == [
+        '"""Calls a kernel::\n\n        #version 450\n    """',
+        '"""',
+        "layout",
+        '"""',
+    ]
