@@ -1,4 +1,4 @@
-"""Remakes the pictures of the gallery, and stops at the first program whose result is wrong.
+"""Remakes the pictures of the gallery, and stops at the first program with a wrong result.
 
 python -m examples.gallery [NAME ...]
 """
