@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ def build(options: list[str]) -> int:
     from sphinx.cmd.build import main as sphinx
 
     began = time.monotonic()
+    shutil.rmtree(HTML, ignore_errors=True)  # Sphinx leaves the files of pages that are gone
     status = sphinx(
         [
             "-W",
