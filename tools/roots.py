@@ -110,8 +110,11 @@ class Root:
             shutil.copy2(source, place)
 
 
-# The kernel ends all processes of a process namespace with its first one, which `unshare` ends with itself.
-_NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL")
+# The kernel ends all processes of a process namespace with its first one, which `unshare` ends with itself,
+# and `unshare` with this process.
+_NAMESPACES = (
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL",
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -177,7 +180,10 @@ def _debootstrap(suite: str, base: Path) -> None:
 
 
 def _connect(path: Path) -> None:
-    """Names and certificates as on this machine."""
+    """Names and certificates as on this machine. A system that is removed soon need not reach the disk."""
+    settings = path / "etc" / "dpkg" / "dpkg.cfg.d"
+    settings.mkdir(parents=True, exist_ok=True)
+    (settings / "unsafe-io").write_text("force-unsafe-io\n")
     if Path("/etc/resolv.conf").exists():
         shutil.copy("/etc/resolv.conf", path / "etc" / "resolv.conf")
     trusted = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))

@@ -31,6 +31,7 @@ needs() {
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on'
             say 'chromium|cmd chromium chromium-browser google-chrome|shows the pages'
             ;;
+        wheel) say 'debootstrap|cmd debootstrap|makes the bare systems to try wheels in' ;;
         build | tsan) ;;
         *) has_gpu_driver ||
             say 'mesa-vulkan-drivers|-|a Vulkan driver (lavapipe on the CPU): no GPU driver is installed here' ;;
