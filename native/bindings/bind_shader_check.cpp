@@ -23,8 +23,8 @@ ShaderHost host_of(std::string name, std::pair<uint32_t, uint32_t> vulkan, std::
                    const std::array<uint32_t, 3>& work_group_size, std::vector<std::string> extensions,
                    std::vector<std::string> float_controls, const std::string& denorms,
                    const std::string& rounding) {
-    const auto independence = [](const std::string& name) {
-        const auto found = std::find(float_independence_names.begin(), float_independence_names.end(), name);
+    const auto independence = [](const std::string& value) {
+        const auto found = std::find(float_independence_names.begin(), float_independence_names.end(), value);
         return found == float_independence_names.end()
                    ? 2u
                    : static_cast<uint32_t>(found - float_independence_names.begin());

@@ -151,8 +151,10 @@ def _named(message: str, stock: Accepted) -> str:
     """What a refusal says is missing: a capability of the module, a feature, an extension or a limit of the
     device.
     """
-    if not stock.valid and "The SPIR-V is not valid for Vulkan" in message:
+    if not stock.valid and re.search(r"The SPIR-V is not valid for Vulkan|this is no valid SPIR-V", message):
         return "valid SPIR-V (the stock validator refuses it, too)"
+    if found := re.search(r"a buffer's hidden counter(?=, which Vulkan does not have)", message):
+        return found.group()
     if re.search(r"declares set \d+, binding \d+ as an? .* and as an? .*; a binding has one kind", message):
         return "one kind for each binding"
     for capability in stock.capabilities:

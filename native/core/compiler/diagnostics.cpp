@@ -344,7 +344,9 @@ void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::
     if (!strip_prefix(rest, invalid_code)) return;
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view cause = trimmed(rest.substr(0, end));
-    const std::string code(trimmed(rest.substr(end)));
+    // The instruction, after line breaks: one or several, by the validator's version.
+    const size_t begin = std::min(rest.find_first_not_of(" \t\r\n", end), rest.size());
+    const std::string code(trimmed(rest.substr(begin)));
     std::vector<std::string> names;
     char next = 0;
     std::string message;
