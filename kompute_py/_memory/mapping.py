@@ -58,6 +58,15 @@ class MappedArray(np.ndarray[Any, Any]):
     def __reduce__(self) -> Any:
         return np.array(self, subok=False).__reduce__()
 
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The buffer protocol from Python 3.12 on.
+
+        Of an array that does not end: newer versions of NumPy free what they told about a buffer's format when
+        `__setstate__` changes the array, even if a memoryview still uses it.
+        """
+        plain: memoryview = self.view(np.ndarray).__buffer__(flags)  # type: ignore[attr-defined]
+        return plain
+
     def _end(self) -> None:
         """Turns this into an array without elements.
 
