@@ -61,8 +61,8 @@ class MappedArray(np.ndarray[Any, Any]):
     def __buffer__(self, flags: int, /) -> memoryview:
         """The buffer protocol from Python 3.12 on.
 
-        Of an array that does not end: newer versions of NumPy free what they told about a buffer's format when
-        `__setstate__` changes the array, even if a memoryview still uses it.
+        It is that of an array that does not end: when `__setstate__` changes an array, newer versions of
+        NumPy free the format that they gave to its memoryviews.
         """
         plain: memoryview = self.view(np.ndarray).__buffer__(flags)  # type: ignore[attr-defined]
         return plain
