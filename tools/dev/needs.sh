@@ -27,7 +27,7 @@ needs() {
             ;;
         bench) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on' ;;
         docs) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on' ;;
-        look)
+        look | shots)
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on'
             say 'chromium|cmd chromium chromium-browser google-chrome|shows the pages'
             ;;
