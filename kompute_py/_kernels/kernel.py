@@ -4,7 +4,7 @@ Everything about a call comes from the shader's reflection (`signature`). A call
 stream of one dispatch for the memory that it is given, and evaluates that; values of push constants and the
 grid are changed in place.
 
-The file has 800 lines because a call is one thing: the quick path of repeated calls, the first call and
+The file has 900 lines because a call is one thing: the quick path of repeated calls, the first call and
 the recorded operation share their state.
 """
 
