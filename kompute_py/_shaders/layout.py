@@ -13,7 +13,7 @@ the same. Raw bytes and ml_dtypes' floats, which shaders treat as bits, match an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -254,9 +254,67 @@ def _misfits(block: Layout, dtype: np.dtype[Any], count: int) -> np.ndarray[Any,
     one = _paint_dtype(dtype)
     given = np.tile(one, -(-length // one.size))[:length]
     wrong = np.flatnonzero((wanted != 0) & (given != wanted) & (given != _ANY))
+    if misplaced := _misplaced(block, dtype, count):
+        wrong = np.union1d(wrong, np.array(misplaced))
     if not wrong.size and nbytes < block["size"]:
         return np.array([nbytes])
     return wrong
+
+
+def _misplaced(block: Layout, dtype: np.dtype[Any], count: int) -> list[int]:
+    """The bytes of fields with the name of a member that lies elsewhere.
+
+    Bytes of one kind, such as floats only, do not show this. Fields with other names are not compared.
+    """
+    sole = _sole_array(block)
+    if sole is None:
+        return _misnamed(block["members"], dtype, 0)
+    if len(sole["array"]) > 1 or sole["kind"] != "struct":
+        return []
+    wrong = _misnamed(sole["members"], dtype, 0)
+    named = {member["name"] for member in sole["members"]}.intersection(dtype.names or ())
+    step = sole["array_strides"][0]
+    if named and count > 1 and dtype.itemsize != step:
+        wrong.append(max(dtype.itemsize, step))  # beyond the first element, which the message shows
+    return wrong
+
+
+def _misnamed(members: Sequence[Layout], dtype: np.dtype[Any], offset: int) -> list[int]:
+    """The offsets of the fields of `dtype` with the name of a member that has another offset or padding."""
+    by_name = {member["name"]: member for member in members if member["name"]}
+    wrong: list[int] = []
+    for name in dtype.names or ():
+        field, start = (dtype.fields or _NONE)[name][:2]
+        member = by_name.get(name)
+        if member is None:
+            continue
+        base, last = field.base, field.shape[-1] if field.shape else 1
+        if start != member["offset"]:
+            wrong.append(offset + start)
+        elif member["kind"] == "struct" and base.names is not None:
+            if member["array"] and last > 1 and member["array_strides"][-1] != base.itemsize:
+                wrong.append(offset + start + base.itemsize)
+            wrong += _misnamed(member["members"], base, offset + start)
+        elif member["kind"] != "struct" and base.names is None and last > 1:
+            step = _padded_step(member)
+            if step and last * base.itemsize != step:
+                wrong.append(offset + start)
+    return wrong
+
+
+def _padded_step(member: Layout) -> int:
+    """The bytes from line to line of a matrix, or from element to element of an array, if padding is between
+    them; else 0.
+    """
+    scalar = _SCALARS[member["kind"]].itemsize
+    rows, columns = max(1, member["rows"]), max(1, member["columns"])
+    if columns > 1:
+        natural, step = scalar * (columns if member["row_major"] else rows), member["matrix_stride"]
+    elif member["array"]:
+        natural, step = scalar * rows, member["array_strides"][-1]
+    else:
+        return 0
+    return step if step != natural else 0
 
 
 def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: int) -> None:
@@ -276,14 +334,9 @@ def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> No
 
     A field with the name of another member does not fit either. The message shows both layouts side by side.
     """
-    wrong = set(_misfits(block, dtype, count).tolist())
-    places = {member["name"]: member["offset"] for member in block["members"] if member["name"]}
-    for name in dtype.names or ():
-        offset = (dtype.fields or _NONE)[name][1]
-        if places.get(name, offset) != offset:
-            wrong.add(offset)
-    if wrong:
-        table = _table(block, dtype, count, np.array(sorted(wrong)))
+    wrong = _misfits(block, dtype, count)
+    if wrong.size:
+        table = _table(block, dtype, count, wrong)
         raise InvalidArgumentError(
             f"{what} does not have the layout of the shader's block:\n    {table}\nGive the values as a "
             "list, or an "

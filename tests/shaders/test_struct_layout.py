@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -184,6 +186,56 @@ def test_dtypes_with_other_bytes_are_refused_side_by_side(mgr, fields, row):
     assert mgr.algorithm([t.view(np.uint8)], spirv, (1, 1, 1)).is_init()
     with pytest.raises(kp.InvalidArgumentError, match=row):
         mgr.kernel(spirv)(t, grid=1)
+
+
+BODY = "struct Q { vec3 a; float b; vec3 c; };"
+WITH_STEPS = "struct Q { mat3 m; vec3 a; };"
+FLOATS_ELSEWHERE = [  # floats only, so that the bytes alone do not differ
+    ("Q q[];", "std430", BODY, [("a", "f4", 3), ("b", "f4"), ("c", "f4", 3)], r"bytes +32 +28 +<-"),
+    ("Q q[];", "std430", BODY, [("a", "f4", 3), ("c", "f4", 3), ("b", "f4"), ("d", "f4")], r"24 .* b +<-"),
+    ("Q q[];", "std430", BODY, [("a", "f4", 4), ("b", "f4"), ("c", "f4", 3)], r"16 .*float32 b +<-"),
+    ("Q q[];", "std430", WITH_STEPS, [("m", "f4", (3, 3)), ("x", "f4", 3), ("a", "f4", 4)], r"0 .* m +<-"),
+    (
+        "Q q; float z;",
+        "std430",
+        BODY,
+        [("q", [("b", "f4"), ("a", "f4", 3), ("c", "f4", 4)]), ("z", "f4")],
+        "",
+    ),
+    (
+        "float z; vec3 a;",
+        "std430",
+        "",
+        [("z", "f4"), ("a", "f4", 3), ("pad", "f4", 4)],
+        r"4 .*float32\[3\] a +<-",
+    ),
+    ("float a[3]; float z;", "std140", "", [("a", "f4", 3), ("p", "f4", 9), ("z", "f4", 4)], r"0 .* a +<-"),
+]
+
+
+@pytest.mark.parametrize(("members", "layout", "extra", "fields", "row"), FLOATS_ELSEWHERE)
+def test_fields_lie_at_the_members_of_their_names(mgr, members, layout, extra, fields, row):
+    first = re.match(r"\w+ (\w+)", members)[1]
+    if "Q" in members:
+        first += "[0].a" if "[" in members else ".a"
+    elif "[3]" in members:
+        first += "[0]"
+    spirv = used(members, layout, extra, f"{first} *= 2;")
+    data = np.zeros(4, np.dtype(fields))
+    for call in (
+        lambda: mgr.algorithm([mgr.tensor_t(data)], spirv, (1, 1, 1)),
+        lambda: mgr.kernel(spirv)(data, grid=1),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match=f"layout[\\s\\S]*{row}"):
+            call()
+    renamed = [(f"other_{name}", *rest) for name, *rest in fields]  # grouped otherwise, on purpose
+    assert mgr.algorithm([mgr.zeros(4, np.dtype(renamed))], spirv, (1, 1, 1)).is_init()
+
+
+def test_one_element_needs_no_stride(mgr):
+    spirv = used("Q q[];", "std430", BODY, "q[0].a *= 2;")
+    one = mgr.zeros(1, np.dtype([("a", "f4", 3), ("b", "f4"), ("c", "f4", 3)]))
+    assert mgr.algorithm([one], spirv, (1, 1, 1)).is_init()
 
 
 def test_a_block_larger_than_the_tensor_is_refused(mgr):
