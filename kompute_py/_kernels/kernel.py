@@ -104,14 +104,15 @@ class Kernel:
     declared format, an Image. It has the shape of the arguments that the code uses at the index at which it
     writes, or
     else one element for each invocation of `grid`: shape (h, w) for ``grid=(w, h)``. If neither holds for
-    every write, InvalidArgumentError names what to give. (docs/arrays.md has the rule in full.)
+    every write, InvalidArgumentError names what to give. (docs/guides/kernels.md has the rule in full.)
 
     **How many.** ``grid=(x, y, z)`` counts invocations and is rounded up to whole groups, so the shader
     checks its bounds; ``groups=`` counts workgroups. If neither is given, the grid follows the first argument
     that is written: one invocation for each element if the code uses one component of its number
     (``gl_GlobalInvocationID.x``), whatever the shape; the reversed shape, in elements, if it uses as many
     components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image
-    has its texels. In doubt, InvalidArgumentError names the choices. (docs/arrays.md has the rule in full.)
+    has its texels. In doubt, InvalidArgumentError names the choices. (docs/guides/kernels.md has the rule in
+    full.)
     More groups on one axis than the device takes run in layers, as one dispatch.
 
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong

@@ -104,7 +104,7 @@ def test_array_files(folder, capsys):
 
 
 def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys):
-    """The table of docs/arrays.md: of each file, what the shader of floats gets, or why it gets nothing."""
+    """The rule of docs/guides/kernels.md: of each file, what the shader of floats gets, or why nothing."""
     command = ["run", "multiply.comp", "--set", "scale=1", "--in", "b=ones:2", "--out", "c=-"]
     rounded = "note: a: a.npy is {} and becomes float32: its numbers are rounded\n"
     for data, note in (
