@@ -31,6 +31,8 @@ WITHOUT = {
     "errors.ArrayAttributeError": "attributes of arrays are named in the errors",
     "notebook.Sliders": "needs a notebook",
     "notebook.sliders": "needs a notebook",
+    "notebook.play": "needs a notebook",
+    "notebook.Play": "needs a notebook",
 }
 
 

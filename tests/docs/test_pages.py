@@ -97,6 +97,19 @@ def test_output_is_a_block_directly_after(folder):
     run(block("python", "print(1)") + "\nAn unrelated text:\n\n" + block("text", "2"))
 
 
+def test_blocks_after_and_inside_of_directives_run(folder):
+    table = "```{kp-options}\n```\n"
+    inside = f"````{{note}}\n{block('python', 'print(2)')}{block('text', '2')}````\n"
+    run(table + block("python", "print(1)") + block("text", "1") + inside)
+    for wrong in (
+        table + block("python", "print(1)") + block("text", "2"),
+        inside.replace("\n2\n", "\n3\n"),
+        inside + block("python", "print(1)") + block("text", "2"),
+    ):
+        with pytest.raises(NotAsShown, match="prints"):
+            run(wrong)
+
+
 def test_an_error_must_be_shown(folder):
     wrong = "raise ValueError('no')"
     with pytest.raises(NotAsShown, match=r"page\.md:2: raises ValueError: no"):

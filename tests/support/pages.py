@@ -68,6 +68,7 @@ def blocks_of(text: str) -> list[Block]:
     found: list[Block] = []
     lines = text.split("\n")
     reason: str | None = None
+    opened: list[str] = []  # the fences of the directives around the line
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -86,6 +87,12 @@ def blocks_of(text: str) -> list[Block]:
             continue
         fence = _FENCE.match(line)
         language = fence["info"].strip().split(" ")[0].lower() if fence else ""
+        if fence and opened and not language and fence["fence"].startswith(opened[-1]):
+            opened.pop()  # the end of a directive, not the beginning of a block
+            at += 1
+            continue
+        if fence and language.startswith("{"):
+            opened.append(fence["fence"])
         if not fence or language.startswith("{") or fence["fence"].startswith(":"):
             if line.strip():
                 reason = None
