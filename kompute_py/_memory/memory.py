@@ -74,8 +74,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     `array_habits`).
 
     `repr` and notebook cards show the host copy and say whether the device's contents are newer, as far as
-    this is known without a transfer or a wait. docs/data.md describes every other way to look at the
-    contents.
+    this is known without a transfer or a wait. docs/concepts/host_and_device.md describes every other way to
+    look at the contents.
 
     >>> t = mgr.zeros(4)
     >>> t.write([1, 2, 3, 4])

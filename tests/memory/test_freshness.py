@@ -46,8 +46,8 @@ def says(memory):
 
 
 def test_the_page_lists_what_is_said():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
-    told = page.split("## Which is newer")[1].split("\n## ")[0]
+    page = (Path(__file__).resolve().parents[2] / "docs/concepts/host_and_device.md").read_text()
+    told = page.split("## Which copy is newer")[1].split("\n## ")[0]
     for said in NOTES:
         assert f"{said}>`" in told, said
 

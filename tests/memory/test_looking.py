@@ -1,4 +1,4 @@
-"""Every public way to look at a tensor or an image, in every state: each shows what docs/data.md says."""
+"""Every public way to look at a tensor or an image, in every state: see docs/concepts/host_and_device.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import kompute_py as kp
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "host_and_device.md"
 COLUMNS = {"device": 0, "storage": 1, "host": 2, "deviceAndHost": 2}
 SIDES = {"the newer", "host copy", "the device", "the one memory", "refused", "its shape only"}
 DATA, EDIT, WORK = (np.array([n, n + 0.5, n + 1, n + 1.5] * 32, np.float32) for n in (10, 20, 30))
@@ -29,8 +29,8 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i];
 def table():
     """The page's table: {name of a way: what it shows for each column}."""
     rows = {}
-    for line in PAGE.read_text().split("## What each way")[1].split("\n## ")[0].splitlines():
-        if line.startswith("| ") and ("`" in line or "card" in line) and not line.startswith("| way"):
+    for line in PAGE.read_text().split("## The result of each call")[1].split("\n## ")[0].splitlines():
+        if line.startswith("| ") and ("`" in line or "card" in line) and not line.startswith("| call"):
             way, *shown = (cell.strip() for cell in line.strip("|").split("|"))
             assert set(shown) <= SIDES, line
             for each in re.findall(r"`[^`]+`|the notebook's card|an argument of a kernel", way):
