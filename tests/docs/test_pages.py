@@ -166,6 +166,13 @@ def test_what_is_not_run_says_why(folder):
         run("<!-- not run: -->\n" + block("python", "1 / 0"))
 
 
+def test_what_needs_a_package_runs_if_it_is_installed(folder):
+    page = run("<!-- needs: no_such_package -->\n" + block("python", "1 / 0") + block("python", "x = 1"))
+    assert page.not_run == [(3, "needs no_such_package")]
+    with pytest.raises(NotAsShown, match="ZeroDivisionError"):
+        run("<!-- needs: numpy -->\n" + block("python", "1 / 0"))
+
+
 def test_dots_match_anything():
     assert matches("a 12 b\nc\n", "a ... b\n...")
     assert matches("a  \n", "a")

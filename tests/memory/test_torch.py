@@ -1,53 +1,27 @@
 """DLPack both ways with PyTorch: pip's, or the CPU build that Debian and Ubuntu package (`./dev test`
 installs it).
-
-The system's package lies where a .venv does not look. Its torch 1.13 was built for NumPy 1, of which it warns
-once, and needs no NumPy for DLPack.
 """
 
 from __future__ import annotations
-
-import importlib
-import importlib.machinery
-import sys
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
 from tests.support.kernel_sources import SCALE
-
-SYSTEM = Path("/usr/lib/python3/dist-packages")
-
-
-def system_torch_fits() -> bool:
-    """Whether the system's package has an extension module for this very interpreter."""
-    suffixes = importlib.machinery.EXTENSION_SUFFIXES
-    return any((SYSTEM / "torch" / f"_C{suffix}").exists() for suffix in suffixes)
+from tests.support.optional import optional
 
 
 @pytest.fixture(scope="module")
 def torch():
     """PyTorch; for the system's, its folder stands last on the path while these tests run."""
-    before = list(sys.path)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Failed to initialize NumPy")
-        try:
-            module = importlib.import_module("torch")
-        except ModuleNotFoundError:
-            if not system_torch_fits():
-                pytest.skip(
-                    "no PyTorch for this interpreter: install Debian's python3-torch (`./dev test` does, for "
-                    "the system's "
-                    "own Python version) or the extra `torch`"
-                )
-            sys.path.append(str(SYSTEM))
-            module = importlib.import_module("torch")
-        module.zeros(1)[0] = 1  # here torch looks for NumPy
-    yield module
-    sys.path[:] = before
+    with optional("torch") as module:
+        if module is None:
+            pytest.skip(
+                "no PyTorch for this interpreter: install Debian's python3-torch (`./dev test` does, for the "
+                "system's own Python version) or the extra `torch`"
+            )
+        yield module
 
 
 def host_memory(mgr):

@@ -12,6 +12,7 @@ A page is a program: its blocks run from top to bottom, in one namespace and in 
 - A block whose first line is a comment with a file name alone, ``// blur.comp`` or ``# script.py``, is also
   saved under this name.
 - ``<!-- run before: CODE -->`` runs Python that readers do not see, such as making the files of commands.
+- ``<!-- needs: PACKAGE -->`` on the line before a block: the block runs if the package is installed.
 - ``<!-- not run: REASON -->`` on the line before a block: the block is not run, and counted.
 """
 
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kompute_py as kp
+from tests.support.optional import optional
 
 SHADERS = ("glsl", "hlsl", "slang")
 RUN = ("python", "ipython", "console", *SHADERS)
@@ -57,6 +59,8 @@ class Block(NamedTuple):
     """Whether readers do not see it."""
     output: str | None = None
     """The text of the block with its output."""
+    needs: str | None = None
+    """The package that it needs, which may not be installed."""
 
 
 class NotAsShown(AssertionError):
@@ -69,12 +73,18 @@ def blocks_of(text: str) -> list[Block]:
     lines = text.split("\n")
     reason: str | None = None
     opened: list[str] = []  # the fences of the directives around the line
+    needs: str | None = None
     at = 0
     while at < len(lines):
         line = lines[at]
         marker = re.match(r"\s*<!--\s*not run:?(.*?)-->\s*$", line, re.I)
         if marker:
             reason = marker[1].strip()
+            at += 1
+            continue
+        package = re.match(r"\s*<!--\s*needs:\s*(\w+)\s*-->\s*$", line)
+        if package:
+            needs = package[1]
             at += 1
             continue
         if re.match(r"\s*<!--\s*run before:", line):
@@ -95,7 +105,7 @@ def blocks_of(text: str) -> list[Block]:
             opened.append(fence["fence"])
         if not fence or language.startswith("{") or fence["fence"].startswith(":"):
             if line.strip():
-                reason = None
+                reason = needs = None
             at += 1
             continue
         begin, indent = at + 1, len(fence["indent"])
@@ -114,8 +124,8 @@ def blocks_of(text: str) -> list[Block]:
         ):
             found[-1] = found[-1]._replace(output=body)
         else:
-            found.append(Block(language, body, begin + 1, reason))
-        reason = None
+            found.append(Block(language, body, begin + 1, reason, needs=needs))
+        reason = needs = None
     return found
 
 
@@ -157,11 +167,21 @@ class Page:
                     if not block.not_run:
                         raise self._wrong(block, "give a reason: <!-- not run: REASON -->")
                     self.not_run.append((block.line, block.not_run))
-                elif block.language in RUN:
-                    self._save(block)
-                    getattr(self, f"_{'shader' if block.language in SHADERS else block.language}")(block)
+                elif block.needs is not None:
+                    with optional(block.needs) as package:
+                        if package is None:
+                            self.not_run.append((block.line, f"needs {block.needs}"))
+                        else:
+                            self._run(block)
+                else:
+                    self._run(block)
         finally:
             self._end()
+
+    def _run(self, block: Block) -> None:
+        if block.language in RUN:
+            self._save(block)
+            getattr(self, f"_{'shader' if block.language in SHADERS else block.language}")(block)
 
     def _wrong(self, block: Block, text: str) -> NotAsShown:
         return NotAsShown(f"{self.path}:{block.line}: {text}")
