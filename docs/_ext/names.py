@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from docutils import nodes
-from public import PACKAGE, field_text, is_alias, is_refusal, members, public_objects
+from public import PACKAGE, field_text, is_alias, is_refusal, members, public_objects, readable
 from pygments.lexers.special import TextLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -34,8 +34,16 @@ _ELSEWHERE = {
     "np.generic": "numpy.generic",
     "UUID": "uuid.UUID",
     "Any": "typing.Any",
+    "Self": "typing.Self",
     "t.Any": "typing.Any",
 }
+
+
+def show_signature(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, arguments: str | None, result: str | None
+) -> tuple[str | None, str | None]:
+    """Each signature as `readable` has it."""
+    return arguments and readable(arguments), result and readable(result)
 
 
 def resolve(text: str, inside: str | None = None) -> str | None:
@@ -186,6 +194,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_lexer("mermaid", TextLexer)  # a sequence in a notebook: GitHub draws it, here it is text
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-docstring", lay_out)
+    app.connect("autodoc-process-signature", show_signature)
     app.connect("env-get-outdated", add_field_texts)
     app.connect("source-read", mark_old_pages)
     app.connect("doctree-read", color_cells)

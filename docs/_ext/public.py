@@ -7,6 +7,7 @@ import enum
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -122,3 +123,13 @@ def module_texts(module: ModuleType) -> dict[str, str]:
         for target in line.targets
         if isinstance(target, ast.Name)
     }
+
+
+# Private names in signatures, and the text that readers can use instead.
+_IN_SIGNATURES = {"_Kind": "Self", "_NOTHING": "()", "_EMPTY": "{}", "PREFIX": repr("KOMPUTE_PY_")}
+_PRIVATE_NAMES = re.compile("|".join(rf"\b{name}\b" for name in _IN_SIGNATURES))
+
+
+def readable(signature: str) -> str:
+    """A signature without the package's private names."""
+    return _PRIVATE_NAMES.sub(lambda found: _IN_SIGNATURES[found[0]], signature)

@@ -224,3 +224,9 @@ def test_every_error_is_in_the_table():
     for name in kp.errors.__all__:
         if issubclass(getattr(kp.errors, name), BaseException):
             assert f"kompute_py.errors.{name}`" in shown
+
+
+def test_signatures_show_no_private_names():
+    shown = public.readable("(self: _Kind, push: Any = _NOTHING, prefix: str = PREFIX, m=_EMPTY) -> _Kind")
+    assert shown == "(self: Self, push: Any = (), prefix: str = 'KOMPUTE_PY_', m={}) -> Self"
+    assert public.readable("_Kinds(A_PREFIX)") == "_Kinds(A_PREFIX)"
