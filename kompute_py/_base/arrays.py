@@ -71,7 +71,7 @@ def to_array(data: ArrayLike, what: str = "The data") -> np.ndarray[Any, Any]:
             "give np.frombuffer(data, dtype), such as np.uint8"
             if isinstance(data, bytes)
             else f"{what} is a str; give numbers (or the bytes of the text: "
-            "np.frombuffer(data.encode(), np.uint8))"
+            "np.frombuffer(data.encode(), np.uint8)). Open a file first: np.load(path), PIL.Image.open(path)"
         )
     refuse_mask(data, what)
     try:

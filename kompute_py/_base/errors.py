@@ -112,7 +112,7 @@ class ArgumentTypeError(KomputeError, TypeError):
     ...     mgr.tensor("text")
     ... except kp.ArgumentTypeError as error:
     ...     print(error)
-    The data is a str; give numbers (or the bytes of the text: ...)
+    The data is a str; give numbers (or the bytes of the text: ...
     """
 
     code = ErrorCode.INVALID_ARGUMENT

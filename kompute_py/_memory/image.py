@@ -362,9 +362,13 @@ def _format_of(
                 f"Format {name} has {fixed.channels} channels; the data has {channels}"
             )
         if fixed.component != component:
+            advice = f"mgr.image_t(data.astype(np.{fixed.component}), format={name!r})"
+            if array.dtype.kind == "f" and fixed.scalar == "float" and fixed.component in ("uint8", "uint16"):
+                # astype alone turns a photograph of floats from 0 to 1 black.
+                largest = np.iinfo(fixed.component).max
+                advice += f", or (data * {largest}).astype(np.{fixed.component}) if the data is from 0 to 1"
             raise ArgumentTypeError(
-                f"Format {name} has components of {fixed.component}; the data has {component}. "
-                f"Use mgr.image_t(data.astype(np.{fixed.component}), format={name!r})"
+                f"Format {name} has components of {fixed.component}; the data has {component}. Use {advice}"
             )
         return fixed
     found = plain_format(component, channels)

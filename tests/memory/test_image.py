@@ -75,6 +75,21 @@ def test_format_names(name, expected):
 
 
 @pytest.mark.parametrize(
+    ("name", "dtype", "scaled"),
+    [
+        ("r8", "float64", "(data * 255).astype(np.uint8)"),
+        ("r16", "float32", "(data * 65535).astype(np.uint16)"),
+        ("r8", "uint16", None), ("r8ui", "float64", None), ("r16f", "float64", None),
+    ],
+)  # fmt: skip
+def test_floats_for_a_normalized_format_are_scaled(mgr, name, dtype, scaled):
+    with pytest.raises(kp.ArgumentTypeError, match="the data has") as caught:
+        mgr.image_t(np.ones((2, 2), dtype), format=name)
+    assert (scaled or ".astype(np.") in str(caught.value)
+    assert ("from 0 to 1" in str(caught.value)) == (scaled is not None)
+
+
+@pytest.mark.parametrize(
     "name", ["", "rgb8", "rgba8f", "r32", "r32_snorm", "rgba", "RGBA8", "r64f", "rgba8 "]
 )
 def test_unknown_formats(mgr, name):
