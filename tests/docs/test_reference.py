@@ -145,6 +145,13 @@ def test_page_has_its_generated_tables(page, directives):
         assert f"```{{{directive}}}" in text, f"docs/guides/{page} lacks ```{{{directive}}}"
 
 
+def test_troubleshooting_has_an_action_for_each_error():
+    text = (GUIDES / "troubleshooting.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \|", text, re.M)
+    kinds = [getattr(kp.errors, name) for name in kp.errors.__all__]
+    assert sorted(listed) == sorted(kind.__name__ for kind in kinds if issubclass(kind, Exception))
+
+
 def test_every_option_is_in_the_table():
     shown = tables.options()
     with kp.Manager(pipeline_cache_dir="") as mgr:
