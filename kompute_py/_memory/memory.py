@@ -313,7 +313,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         """For ``np.asarray(t)``: the device's contents after pending work, in this object's shape.
 
         `host` and `deviceAndHost` memory is returned as a view, unless a copy is requested. ``copy=False``
-        raises ValueError if the array must be a copy: for the other memory types, and for another dtype.
+        raises InvalidArgumentError, a ValueError, if the array must be a copy: for the other memory types,
+        and for another dtype.
         """
         self._require_init("be read")
         try:
@@ -321,14 +322,17 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         except Exception as error:
             raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
         if copy is False and wanted != self._dtype:
-            raise ValueError(f"{self._describe()} cannot become {wanted} without a copy")
+            raise InvalidArgumentError(
+                f"{self._describe()} cannot become {wanted} without a copy; use astype(...)"
+            )
         if self._is_single() and copy is not True:
             self._native.wait()
             self._report()
             return self.numpy().astype(wanted, copy=False)
         if copy is False:
-            raise ValueError(
-                f"{self._describe()} has its contents on the device: an array of them is always a copy"
+            raise InvalidArgumentError(
+                f"{self._describe()} has its contents on the device: an array of them is always a copy; "
+                "use read()"
             )
         return self.read().astype(wanted, copy=False)
 

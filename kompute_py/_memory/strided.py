@@ -9,7 +9,7 @@ import numpy as np
 
 from .._base.array_habits import ArrayHabits
 from .._base.arrays import check_out, matching, spread
-from .._base.errors import ArgumentTypeError, not_copyable, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
 from .._base.regions import locate, runs_of
 from .._base.types import dtype_text
 from .._sync.fence import Fence
@@ -165,8 +165,8 @@ class StridedView(ArrayHabits):
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For ``np.asarray(view)``: the device's contents after pending work. The rules are ``Tensor``'s:
-        `host` and `deviceAndHost` memory is returned as a view, and ``copy=False`` raises ValueError if the
-        array must be a copy.
+        `host` and `deviceAndHost` memory is returned as a view, and ``copy=False`` raises
+        InvalidArgumentError, a ValueError, if the array must be a copy.
         """
         base = self._base
         self._require_init("be read")
@@ -175,7 +175,9 @@ class StridedView(ArrayHabits):
         except Exception as error:
             raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
         if copy is False and (wanted != base._dtype or not base._is_single()):
-            raise ValueError(f"{self._describe()} cannot become an array of {wanted} without a copy")
+            raise InvalidArgumentError(
+                f"{self._describe()} cannot become an array of {wanted} without a copy; use read()"
+            )
         if base._is_single() and copy is not True:
             base._native.wait()
             base._report()

@@ -100,11 +100,13 @@ def test_copy_false_never_copies(mgr, where):
         a[0] = 9
         assert t.read()[0] == 9
         assert t.__array__(copy=False).base is not None
-        with pytest.raises(ValueError, match="without a copy"):
+        with pytest.raises(kp.InvalidArgumentError, match=r"without a copy; use astype"):
             t.__array__(np.float64, copy=False)
     else:
-        with pytest.raises(ValueError, match="copy"):
+        with pytest.raises(kp.InvalidArgumentError, match=r"always a copy; use read"):  # a ValueError
             np.asarray(t, copy=False)
+        with pytest.raises(kp.InvalidArgumentError, match=r"without a copy; use read"):
+            t[::2].__array__(copy=False)
 
 
 def test_dtypes_of_buffers(mgr):
