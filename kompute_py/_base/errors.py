@@ -213,9 +213,10 @@ class ExchangeError(KomputeError, BufferError):
 
 
 class UnavailableError(KomputeError):
-    """Vulkan or a compiler that a shader needs is unavailable.
+    """Vulkan, a compiler that a shader needs, or a file is unavailable.
 
-    For Vulkan: the loader, a driver, a suitable device or an extension is missing.
+    For Vulkan: the loader, a driver, a suitable device or an extension is missing. For a file: the system
+    refuses to read or write it, or another program changes it meanwhile.
     """
 
     code = ErrorCode.UNAVAILABLE
@@ -228,9 +229,9 @@ class DeviceLostError(KomputeError):
 
 
 class AbortedError(KomputeError):
-    """The work was not done because `semaphore.fail` failed a semaphore that it waited for.
+    """The work was not done: `semaphore.fail` failed a semaphore that it waited for, or it was cancelled.
 
-    The message is the one given to `semaphore.fail`.
+    The message is the one given to `semaphore.fail`, or says why the work was cancelled.
 
     >>> semaphore = mgr.semaphore()
     >>> semaphore.fail("no more frames")
