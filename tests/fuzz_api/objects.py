@@ -30,6 +30,8 @@ _OF_PYTHON = {
     "__getattr__",
     "__getattribute__", "__setattr__", "__delattr__", "__getnewargs__", "__next__", "__init__",
     "__getstate__", "__dict__", "__weakref__", "__format__",
+    # From Python 3.12 and 3.13 on, of everything with buffers and of every namedtuple.
+    "__buffer__", "__release_buffer__", "__replace__",
 }  # fmt: skip
 
 
