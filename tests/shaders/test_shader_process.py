@@ -43,11 +43,14 @@ def _uncached(monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_COMPILER", "glslang")
 
 
+# What newer versions of glslang, which do not crash there, say.
+MENDED = {"a struct called like shared memory": "|Redeclaration"}
+
+
 @pytest.mark.parametrize("name", TYPOS)
 def test_typos_are_errors(name):
-    with pytest.raises(
-        kp.ShaderCompileError, match=r"crashed on this source \(\w+[^$]*kompute_py\[slang\]"
-    ) as caught:
+    crashed = r"crashed on this source \(\w+[^$]*kompute_py\[slang\]"
+    with pytest.raises(kp.ShaderCompileError, match=crashed + MENDED.get(name, "")) as caught:
         kp.compile(TYPOS[name], language="hlsl")
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.file, diagnostic.severity) == ("<source>", "error")
