@@ -311,9 +311,10 @@ class Signature:
             )
         parameters = self.parameters
         if len(positional) > len(parameters):
+            by_name = f". Give push constants by name: {self.push.names[0]}=" if self.push is not None else ""
             raise InvalidArgumentError(
                 f"{kernel} takes {len(parameters)} bindings by position; {len(positional)} were given: "
-                f"{self.text(kernel)}"
+                f"{self.text(kernel)}{by_name}"
             )
         values: list[Any] = [*positional, *[MISSING] * (len(parameters) - len(positional))]
         members: dict[str, Any] = {}

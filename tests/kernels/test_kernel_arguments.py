@@ -84,6 +84,11 @@ def test_missing_push_constants_are_shown_with_their_types(mgr, scale):
         scale(mgr.zeros(4), mgr.zeros(4))
 
 
+def test_a_push_constant_by_position_is_told_its_name(mgr, scale):
+    with pytest.raises(kp.InvalidArgumentError, match=r"3 were given: scale.*by name: factor="):
+        scale(mgr.zeros(4), mgr.zeros(4), 2.0)
+
+
 def test_constants_decide_how_large_a_block_is(mgr, needs):
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
