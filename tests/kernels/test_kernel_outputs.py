@@ -309,6 +309,30 @@ REFUSED = {
         {"grid": (4, 3), "w": 4, "h": 2},
         "stops at 2 of 3",
     ),
+    "no check of the last groups": (
+        shader(f"{XY} c[y * w + x] = x;", "out float c", local=SQUARE, more=SIZE),
+        (),
+        {"grid": (4, 3), "w": 4, "h": 3},
+        "invocations beyond its x write elements of others: check x",
+    ),
+    "no check of the last groups beside an argument": (
+        shader(f"{XY} if (y < h) c[y * w + x] = a[y * w + x] + x;", *AC, local=SQUARE, more=SIZE),
+        (A,),
+        {"w": 4, "h": 3},
+        "invocations beyond its x",
+    ),
+    "a check of the sum": (
+        shader(f"{XY} if (y * w + x < c.length()) c[y * w + x] = x;", "out float c", local=SQUARE, more=SIZE),
+        (),
+        {"grid": (4, 3), "w": 4, "h": 3},
+        "invocations beyond its x",
+    ),
+    "rows beside a grid of one": (
+        shader(f"{XY} if (x < w && y < h) c[y * w + x] = 1;", "out float c", local=SQUARE, more=SIZE),
+        (),
+        {"grid": 4, "w": 2, "h": 3},
+        "stops at 2 of 4",
+    ),
     "two elements each": (
         shader(f"{I} c[2 * i] = 1; c[2 * i + 1] = 2;", "out float c"),
         (),

@@ -150,6 +150,7 @@ private:
     std::vector<uint32_t> walked_;
     Guards guards_;
     Guards held_;  // of `guards_`: those that hold for all invocations at the current block
+    std::unordered_map<uint32_t, Guards> held_behind_;  // label on the path -> `held_` at the block's end
     struct Beside {
         uint32_t label;
         Guards guards;
@@ -396,8 +397,11 @@ void Walker::walk(const Function& function, uint32_t depth) {
                 const auto take = [&](const Guards& found, uint32_t inside, uint32_t outside) {
                     others.push_back({reachable(outside), held_});
                     leave(outside, held_, {});
-                    guards_.insert(guards_.end(), found.begin(), found.end());
-                    held_.insert(held_.end(), found.begin(), found.end());
+                    for (const auto& each : found) {
+                        if (std::find(guards_.begin(), guards_.end(), each) == guards_.end())
+                            guards_.push_back(each);
+                        if (std::find(held_.begin(), held_.end(), each) == held_.end()) held_.push_back(each);
+                    }
                     next = inside;
                 };
                 const spirv::ConstantValue* known = constants_.find(condition);
@@ -427,6 +431,7 @@ void Walker::walk(const Function& function, uint32_t depth) {
             label = merge;
             continue;
         }
+        held_behind_[label] = held_;
         before = label;
         label = next;
     }
@@ -565,7 +570,7 @@ std::optional<Guards> Walker::guards_if(uint32_t condition, bool holds, uint32_t
         return stored == 0 ? std::nullopt : guards_if(stored, holds, depth + 1);
     }
     case spv::OpPhi: {
-        // `a && b` is `b` on the way on which `a` held; that is already a guard.
+        // `a && b` is `b` on the way on which `a` held.
         const auto label = label_of_.find(made[2]);
         const auto before = label == label_of_.end() ? arrived_.end() : arrived_.find(label->second);
         if (before == arrived_.end() || before->second == 0) return std::nullopt;
@@ -573,7 +578,11 @@ std::optional<Guards> Walker::guards_if(uint32_t condition, bool holds, uint32_t
             if (made[i + 1] != before->second) continue;
             auto found = guards_if(made[i], holds, depth + 1);
             // Invocations from the other ways are separated again, if a constant or the condition decides it.
-            if (found && others_fail(made, before->second, holds)) lapsed_.erase(label->second);
+            if (found && others_fail(made, before->second, holds)) {
+                lapsed_.erase(label->second);
+                const Guards& way = held_behind_[before->second];
+                found->insert(found->begin(), way.begin(), way.end());
+            }
             return found;
         }
         return std::nullopt;
@@ -591,9 +600,14 @@ bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
         const Instruction last = block->second.body.back();
         const auto* constant = constants_.find(phi[i]);
         const bool fails = constant && (constant->bits[0] != 0) != holds;
-        // `a && b` as glslang writes it: if `a` failed, the value is `a`.
-        const bool itself = last.op() == spv::OpBranchConditional && last[1] == phi[i] &&
-                            last[holds ? 3 : 2] == label_of_.at(phi[2]);
+        // `a && b` as glslang writes it: if `a` failed, the value is `a`. For `a || b` the branch is on `!a`.
+        bool itself = false;
+        if (last.op() == spv::OpBranchConditional) {
+            const Instruction condition = module_.find(last[1]);
+            const bool inverted = condition.op() == spv::OpLogicalNot && condition[3] == phi[i];
+            itself =
+                (last[1] == phi[i] || inverted) && last[holds != inverted ? 3 : 2] == label_of_.at(phi[2]);
+        }
         if (!fails && !itself) return false;
     }
     return true;
