@@ -235,7 +235,7 @@ class Outputs:
             raise self._refusal(
                 kernel,
                 position,
-                "no argument has an element for each of its own",
+                "no other argument is used at the index at which the code writes it",
                 "give grid=, the number of invocations, or ",
             )
         return self._of_grid(kernel, position, writes, bound, launch)

@@ -119,6 +119,11 @@ class Image(Memory):
             rgb = array.size == size.texels * 3 and (channels == 3 or array.shape[-1:] == (3,))
             if rgb:
                 array, channels = with_alpha(array.reshape(*axes, 3)), 4
+        if fixed is not None and num_channels is None and channels > 1 and array.shape == axes:
+            raise InvalidArgumentError(
+                f"Format {format} has {channels} channels; the data has one (shape {array.shape}). Give a format "
+                f"of one channel, such as r8 or r32f, or np.stack([data] * {min(channels, 3)}, axis=-1)"
+            )
         if array.size != size.texels * channels:
             raise InvalidArgumentError(
                 f"An image of {' x '.join(map(str, reversed(axes)))} with {channels} channels has "
@@ -363,8 +368,12 @@ def _format_of(
             )
         if fixed.component != component:
             advice = f"mgr.image_t(data.astype(np.{fixed.component}), format={name!r})"
-            if array.dtype.kind == "f" and fixed.scalar == "float" and fixed.component in ("uint8", "uint16"):
-                # astype alone turns a photograph of floats from 0 to 1 black.
+            if (
+                array.dtype.kind in "fb"
+                and fixed.scalar == "float"
+                and fixed.component in ("uint8", "uint16")
+            ):
+                # astype alone turns a photograph of floats from 0 to 1, or a mask, black.
                 largest = np.iinfo(fixed.component).max
                 advice += f", or (data * {largest}).astype(np.{fixed.component}) if the data is from 0 to 1"
             raise ArgumentTypeError(

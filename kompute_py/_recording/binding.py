@@ -72,7 +72,7 @@ def check_argument(
         or isinstance(memory, SampledImage) is not (kind == "combined image sampler")
     ):
         raise InvalidArgumentError(
-            f"{what} is a {kind} ({parameter.type}); {subject} is none: give {made_by(kind)}"
+            f"{what} is a {kind} ({parameter.type}), not {subject}: give {made_by(kind)}"
         )
     if kind == "sampler":
         return

@@ -79,12 +79,13 @@ def test_format_names(name, expected):
     [
         ("r8", "float64", "(data * 255).astype(np.uint8)"),
         ("r16", "float32", "(data * 65535).astype(np.uint16)"),
+        ("rgba8", "bool", "(data * 255).astype(np.uint8)"),
         ("r8", "uint16", None), ("r8ui", "float64", None), ("r16f", "float64", None),
     ],
 )  # fmt: skip
 def test_floats_for_a_normalized_format_are_scaled(mgr, name, dtype, scaled):
     with pytest.raises(kp.ArgumentTypeError, match="the data has") as caught:
-        mgr.image_t(np.ones((2, 2), dtype), format=name)
+        mgr.image_t(np.ones((2, 2, 4) if name == "rgba8" else (2, 2), dtype), format=name)
     assert (scaled or ".astype(np.") in str(caught.value)
     assert ("from 0 to 1" in str(caught.value)) == (scaled is not None)
 
@@ -172,6 +173,10 @@ def test_three_channels_in_each_format_and_of_each_kind(mgr):
     assert layers.shape == (2, 4, 5, 4) and (layers.read()[..., 3] == 255).all()
     with pytest.raises(kp.InvalidArgumentError, match="rg8 has 2 channels; the data has 3"):
         mgr.image(photo, format="rg8")
+    with pytest.raises(kp.InvalidArgumentError, match=r"rgba8 has 4 channels; the data has one.*np.stack"):
+        mgr.image(photo[..., 0], format="rgba8")
+    stacked = mgr.image(np.stack([photo[..., 0]] * 3, axis=-1), format="rgba8")
+    assert stacked.shape == (4, 5, 4)
     with pytest.raises(kp.InvalidArgumentError, match="45 components; the data has 60"):
         mgr.image_t(photo.reshape(-1), 5, 3, 3)
     grey = mgr.image_t(np.ones((4, 3), np.uint8))  # three texels in a row, not three channels
