@@ -121,8 +121,9 @@ class Image(Memory):
                 array, channels = with_alpha(array.reshape(*axes, 3)), 4
         if fixed is not None and num_channels is None and channels > 1 and array.shape == axes:
             raise InvalidArgumentError(
-                f"Format {format} has {channels} channels; the data has one (shape {array.shape}). Give a "
-                f"format of one channel, such as r8 or r32f, or np.stack([data] * {min(channels, 3)}, axis=-1)"
+                f"Format {format} has {channels} channels; the data has one (shape {array.shape}). "
+                "Give a format of one channel, such as r8 or r32f, or "
+                f"np.stack([data] * {min(channels, 3)}, axis=-1)"
             )
         if array.size != size.texels * channels:
             raise InvalidArgumentError(
