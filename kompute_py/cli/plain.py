@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -58,7 +59,12 @@ def run(argv: Sequence[str] | None, missing: str) -> int:
     shows_traceback = "--traceback" in words
     words = [word for word in words if word != "--traceback"]
     try:
-        return _run(words, missing)
+        status = _run(words, missing)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader has enough, as of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the program's end
+        return 1
     except KeyboardInterrupt:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return 130

@@ -270,6 +270,16 @@ def test_usage_without_extras():
         assert 'pip install "kompute-py[cli]"' in help_text and "info" in help_text
 
 
+def test_info_without_extras_ends_silently_if_its_reader_does():
+    code = "import sys; sys.modules['typer'] = None; from kompute_py.cli import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "info"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
 # -- the progress bar ----------------------------------------------------------------------------------------
 
 
