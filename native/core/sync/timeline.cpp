@@ -30,6 +30,18 @@ void relax() noexcept {
 #endif
 }
 
+// Spins on the counter that `query` gives for up to `nanoseconds`, until `value` is reached.
+template <typename Query>
+bool look(const Query& query, uint64_t value, uint64_t nanoseconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::nanoseconds(nanoseconds);
+    do {
+        if (query() >= value) return true;
+        for (int i = 0; i < 32; ++i) relax();
+    } while (Clock::now() < end);
+    return false;
+}
+
 }  // namespace
 
 Timeline::Timeline(const TimelineParts& parts, uint64_t initial, const char* what, bool shared)
@@ -90,8 +102,10 @@ bool Timeline::failed(uint64_t value) const noexcept {
 
 uint64_t Timeline::query() {
     context_.require_own();
-    if (shared_) [[unlikely]]
-        return query_shared();
+    if (shared_) [[unlikely]] {
+        const auto used = use();
+        return query_used();
+    }
     uint64_t now = 0;
     const VkResult result = context_.vk().vkGetSemaphoreCounterValue(context_.handle(), semaphore_, &now);
     if (result != VK_SUCCESS) [[unlikely]]
@@ -100,8 +114,7 @@ uint64_t Timeline::query() {
     return now;
 }
 
-uint64_t Timeline::query_shared() {
-    const auto used = use();
+uint64_t Timeline::query_used() {
     if (semaphore_ == VK_NULL_HANDLE) return completed_.load(std::memory_order_acquire);
     uint64_t now = 0;
     VkResult result = VK_SUCCESS;
@@ -119,16 +132,6 @@ bool Timeline::reached(uint64_t value) {
     require_sound(value);
     if (completed_.load(std::memory_order_acquire) >= value) return true;
     return query() >= value;
-}
-
-bool Timeline::look(uint64_t value, uint64_t nanoseconds) {
-    using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + std::chrono::nanoseconds(nanoseconds);
-    do {
-        if (query() >= value) return true;
-        for (int i = 0; i < 32; ++i) relax();
-    } while (Clock::now() < end);
-    return false;
 }
 
 // On a shared timeline, it waits for "any of them" with the counter given twice, see timeline.hpp.
@@ -149,12 +152,19 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was
     context_.require_own();
     const auto wait_on = [&](auto shared) {
         using Clock = std::chrono::steady_clock;
+        // On a shared timeline, use() is held already: a thread must not take the lock twice.
+        const auto counter = [this] {
+            if constexpr (decltype(shared)::value)
+                return query_used();
+            else
+                return query();
+        };
         const auto begin = Clock::now();
         WaitChoice& choice = waits_;
         const bool known_long =
             was_long && was_long->load(std::memory_order_relaxed) && choice.mode() != WaitMode::spin;
         const bool spins = !known_long && choice.next();
-        bool done = spins && look(value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
+        bool done = spins && look(counter, value, std::min(nanoseconds, WaitChoice::spin_nanoseconds));
         if (!done) {
             VkResult result = VK_SUCCESS;
             if constexpr (shared) {
@@ -176,7 +186,7 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was
         if (was_long) was_long->store(took > WaitChoice::short_nanoseconds, std::memory_order_relaxed);
         if constexpr (shared) {
             // Query the counter, so that a validation layer learns of the end of the work that raised it.
-            if (done) done = query() >= value;
+            if (done) done = counter() >= value;
         } else {
             if (done) note_completed(value);
         }

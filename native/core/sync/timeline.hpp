@@ -122,9 +122,8 @@ private:
 
     // The driver has reported `value`: brings due results to the host before any thread learns of it.
     void note_completed(uint64_t value);
-    // Spins on the counter for up to `nanoseconds`, until `value` is reached.
-    [[nodiscard]] bool look(uint64_t value, uint64_t nanoseconds);
-    [[nodiscard]] uint64_t query_shared();
+    // The counter of a shared timeline. The caller holds use().
+    [[nodiscard]] uint64_t query_used();
     [[nodiscard]] VkResult wait_in_driver(uint64_t value, uint64_t nanoseconds) const;
     [[noreturn]] void fail_call(VkResult result, const char* call) const;
 
