@@ -98,6 +98,21 @@ def full_scale(dtype: np.dtype[Any]) -> float:
     return 1.0 if dtype.kind not in "iu" else float(np.iinfo(dtype).max)
 
 
+def refuse_palette(picture: Any) -> None:
+    """Raises ArgumentTypeError for a picture of Pillow with a palette.
+
+    Its numbers, as NumPy sees them, are indices of colours.
+    """
+    if type(picture) is np.ndarray or not type(picture).__module__.startswith("PIL."):
+        return
+    mode = getattr(picture, "mode", None)
+    if mode in ("P", "PA"):
+        raise ArgumentTypeError(
+            f"The picture has mode {mode!r}: its numbers are indices of a palette, not colours. "
+            'Convert it: picture.convert("RGBA")'
+        )
+
+
 def with_alpha(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """`pixels`, of three channels in the last axis, with a fourth that is opaque.
 

@@ -37,7 +37,7 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_list, refuse_unordered
 from .._base.settings import PREFIX
-from .._base.texels import parse_format, size_of
+from .._base.texels import parse_format, refuse_palette, size_of
 from .._base.types import MemoryTypes
 from .._base.warn import warn_of_cancelled
 from .._device.device import Device
@@ -415,8 +415,9 @@ class Manager(Device):
 
         Raises InvalidArgumentError if the sizes do not fit the data, the format has another number of
         channels, or the format is unknown; UnimplementedError if the device lacks the format;
-        ArgumentTypeError if the format lacks the data's dtype.
+        ArgumentTypeError if the format lacks the data's dtype, and for Pillow's pictures with a palette.
         """
+        refuse_palette(data)
         array = to_array(data)
         keep = format is not None or array.dtype == np.uint8
         return self._make_image(

@@ -26,6 +26,7 @@ from .._base.texels import (
     extent,
     parse_format,
     plain_format,
+    refuse_palette,
     region_of,
     size_of,
     with_alpha,
@@ -88,6 +89,7 @@ class Image(Memory):
         as_float: bool = False,
     ) -> None:
         require_manager(manager)
+        refuse_palette(data)
         array = as_float32(data) if to_flag(as_float, "as_float") else as_typed(data)
         where = to_memory_type(memory_type, None, KEPT_BY_IMAGES)
         fixed = None if format is None else parse_format(format)
@@ -269,9 +271,11 @@ class Image(Memory):
         Data of three channels for an image of four gets an opaque alpha, as when an image is made.
 
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
-        that does not convert without loss, OutOfRangeError for a region beyond an axis, UnimplementedError
-        for a step, FailedPreconditionError if the image is destroyed.
+        that does not convert without loss and for Pillow's pictures with a palette, OutOfRangeError for a
+        region beyond an axis, UnimplementedError for a step, FailedPreconditionError if the image is
+        destroyed.
         """
+        refuse_palette(data)
         if region is None:
             super().write(self._texels(data, self._size.axes))
             return

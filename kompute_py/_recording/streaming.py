@@ -54,6 +54,7 @@ from .._base.errors import (
     OutOfRangeError,
     UnimplementedError,
     kind_of,
+    shown,
 )
 from .._base.plain_arguments import refuse_unordered
 from .._memory.memory import SINGLE, Memory, memory_list
@@ -198,7 +199,11 @@ class _Pipeline:
         shared: Any,
         transfer_queue: int | None,
     ) -> None:
-        manager = sequence._manager
+        manager = getattr(sequence, "_manager", None)
+        if manager is None or not hasattr(sequence, "stream"):
+            raise ArgumentTypeError(
+                f"sequence is {shown(sequence)}; give a kp.Sequence: sequence.stream(...) makes the stream"
+            )
         self._manager = manager
         self._depth = as_index(depth, "depth")
         if not 1 <= self._depth <= 64:

@@ -263,3 +263,18 @@ def test_after_destroy(mgr):
     with pytest.raises(kp.FailedPreconditionError):
         image.data()
     np.testing.assert_array_equal(view, np.ones(4))
+
+
+def test_pictures_with_a_palette(mgr):
+    """Their numbers are indices of colours, which an image would show as grey."""
+    from PIL import Image
+
+    picture = Image.new("RGB", (6, 4), (200, 100, 50))
+    made = mgr.image(picture)
+    assert made.read().shape == (4, 6, 4) and made.read()[0, 0].tolist() == [200, 100, 50, 255]
+    for mode in ("P", "PA"):
+        for call in (mgr.image, mgr.image_t, made.write):
+            with pytest.raises(kp.ArgumentTypeError, match=r"palette.*convert"):
+                call(picture.convert("P").convert(mode))
+    made.write(picture.convert("RGBA"))
+    assert made.read()[0, 0].tolist() == [200, 100, 50, 255]
