@@ -89,6 +89,7 @@ class Objects:
         keep("SampledImage", lambda: image.sampled(sampler))
         keep("Fence", lambda: mgr.submit([mgr.sequence().record(kp.OpSyncDevice([tensor]))]))
         keep("Mapping", lambda: mgr.tensor(np.arange(4, dtype=np.float32)).map(read=True, write=True))
+        keep("StridedView", lambda: mgr.tensor(np.arange(12, dtype=np.float32).reshape(3, 4))[:, 1])
         keep("FrameStream", lambda: _stream(mgr, kernel))
         keep("CommandRecorder", lambda: _recorder(mgr, tensor))
         keep("Memory", lambda: mgr.zeros(8, memory_type="host"))
