@@ -66,7 +66,7 @@ class Tensor(Memory, _native.BufferExporter):
 
     # -- views -----------------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor | Any:
         """A view of the part at `key`, which shares this tensor's memory. Nothing is transferred.
 
         `key` is an int, a slice, Ellipsis, None, or a tuple of these, as in NumPy's basic indexing.
@@ -117,7 +117,7 @@ class Tensor(Memory, _native.BufferExporter):
     # Without this, Python would iterate through __getitem__, with one device view per element.
     __iter__ = __reversed__ = None
 
-    def view(self, *key: Any, dtype: DTypeLike | None = None) -> Any:
+    def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor | Any:
         """A view that shares this one's memory: over a part, with another dtype, or both.
 
         ``t.view(2, slice(0, 4))`` is ``t[2, 0:4]``. ``t.view(np.uint32)`` or ``t.view(dtype="uint32")`` reads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import doctest
 import inspect
 import re
@@ -121,6 +122,7 @@ def test_examples_in_docstrings(name, thing, clean, tmp_path, monkeypatch):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     report: list[str] = []
     result = doctest.DocTestRunner(optionflags=flags).run(example, out=report.append)
+    vars(builtins).pop("_", None)  # the last value that an example showed
     example.globs.clear()
     globs.clear()
     kp.manager().destroy()

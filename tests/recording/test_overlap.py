@@ -216,7 +216,7 @@ def check_streaming():
     read, written = ({work[i][side] for i in computing} for side in (1, 2))
     uploads = [i for i, (family, _, to) in enumerate(work) if family == 2 and to in read]
     downloads = [i for i, (family, source, _) in enumerate(work) if family == 2 and source in written]
-    assert len(uploads) == len(computing) == len(downloads) == len(frames)
+    assert len(uploads) == len(computing) == len(downloads) == len(frames), work
     for n in range(len(frames)):
         assert uploads[n] < computing[n] < downloads[n]
         if n + 1 < len(frames):

@@ -55,6 +55,16 @@ extern std::atomic<bool> g_logging;
 VkResult enter(EntryPoint& entry);
 void violation(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void append_log(const std::string& json_object);
+
+// The lines that this thread logs during its life go into the log together, at its end: queues with threads
+// of their own would mix the lines of their submissions.
+class LogTogether {
+public:
+    LogTogether();
+    LogTogether(const LogTogether&) = delete;
+    LogTogether& operator=(const LogTogether&) = delete;
+    ~LogTogether();
+};
 uint64_t next_submission_number();
 
 inline bool armed() { return g_armed.load(std::memory_order_relaxed); }

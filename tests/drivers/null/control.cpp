@@ -154,10 +154,29 @@ void violation(const char* format, ...) {
     if (s.violations.size() < kMaxViolations) s.violations.emplace_back(text);
 }
 
+namespace {
+thread_local bool t_together = false;
+thread_local std::vector<std::string> t_lines;
+}  // namespace
+
 void append_log(const std::string& json_object) {
+    if (t_together) {
+        t_lines.push_back(json_object);
+        return;
+    }
     State& s = state();
     std::lock_guard lock(s.log_mutex);
     if (s.log.size() < kMaxLog) s.log.push_back(json_object);
+}
+
+LogTogether::LogTogether() { t_together = true; }
+LogTogether::~LogTogether() {
+    t_together = false;
+    State& s = state();
+    std::lock_guard lock(s.log_mutex);
+    for (std::string& line : t_lines)
+        if (s.log.size() < kMaxLog) s.log.push_back(std::move(line));
+    t_lines.clear();
 }
 
 uint64_t next_submission_number() { return g_submissions.fetch_add(1) + 1; }

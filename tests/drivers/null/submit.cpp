@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace kpnull {
 namespace {
@@ -98,8 +99,11 @@ void log_if_asked(CommandBuffer& cb) {
 template <class View>
 void run_now(Queue& queue, const View& view) {
     for (uint32_t i = 0; i < view.waits(); ++i) consume(view.wait(i));
-    if (g_logging.load(std::memory_order_relaxed)) [[unlikely]]
+    std::optional<LogTogether> together;
+    if (g_logging.load(std::memory_order_relaxed)) [[unlikely]] {
+        together.emplace();
         log_submission(queue, next_submission_number());
+    }
     for (uint32_t i = 0; i < view.buffers(); ++i) {
         CommandBuffer& cb = *view.buffer(i);
         if (!usable(queue, cb)) continue;
@@ -108,6 +112,7 @@ void run_now(Queue& queue, const View& view) {
         if (cb.effects) execute(cb);
         if (cb.usage & VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT) cb.state = RecordState::Invalid;
     }
+    together.reset();
     for (uint32_t i = 0; i < view.signals(); ++i) signal(view.signal(i));
 }
 
@@ -157,7 +162,11 @@ void hold(Queue& queue, const View& view) {
 bool ready(const Submission& s) { return std::all_of(s.waits.begin(), s.waits.end(), satisfied); }
 
 void execute_held(Queue& queue, Submission& s) {
-    if (g_logging.load(std::memory_order_relaxed)) log_submission(queue, next_submission_number());
+    std::optional<LogTogether> together;
+    if (g_logging.load(std::memory_order_relaxed)) {
+        together.emplace();
+        log_submission(queue, next_submission_number());
+    }
     for (CommandBuffer* cb : s.command_buffers) {
         if (cb->checked_epoch != queue.device->destroy_epoch.load() && !references_alive(*cb)) continue;
         queue.dispatches += cb->dispatches;
