@@ -396,7 +396,7 @@ def check_out(
     if not isinstance(out, np.ndarray) or (out.dtype != dtype and out.dtype.newbyteorder("=") != dtype):
         raise ArgumentTypeError(
             f"out is "
-            f"{f'an array of {out.dtype}' if isinstance(out, np.ndarray) else f'{kind_of(out)}'}; "
+            f"{f'an array of {out.dtype}' if isinstance(out, np.ndarray) else kind_of(out)}; "
             f"{what()} reads into an ndarray of {dtype}"
         )
     refuse_mask(out, "out")

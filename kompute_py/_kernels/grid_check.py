@@ -4,16 +4,14 @@
 contradict it. The call then raises an error that names both grids:
 
 * The code's x may count the array's first axis (``c[x * width + y]``, a transposition, ``rows[x][y]``). That
-is certain if the bounds
-  checks hold for the shape's axes in another order, or if only another order reaches the last element.
+  is certain if the bounds checks hold for the shape's axes in another order, or if only another order reaches
+  the last element.
 * The size of the first written array may differ from the amount of work: a status of one element, a target of
-scattered writes.
-  The grid is in doubt if none of the array's elements belongs to an invocation, and another array has one for
-  each invocation.
+  scattered writes. The grid is in doubt if none of the array's elements belongs to an invocation, and another
+  array has one for each invocation.
 * The code may divide, mask or shift the number, or subtract from it: ``b[i / 2]``, ``b[i & 3]``, ``b[i -
-1]``. Then the array
-  may have more elements than the default grid reaches, or a size unrelated to the work. With the index as a
-  sum of digits (`digits`), the rule is:
+  1]``. Then the array may have more elements than the default grid reaches, or a size unrelated to the work.
+  With the index as a sum of digits (`digits`), the rule is:
 
   - The default grid is right if no invocation beyond it uses an element of the array, by the index or by a
     bounds check, or if its invocations use all elements (``c * n + p`` of ``c = i % 3`` and ``p = i / 3``).

@@ -7,7 +7,7 @@ x]``), and the bounds checks before the access. Arrays with the same index expre
 
 * The call raises if one of them is too short for the invocations that use it.
 * The call warns if no grid was given and one of them has elements that no invocation uses. Giving the grid
-states the intent.
+  states the intent.
 
 Not checked: arrays that belong to no other array (the bins of a histogram, look-up tables, the matrices of a
 product), accesses in loops or under conditions other than bounds checks, indices or bounds that depend on a
