@@ -30,6 +30,11 @@ WORK = ROOT / "build" / "wheel"
 # The suites that a wheel is tried in, with the tag of their own Python.
 SUITES = {"bookworm": "cp311", "trixie": "cp313"}
 SUPPORTED = ("cp310", "cp311", "cp312", "cp313", "cp313t")
+# The packages, their metadata, and the extension of JupyterLab that colours cells.
+_PLACES = re.compile(
+    r"kompute_py(_demo)?/|kompute_py-[^/]*\.dist-info/"
+    r"|kompute_py-[^/]*\.data/data/share/jupyter/labextensions/kompute[-_]py[^/]*/"
+)
 _LICENSES = {"LICENSE", "THIRD_PARTY_LICENSES.txt"}
 _NEEDED = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 # What a Python that was built on Debian 12 is linked with.
@@ -160,9 +165,7 @@ def check_wheel(wheel: Path) -> None:
             )
         if not [name for name in names if re.fullmatch(r"kompute_py/shaders/\w+\.spv", name)]:
             raise Failure(f"{wheel.name} has no compiled shaders")
-        strange = [
-            name for name in names if not re.match(r"kompute_py(_demo)?/|kompute_py-[^/]*\.dist-info/", name)
-        ]
+        strange = [name for name in names if not name.endswith("/") and not _PLACES.match(name)]
         if strange:
             raise Failure(f"{wheel.name} has files of its own: {', '.join(strange[:5])}")
         library = Path(archive.extract(module[0], WORK / "unpacked" / wheel.stem))
