@@ -24,20 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from ._base.settings import ConfigReport
 from ._base.types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
-from ._compilers.compile import Shader, compile
-from ._device.devices import list_devices
-from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
 from ._device.names import DeviceInfo
 from ._device.options import config_report
 from ._manager.default import manager
-from ._manager.dlpack_in import from_dlpack
 from ._manager.manager import Manager, alive
 from ._memory.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from ._memory.image import Image
-from ._memory.mapping import Mapping
 from ._memory.memory import Memory
 from ._memory.sampler import SampledImage, Sampler
-from ._memory.strided import StridedView
 from ._memory.tensor import Tensor
 from ._recording.algorithm import Algorithm
 from ._recording.operations import (
@@ -83,6 +77,9 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from ._compilers.compile import Shader, compile
+    from ._device.devices import list_devices
+    from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
     from ._device.shader_check import Finding, check
     from ._files.tensors import (
         TensorDict,
@@ -94,6 +91,9 @@ if TYPE_CHECKING:
     )
     from ._kernels.kernel import Kernel
     from ._kernels.operation import OpKernel
+    from ._manager.dlpack_in import from_dlpack
+    from ._memory.mapping import Mapping
+    from ._memory.strided import StridedView
     from ._recording.streaming import FrameStream
     from ._shaders.module import ShaderModule
     from ._shaders.struct_dtype import struct_dtype
@@ -191,6 +191,9 @@ __all__ = [
 
 # Modules that a script may do without, loaded when one of their names is first used.
 _LATER = {
+    "_compilers.compile": ("Shader", "compile"),
+    "_device.devices": ("list_devices",),
+    "_device.memory_use": ("DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"),
     "_device.shader_check": ("Finding", "check"),
     "_files.tensors": (
         "TensorDict",
@@ -202,6 +205,9 @@ _LATER = {
     ),
     "_kernels.kernel": ("Kernel",),
     "_kernels.operation": ("OpKernel",),
+    "_manager.dlpack_in": ("from_dlpack",),
+    "_memory.mapping": ("Mapping",),
+    "_memory.strided": ("StridedView",),
     "_recording.streaming": ("FrameStream",),
     "_shaders.module": ("ShaderModule",),
     "_shaders.struct_dtype": ("struct_dtype",),

@@ -560,6 +560,8 @@ class Shader:
     '03022307'
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     @staticmethod
     def compile_source(
         source: str, entryPoint: str = "main", definitions: Iterable[tuple[str, object]] = ()

@@ -13,7 +13,6 @@ from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfR
 from .._base.settings import ConfigReport, Setting
 from .devices import family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
-from .memory_use import DeviceMemory
 from .names import DeviceInfo
 from .options import options_of, preferred_devices, settings, string_tuple
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .._native import Context, Shader
     from .._shaders.constants import Specialization
     from ..typing import FormatName
+    from .memory_use import DeviceMemory
 
 _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
@@ -157,6 +157,8 @@ class Device:
 
         See `kp.DeviceMemory`.
         """
+        from .memory_use import DeviceMemory
+
         return DeviceMemory(self._native, self._diagnostics, self._families)
 
     @property

@@ -100,6 +100,10 @@ class PipelineUse(NamedTuple):
     """The number of samplers with different settings that are in use."""
 
 
+for _public in (MemoryHeap, MemoryLabel, PipelineUse):
+    _public.__module__ = "kompute_py"  # imported when first used
+
+
 class DeviceMemory:
     """A Manager's view of its device's memory. Always current: it stores no numbers itself.
 
@@ -111,6 +115,8 @@ class DeviceMemory:
     >>> mgr.memory.largest(1)[0][0]
     'weights'
     """
+
+    __module__ = "kompute_py"  # public; imported when first used
 
     __slots__ = ("_diagnostics", "_families", "_native")
 

@@ -49,7 +49,7 @@ from .._memory.sampler import SampledImage, Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
 from .._recording.sequence import Sequence
-from .._recording.split_stream import managers_of, submit_streams
+from .._recording.streams import managers_of, submit_streams
 from .._sync.fence import Fence
 from .._sync.semaphore import Semaphore, to_signals, to_waits
 from .current import enter, forget, leave

@@ -192,6 +192,8 @@ class Mapping:
     >>> mapping.close()
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     __slots__ = (
         "__weakref__",
         "_array",

@@ -43,6 +43,8 @@ class StridedView(ArrayHabits):
     [[5.0, 2.0], [5.0, 4.0]]
     """
 
+    __module__ = "kompute_py"  # public; imported when first used
+
     __slots__ = ("__weakref__", "_base", "_count", "_first", "_shape", "_strides")
 
     def __init__(self, base: Tensor, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:

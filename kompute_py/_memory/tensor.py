@@ -17,9 +17,7 @@ from .._base.plain_arguments import refuse_unordered
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
 from .dlpack import CPU, VULKAN, code_of
-from .mapping import Mapping
 from .memory import DEVICE, Memory, memory_list, submitted, to_memory_type
-from .strided import StridedView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .._sync.fence import Fence
     from ..typing import MemoryTypeLike
+    from .mapping import Mapping
+    from .strided import StridedView
 
 _FILLED_FROM = 1 << 20  # bytes; the host writes a shorter part in less time than a submission takes
 
@@ -88,8 +88,13 @@ class Tensor(Memory, _native.BufferExporter):
     def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
         """The view that `locate` describes."""
         if strides is not None:
-            return StridedView(self, first, shape, strides)
+            return self._strided(first, shape, strides)
         return self._part(first * self._dtype.itemsize, shape, self._dtype)
+
+    def _strided(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> StridedView:
+        from .strided import StridedView
+
+        return StridedView(self, first, shape, strides)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes `value` to the part at `key` of the device's contents, as `write` does: ``t[:, 0] = 5``.
@@ -147,7 +152,7 @@ class Tensor(Memory, _native.BufferExporter):
                     f"A part of {self._describe()} that is not dense has no view as {element}: "
                     "view an array, t.read(region=...).view(...)"
                 )
-            return StridedView(self, first, shape, strides)
+            return self._strided(first, shape, strides)
         shape = retyped(shape, self._dtype, element, self._describe())
         return self._part(first * self._dtype.itemsize, shape, element)
 
@@ -214,6 +219,8 @@ class Tensor(Memory, _native.BufferExporter):
         Raises InvalidArgumentError without `read`, `write` and `discard`; FailedPreconditionError if another
         mapping of the same bytes conflicts, if staging is refused, or if the tensor is destroyed.
         """
+        from .mapping import Mapping
+
         return Mapping(self, read, write, discard, staging)
 
     def fill(self, value: Any = 0) -> Fence:

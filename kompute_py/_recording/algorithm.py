@@ -19,12 +19,12 @@ from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
-from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant, signature_of
 from .._shaders.spirv import chosen_entry, to_spirv
 from .binding import check_argument
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant
     from ..typing import ShaderSource
 
 _AXES = "xyz"
@@ -155,7 +155,9 @@ class Algorithm:
                     to_spirv(spirv), chosen_entry(spirv, entry) or "main", getattr(module, "_declared", b"")
                 )
         signature = shader.extra
-        if type(signature) is not Signature:
+        if signature is None:
+            from .._shaders.signature import signature_of  # with the first shader, not with the package
+
             signature = signature_of(shader)
         if signature.refusal:
             raise UnimplementedError(signature.refusal)
@@ -265,8 +267,7 @@ class Algorithm:
 
         Raises FailedPreconditionError if the algorithm was made without a shader.
         """
-        push = self._signed().push
-        return None if push is None else PushConstants(push.name, push.size, tuple(push.component_names))
+        return self._signed().public_push
 
     @property
     def spec_constants(self) -> tuple[SpecConstant, ...]:
@@ -274,9 +275,7 @@ class Algorithm:
 
         Raises FailedPreconditionError if the algorithm was made without a shader.
         """
-        return tuple(
-            SpecConstant(c["id"], c["name"], c["type"], c["default"]) for c in self._signed().spec_constants
-        )
+        return self._signed().public_spec_constants
 
     @property
     def local_size(self) -> tuple[int, int, int]:

@@ -18,7 +18,6 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .._base.warn import warn
 from .._memory.memory import Memory
 from .._memory.sampler import SampledImage, Sampler
-from .._shaders.layout import check as check_layout
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -84,6 +83,8 @@ def check_argument(
             _check_image(parameter, image, what, subject)
     else:
         if memory._dtype.names is not None:
+            from .._shaders.layout import check as check_layout
+
             check_layout(
                 parameter.layout, memory._dtype, memory._count, f"{what}: {subject}", parameter.binding
             )

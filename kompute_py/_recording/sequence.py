@@ -28,7 +28,7 @@ from .._memory.peer import PeerCopies
 from .._sync.fence import Fence, to_seconds
 from .._sync.semaphore import to_signals, to_waits
 from .operations import OpBase
-from .split_stream import SplitStream, fence_of_streams, managers_of, submit_streams
+from .streams import fence_of_streams, is_split, managers_of, submit_streams
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Generator, Iterable
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .._sync.semaphore import Semaphore, Waitable
     from ..typing import Array
+    from .split_stream import SplitStream
     from .streaming import FrameStream
 
 _MOST_TIMESTAMPS = (1 << 63) - 1  # the core's limit; it creates queries as operations need them
@@ -157,7 +158,7 @@ class Sequence:
             if isinstance(op, type):
                 _require_operation(op)
             # A single stream cannot hold a copy between Managers.
-            if type(getattr(op, "_native", None)) is not PeerCopies or isinstance(self._native, SplitStream):
+            if type(getattr(op, "_native", None)) is not PeerCopies or is_split(self._native):
                 raise
             self._split()
             return self.record(op, *more)
@@ -167,7 +168,9 @@ class Sequence:
 
     def _split(self) -> None:
         """Prepares the recording for copies between Managers, which divide it into parts."""
-        if not isinstance(self._native, SplitStream):
+        if not is_split(self._native):
+            from .split_stream import SplitStream
+
             self._use(SplitStream(self._manager, self._native, self._timed))
 
     def _use(self, native: _native.Stream | SplitStream) -> None:
@@ -198,7 +201,7 @@ class Sequence:
 
     def _clear(self) -> None:
         self._native.clear()
-        if isinstance(self._native, SplitStream):
+        if is_split(self._native):
             self._use(self._native.whole)
         self._hooked = []
         self._update_slow()

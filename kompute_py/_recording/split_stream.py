@@ -290,32 +290,17 @@ class SplitStream:
         return getattr(self.whole, name)
 
 
-def fence_of_streams(streams: Seq[_native.Stream | SplitStream]) -> _native.Fence:
-    """The completion of the last submissions of `streams`, split or not."""
-    if not any(isinstance(stream, SplitStream) for stream in streams):
-        return _native.Fence.of(list(streams))  # type: ignore[arg-type]
-    return _native.Fence.join(
-        [
-            stream.fence() if isinstance(stream, SplitStream) else _native.Fence.of([stream])
-            for stream in streams
-        ]
-    )
-
-
-def submit_streams(
+def submit_split(
     manager: Manager,
     streams: Seq[_native.Stream | SplitStream],
     fences: list[_native.Fence],
     waits: list[Any],
     signals: list[Any],
-) -> _native.Fence:
-    """Submits streams in order, after `fences` and `waits` and before `signals`.
-
-    Split streams are submitted one by one.
+) -> None:
+    """Submits streams, split ones among them, one by one in order: after `fences` and `waits` and before
+    `signals`.
     """
     context = manager._native
-    if not any(isinstance(stream, SplitStream) for stream in streams):
-        return _native.submit(context, list(streams), fences, waits, signals)  # type: ignore[arg-type]
     for number, stream in enumerate(streams):
         if stream in streams[:number]:
             raise InvalidArgumentError("A sequence is given twice: one submission can run it only once")
@@ -336,10 +321,3 @@ def submit_streams(
         else:
             first = [_native.submit(context, [stream], first, waits, last)]
         waits = []
-    return fence_of_streams(streams)
-
-
-def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Manager) -> tuple[Manager, ...]:
-    """The Managers of the devices on which the streams' work ends."""
-    peers = [peer for stream in streams if isinstance(stream, SplitStream) for peer in stream._peers]
-    return tuple({id(each): each for each in (manager, *peers)}.values())

@@ -379,6 +379,17 @@ class Signature:
             _list_structs(block, found)
         return list(found)
 
+    @property
+    def public_push(self) -> PushConstants | None:
+        """The push constant block as users see it."""
+        push = self.push
+        return None if push is None else PushConstants(push.name, push.size, tuple(push.component_names))
+
+    @property
+    def public_spec_constants(self) -> tuple[SpecConstant, ...]:
+        """The specialization constants as users see them."""
+        return tuple(SpecConstant(c["id"], c["name"], c["type"], c["default"]) for c in self.spec_constants)
+
     def text(self, kernel: str) -> str:
         """The signature on one line."""
         parts = [str(parameter) for parameter in self.parameters]
@@ -391,7 +402,7 @@ class Signature:
 def signature_of(shader: _native.Shader) -> Signature:
     """The signature of a native shader, made at the first use and kept in its `extra`."""
     signature = shader.extra
-    if type(signature) is not Signature:
+    if signature is None:
         signature = shader.extra = Signature(shader.reflection)
     return signature
 

@@ -24,8 +24,6 @@ import numpy as np
 from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.types import DeviceMemoryObject
-from .._compilers.compile import is_source_file, path_of
-from .._compilers.limits import read_file
 from .._compilers.spirv_bytes import module_bytes
 
 _TAKEN = "bytes, an array of uint32, a list of ints, the path of a .spv file, or an object with to_spirv()"
@@ -71,6 +69,10 @@ def chosen_entry(given: Any, entry: str | None) -> str | None:
 
 
 def _content(given: str | os.PathLike[str]) -> bytes:
+    # Only files need the compilers' part of the package.
+    from .._compilers.compile import is_source_file, path_of
+    from .._compilers.limits import read_file
+
     path = path_of(given)
     if path is None:
         raise ArgumentTypeError(

@@ -56,6 +56,9 @@ def cache_command(
             print(f"  {_date(status.st_mtime)}  {binary_size(status.st_size):>10}  {os.path.basename(path)}")
     if clear:
         print(f"  deleted {sum(_remove(path) for path, _ in files)}")
+        # Without a common lock two writers lose at most each other's newest entries: it can go at any time.
+        for path, _ in _pipeline_files(directory, ".lock"):
+            _remove(path)
 
 
 def _print_sources(*found: Setting) -> None:
@@ -64,13 +67,16 @@ def _print_sources(*found: Setting) -> None:
             print(f"  {each.name} from {each.source}")
 
 
-def _pipeline_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files of native/core/base/pipeline_cache_file: hexadecimal digits, a dash, digits, ".bin"."""
+def _pipeline_files(directory: str, more: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """The files of native/core/base/pipeline_cache_file: hexadecimal digits, a dash, digits, ".bin"; `more`
+    is ".lock" for their locks.
+    """
+    ending = f".bin{more}"
     try:
         with os.scandir(directory) as found:
             for entry in found:
-                uuid, dash, version = entry.name.removesuffix(".bin").partition("-")
-                ours = entry.name.endswith(".bin") and len(uuid) == 32 and dash and version.isdecimal()
+                uuid, dash, version = entry.name.removesuffix(ending).partition("-")
+                ours = entry.name.endswith(ending) and len(uuid) == 32 and dash and version.isdecimal()
                 if ours and entry.is_file():
                     yield entry.path, entry.stat()
     except OSError:

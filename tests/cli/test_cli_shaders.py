@@ -217,7 +217,9 @@ def test_cache(folder, capsys, monkeypatch, make_manager):
     text = capsys.readouterr().out
     assert "shaders: 1 entry" in text and "of 128 MiB" in text and "blur.comp" in text
     assert "pipelines: 1 entry" in text
+    assert list(place.glob("*.lock"))
     assert main(["cache", "--clear"]) == 0
+    assert {path.name for path in place.iterdir()} == {"shaders", "mine.bin"}
     assert capsys.readouterr().out.count("deleted 1\n") == 2
     assert list((place / "shaders").iterdir()) == [] and (place / "mine.bin").exists()
     assert main(["cache"]) == 0 and "shaders: 0 entries" in capsys.readouterr().out

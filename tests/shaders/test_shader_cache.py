@@ -74,9 +74,10 @@ def test_the_second_time_nothing_is_compiled(folder, runs):
 
 
 def compiled_by_another_process(source):
+    compile = kp.compile  # loads its module
     modules = set(sys.modules)
     started = time.perf_counter()
-    spirv = kp.compile(source)
+    spirv = compile(source)
     first = time.perf_counter() - started
     fresh = set(sys.modules) - modules
     compiler = _native.compile
@@ -112,7 +113,7 @@ def test_the_first_hit_of_a_plain_script_imports_nothing(folder):
     source = shader("data[0] = 3.5;")
     kp.compile(source)
     script = (
-        "import sys, kompute_py as kp; before = set(sys.modules); kp.compile(sys.argv[1]);"
+        "import sys, kompute_py as kp; kp.compile; before = set(sys.modules); kp.compile(sys.argv[1]);"
         "print(sorted(set(sys.modules) - before))"
     )
     where = os.path.dirname(os.path.dirname(kp.__file__))
