@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from functools import cache
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,8 @@ from .._memory.memory import Memory
 __all__ = ["plot"]
 
 _KINDS = ("line", "image", "hist")
+_MOST_PARTS = 8
+"""The most lines and pictures of an Axes that its alternative text lists."""
 
 
 def contents(thing: Any) -> np.ndarray[Any, Any]:
@@ -46,6 +51,8 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
     that of a new figure). `options` are passed to matplotlib's ``plot``, ``imshow`` or ``hist``. Tensors show
     the device's contents after pending work if the device memory was written, else their host copy. Complex
     numbers show their magnitudes.
+
+    In a notebook a new figure has an alternative text, which says what it shows.
 
     Raises FailedPreconditionError if matplotlib is missing (the error names the extra) or an object is
     destroyed; InvalidArgumentError for an unknown kind, nothing to draw, several pictures, or an array that
@@ -109,4 +116,73 @@ def _axes() -> Any:
         raise FailedPreconditionError(
             "plot and show need matplotlib: pip install 'kompute-py[plot]'"
         ) from None
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(layout="constrained", FigureClass=_figure_class())[1]
+
+
+@cache
+def _figure_class() -> Any:
+    """matplotlib's Figure, which a notebook shows with an alternative text."""
+    from matplotlib.figure import Figure
+
+    class DescribedFigure(Figure):
+        def _ipython_display_(self) -> None:
+            html = _html(self)
+            if html is None:
+                raise NotImplementedError  # IPython then shows it as any other object
+            from IPython.display import display
+
+            display({"text/html": html, "text/plain": repr(self)}, raw=True)
+
+    return DescribedFigure
+
+
+def _html(figure: Any) -> str | None:
+    """The figure in the format that is chosen in IPython, with its alternative text; None if there is none.
+
+    IPython's own images have no place for such a text.
+    """
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    for mime in ("image/svg+xml", "image/png", "image/jpeg") if shell is not None else ():
+        made = shell.display_formatter.formatters[mime](figure)
+        data, metadata = made if isinstance(made, tuple) else (made, {})
+        if data:
+            size = "".join(f' {key}="{metadata[key]}"' for key in ("width", "height") if key in metadata)
+            if mime == "image/svg+xml":
+                data = data.encode()
+            text = b64encode(data).decode("ascii") if isinstance(data, bytes) else data
+            return f'<img src="data:{mime};base64,{text}"{size} alt="{escape(_described(figure))}"/>'
+    return None
+
+
+def _described(figure: Any) -> str:
+    """What the figure shows: for each Axes its title, and its pictures, lines and bars with their ranges."""
+    return "; ".join(filter(None, map(_described_axes, figure.axes))) or "An empty figure"
+
+
+def _described_axes(axes: Any) -> str:
+    parts = [
+        f"picture, {' x '.join(map(str, each.get_size()[::-1]))}{_range(each.get_array())}"
+        for each in axes.images
+    ]
+    for line in axes.lines:
+        label = "" if line.get_label().startswith("_") else f" {line.get_label()!r}"
+        parts.append(f"line{label}, {_count(line.get_ydata(), 'point')}{_range(line.get_ydata())}")
+    if axes.patches:
+        highest = max(patch.get_height() for patch in axes.patches if hasattr(patch, "get_height"))
+        parts.append(f"histogram, {_count(axes.patches, 'bar')}, the highest {highest:.4g}")
+    title = axes.get_title()
+    shown = "; ".join(parts[:_MOST_PARTS])
+    if len(parts) > _MOST_PARTS:
+        shown += f"; and {len(parts) - _MOST_PARTS} more"
+    return f"{title}: {shown}" if title and shown else title or shown
+
+
+def _count(things: Any, what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
+
+
+def _range(values: Any) -> str:
+    finite = np.ma.compressed(np.ma.masked_invalid(values))
+    return f", from {finite.min():.4g} to {finite.max():.4g}" if finite.size else ", no finite number"

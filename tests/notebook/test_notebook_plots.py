@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 import sys
+from html import unescape
 
 import matplotlib
 import numpy as np
@@ -144,3 +145,48 @@ def test_sliders_refuse(mgr):
         kp.notebook.sliders(kernel, x, np.zeros(64, np.float32))
     with pytest.raises(kp.ArgumentTypeError, match=r"takes a kp\.Kernel"):
         kp.notebook.sliders(x)
+
+
+@pytest.fixture
+def shell():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    yield shell
+    shell.history_manager.end_session()
+    InteractiveShell.clear_instance()
+
+
+@pytest.mark.parametrize("chosen", ["png", "retina", "svg"])
+def test_figures_have_alternative_texts(mgr, shell, chosen):
+    from IPython.core.pylabtools import select_figure_formats
+    from IPython.utils.capture import capture_output
+
+    select_figure_formats(shell, {chosen})
+    weights = mgr.tensor([1, 4, 9])
+    weights.name = 'a "weight"'
+    named = kp.plot(weights, [0.5, np.nan])
+    named.set_title("Loss & more")
+    for axes, expected in (
+        (named, "Loss & more: line 'a \"weight\"', 3 points, from 1 to 9; line, 2 points, from 0.5 to 0.5"),
+        (kp.plot(np.eye(4, 6), kind="image"), "picture, 6 x 4, from 0 to 1"),
+        (kp.plot([1, 1, 5], kind="hist", bins=2), "histogram, 2 bars, the highest 2"),
+        (kp.plot([np.nan], kind="line"), "line, 1 point, no finite number"),
+        (
+            kp.plot(np.zeros((20, 2)), kind="line"),
+            "; ".join(["line, 2 points, from 0 to 0"] * 8) + "; and 12 more",
+        ),
+    ):
+        with capture_output() as shown:
+            shell.display_formatter.format(axes.figure)
+        (output,) = shown.outputs
+        html = output.data["text/html"]
+        kind = "svg+xml" if chosen == "svg" else "png"
+        assert re.match(rf'<img src="data:image/{re.escape(kind)};base64,[A-Za-z0-9+/\n]+=*\n?"', html)
+        assert ('width="' in html) == (chosen == "retina")
+        assert unescape(re.search(r'alt="([^"]*)"', html)[1]) == expected
+    # Without a format for figures, they are shown as other objects are.
+    select_figure_formats(shell, set())
+    with capture_output() as shown:
+        assert shell.display_formatter.format(named.figure)[0]["text/plain"].startswith("<DescribedFigure")
+    assert shown.outputs == []
