@@ -143,9 +143,9 @@ def _html(figure: Any) -> str | None:
     """
     from IPython.core.getipython import get_ipython
 
-    shell = get_ipython()
-    for mime in ("image/svg+xml", "image/png", "image/jpeg") if shell is not None else ():
-        made = shell.display_formatter.formatters[mime](figure)
+    formatter: Any = getattr(get_ipython(), "display_formatter", None)
+    for mime in ("image/svg+xml", "image/png", "image/jpeg") if formatter is not None else ():
+        made = formatter.formatters[mime](figure)
         data, metadata = made if isinstance(made, tuple) else (made, {})
         if data:
             size = "".join(f' {key}="{metadata[key]}"' for key in ("width", "height") if key in metadata)
