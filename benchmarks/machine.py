@@ -9,22 +9,30 @@ import sys
 from pathlib import Path
 
 
-def processor() -> str:
-    """The processor's model and how many logical ones this process may use."""
-    model = platform.processor() or platform.machine()
+def processor_model() -> str:
+    """The processor's name, as the system has it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "model name" and value.strip():
-                model = value.strip()
-                break
+                return value.strip()
     except OSError:
         pass
+    return platform.processor() or platform.machine()
+
+
+def processor_count() -> int:
+    """How many logical processors this process may use."""
     try:
-        count = len(os.sched_getaffinity(0))
+        return len(os.sched_getaffinity(0))
     except AttributeError:
-        count = os.cpu_count() or 1
-    return f"{model}, {count} logical processor{'s' if count != 1 else ''}"
+        return os.cpu_count() or 1
+
+
+def processor() -> str:
+    """The processor's model and how many logical ones this process may use."""
+    count = processor_count()
+    return f"{processor_model()}, {count} logical processor{'s' if count != 1 else ''}"
 
 
 def memory() -> str:

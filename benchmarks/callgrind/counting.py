@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from ..build import build_library
 from ..drivers import driver_environment
@@ -23,13 +25,23 @@ class CountError(RuntimeError):
     """The instructions cannot be counted; the message says what is missing or what failed."""
 
 
-def count(name: str, keep: Path | None = None) -> float:
-    """Instructions for one piece of work; `keep` receives callgrind's profile.
+def count(name: str) -> float:
+    """Instructions for one piece of work.
 
     Raises CountError or BuildError.
     """
-    if name not in WORKS:
-        raise CountError(f"there is no work {name!r}; there are: {', '.join(WORKS)}")
+    return next(count_all([name]))[1]
+
+
+def count_all(names: Sequence[str], keep: dict[str, Path] | None = None) -> Iterator[tuple[str, float]]:
+    """The name and the instructions of each piece of work, as it is done; `keep` says by name where a profile
+    of callgrind's goes.
+
+    Raises CountError or BuildError.
+    """
+    for name in names:
+        if name not in WORKS:
+            raise CountError(f"there is no work {name!r}; there are: {', '.join(WORKS)}")
     if not shutil.which("valgrind"):
         raise CountError("valgrind is not installed; on Debian and Ubuntu: apt install valgrind")
     marks = build_library(
@@ -38,25 +50,43 @@ def count(name: str, keep: Path | None = None) -> float:
         [],
         "it needs valgrind/callgrind.h, which Debian's package valgrind has",
     )
-    with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
-        output = Path(scratch) / "callgrind.out"
-        command = [
-            "valgrind",
-            "--tool=callgrind",
-            "--instr-atstart=no",
-            f"--callgrind-out-file={output}",
-            "--quiet",
-        ]
-        command += [sys.executable, "-m", "benchmarks.callgrind.worker", str(marks), name, str(TIMES)]
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as folder, tempfile.TemporaryFile("w+") as errors:
+        scratch = Path(folder)
+        command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet"]
+        command += [f"--callgrind-out-file={scratch}/%p"]
+        command += [sys.executable, "-m", "benchmarks.callgrind.worker", str(marks), str(TIMES), *names]
         # The same hashes, so the same dictionaries, in every run.
         variables = os.environ | driver_environment("null") | {"PYTHONHASHSEED": "0"}
-        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
-        if done.returncode:
-            tail = "\n".join(done.stderr.strip().splitlines()[-20:])
-            raise CountError(f"counting {name!r} under valgrind failed ({done.returncode}):\n{tail}")
-        found = _TOTAL.findall(output.read_text(errors="replace"))
-        if keep is not None:
-            shutil.copyfile(output, keep)
+        with subprocess.Popen(
+            command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process:
+            assert process.stdout is not None
+            done = 0
+            try:
+                for line in process.stdout:
+                    name, number, status = line.split()
+                    if int(status):
+                        raise CountError(_failure(f"counting {name!r} under valgrind", status, errors))
+                    profile = scratch / number
+                    yield name, _total(name, profile)
+                    if keep and name in keep:
+                        shutil.copyfile(profile, keep[name])
+                    done += 1
+            finally:
+                if done < len(names):
+                    process.kill()
+        if done < len(names):
+            raise CountError(_failure(f"counting {names[done]!r} under valgrind", process.returncode, errors))
+
+
+def _total(name: str, profile: Path) -> float:
+    found = _TOTAL.findall(profile.read_text(errors="replace"))
     if not found:
         raise CountError(f"callgrind wrote no total for {name!r}")
     return int(found[-1]) / TIMES
+
+
+def _failure(what: str, status: object, errors: TextIO) -> str:
+    errors.seek(0)
+    tail = "\n".join(errors.read().strip().splitlines()[-20:])
+    return f"{what} failed ({status}):\n{tail}"
