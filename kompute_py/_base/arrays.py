@@ -15,6 +15,7 @@ import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, kind_of, shown
 from .plain_arguments import as_text, refuse_unordered
+from .text import Told, told
 from .types import data_type_of, is_small_float
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def to_array(data: ArrayLike, what: str = "The data") -> np.ndarray[Any, Any]:
     return np.asarray(made)
 
 
-def refuse_mask(value: Any, what: str) -> None:
+def refuse_mask(value: Any, what: Told) -> None:
     """Raises ArgumentTypeError if `value` is a masked array, or a sequence that contains one.
 
     Shaders do not see masks, so masked numbers would count like all others.
@@ -96,7 +97,7 @@ def refuse_mask(value: Any, what: str) -> None:
     )  # not imported here: the import is slow, and a fork during it would leave its lock taken
     if masks is not None and _has_mask(value, masks.MaskedArray):
         raise ArgumentTypeError(
-            f"{what} is a masked array, and shaders do not see the mask: "
+            f"{told(what)} is a masked array, and shaders do not see the mask: "
             "give its numbers, as with filled(0) or .data"
         )
 
@@ -243,12 +244,13 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     return made
 
 
-def records(data: ArrayLike, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+def records(data: ArrayLike, dtype: np.dtype[Any], what: Told) -> np.ndarray[Any, Any]:
     """Tuples as elements of a structured `dtype`.
 
     Raises InvalidArgumentError if `data` is not made of such tuples, and the errors of `matching` for a
     field's numbers.
     """
+    what = told(what)  # the checks of elements take far longer
     refuse_mask(data, what)
     try:
         with np.errstate(over="ignore"):  # the check of the fields finds infinite numbers
@@ -295,7 +297,7 @@ def _converts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return bool(np.can_cast(source, target, "same_kind"))
 
 
-def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np.ndarray[Any, Any]:
+def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: Told) -> np.ndarray[Any, Any]:
     """`data` as a C-contiguous array of `count` elements of `dtype`, for an object that `what` names.
 
     Floats and complex numbers are rounded and must be in range. Integers must be in range (0 or 1 for bool).
@@ -307,17 +309,17 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
     )
     if array.size != count:
         raise InvalidArgumentError(
-            f"{what} holds {count} elements; the data has {array.size} (shape {array.shape})"
+            f"{told(what)} holds {count} elements; the data has {array.size} (shape {array.shape})"
         )
-    if array.dtype != dtype:
-        if array.size == 0:
-            pass  # nothing to convert: np.array([]) is always float64
-        elif array.dtype.kind in "biu" and dtype.kind in "biu":
+    if array.dtype == dtype:
+        return converted(array, dtype)
+    if array.size != 0:  # else there is nothing to convert: np.array([]) is always float64
+        if array.dtype.kind in "biu" and dtype.kind in "biu":
             least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
             low, high = int(array.min()), int(array.max())
             if low < least or high > most:
                 raise InvalidArgumentError(
-                    f"{what} has dtype {dtype}; the data's range {low} to {high} does not fit"
+                    f"{told(what)} has dtype {dtype}; the data's range {low} to {high} does not fit"
                 )
         elif not _converts(array.dtype, dtype):
             fix = (
@@ -328,14 +330,15 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: str) -> np
                 else f"Convert it first: data.astype({str(dtype)!r})"
             )
             raise ArgumentTypeError(
-                f"{what} has dtype {dtype}; the data's {array.dtype} does not convert to it without loss. "
-                f"{fix}"
+                f"{told(what)} has dtype {dtype}; the data's {array.dtype} does not convert to it without "
+                f"loss. {fix}"
             )
     with np.errstate(over="ignore"):
         made = converted(array, dtype)
     if made is not array and not keeps_finite(array, made):
         raise InvalidArgumentError(
-            f"{what} has dtype {dtype}; the data has values beyond its range, which would become infinite"
+            f"{told(what)} has dtype {dtype}; the data has values beyond its range, which would become "
+            "infinite"
         )
     return made
 
@@ -353,7 +356,7 @@ def keeps_finite(array: np.ndarray[Any, Any], converted: np.ndarray[Any, Any]) -
     return bool(finite.all() or not (~finite & np.isfinite(array)).any())
 
 
-def spread(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> np.ndarray[Any, Any]:
+def spread(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: Told) -> np.ndarray[Any, Any]:
     """`data` as an array of `dtype` that is broadcast to `shape`, as ``array[...] = data`` does in NumPy.
 
     The numbers are converted as by `matching`; a single number also as by `element_bytes`, so that 2.0 is an
@@ -381,7 +384,7 @@ def spread(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -
         return np.broadcast_to(made, shape)
     except ValueError:
         raise InvalidArgumentError(
-            f"{what} does not take data of shape {given}: it does not broadcast to {shape}"
+            f"{told(what)} does not take data of shape {given}: it does not broadcast to {shape}"
         ) from None
 
 
@@ -412,36 +415,38 @@ def check_out(
     return out
 
 
-def element_bytes(value: Any, dtype: np.dtype[Any], what: str) -> bytes:
+def element_bytes(value: Any, dtype: np.dtype[Any], what: Told) -> bytes:
     """The bytes of one `value` as an element of `dtype`. Raises an error if it does not fit."""
-    refuse_mask(value, f"The value for {what}")
+    refuse_mask(value, lambda: f"The value for {told(what)}")
     if dtype.kind == "V":
         if dtype.names is not None:
-            _check_fields([*_tuples(value)], dtype, what)
+            _check_fields([*_tuples(value)], dtype, told(what))
         try:
             element = np.array(value, dtype=dtype)
         except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{what}: {shown(value)} is not an element of {dtype}: {error}") from None
+            raise ArgumentTypeError(
+                f"{told(what)}: {shown(value)} is not an element of {dtype}: {error}"
+            ) from None
         if element.shape != ():
             raise ArgumentTypeError(
-                f"{what}: {shown(value)} is not a single element of {dtype}; give a tuple"
+                f"{told(what)}: {shown(value)} is not a single element of {dtype}; give a tuple"
             )
         return element.tobytes()
     if not isinstance(value, (int, float, complex)) and to_array(value).ndim != 0:
         raise ArgumentTypeError(
-            f"{what}: {shown(value):.60} is not a single element: give a scalar, or bytes for a pattern. "
-            "write() takes arrays"
+            f"{told(what)}: {shown(value):.60} is not a single element: give a scalar, or bytes for a "
+            "pattern. write() takes arrays"
         )
     given = np.asarray(value) if not isinstance(value, int) else None
     if given is not None and given.dtype.kind == "O":
         raise ArgumentTypeError(
-            f"{what}: {shown(value):.60} is not a number: give one, or bytes for a pattern"
+            f"{told(what)}: {shown(value):.60} is not a number: give one, or bytes for a pattern"
         )
     if given is not None and given.dtype.kind == "f" and dtype.kind in "iu":
         number = float(given)
         if not math.isfinite(number) or number != int(number):
             raise ArgumentTypeError(
-                f"{what}: {shown(value):.60} is not a whole number, but elements of {dtype} are: "
+                f"{told(what)}: {shown(value):.60} is not a whole number, but elements of {dtype} are: "
                 "round it first"
             )
         value = int(number)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
+from .text import Told, told
 
 # The limit of the oldest supported NumPy.
 _MOST_AXES = 32
@@ -19,7 +20,7 @@ Located = tuple[int, tuple[int, ...], tuple[int, ...] | None]
 the part is dense and row-major: whole rows, or a part of one."""
 
 
-def locate(shape: tuple[int, ...], key: Any, what: str, strides: tuple[int, ...] | None = None) -> Located:
+def locate(shape: tuple[int, ...], key: Any, what: Told, strides: tuple[int, ...] | None = None) -> Located:
     """``array[key]`` for an array of `shape`, whose elements are `strides` elements apart.
 
     Without `strides`, the array is dense and row-major. `key` is an index of NumPy's basic indexing: an int,
@@ -54,9 +55,9 @@ def locate(shape: tuple[int, ...], key: Any, what: str, strides: tuple[int, ...]
     try:
         part = whole[keys]
     except IndexError as error:
-        raise OutOfRangeError(f"{what} has no [{_show(key)}]: {error}") from None
+        raise OutOfRangeError(f"{told(what)} has no [{_show(key)}]: {error}") from None
     except OverflowError:
-        raise OutOfRangeError(f"{what} has no [{_show(key)}]: it exceeds every possible axis") from None
+        raise OutOfRangeError(f"{told(what)} has no [{_show(key)}]: it exceeds every possible axis") from None
     except Exception:  # a bound that is not an int, or a step of zero
         raise _no_slice(key, what) from None
     if part.size == 0:
@@ -101,38 +102,40 @@ def runs_of(first: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsi
     return Runs(first * itemsize, length, merged, tuple(flips))
 
 
-def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:
+def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: Told) -> tuple[int, ...]:
     """`wanted` with its -1, if it has one, replaced by the length that gives `count` elements.
 
     Raises InvalidArgumentError if `wanted` has another number of elements.
     """
     if len(wanted) > _MOST_AXES:
         raise InvalidArgumentError(
-            f"{what} cannot be reshaped to {len(wanted)} axes: an array has at most {_MOST_AXES}"
+            f"{told(what)} cannot be reshaped to {len(wanted)} axes: an array has at most {_MOST_AXES}"
         )
     unknown = [axis for axis, length in enumerate(wanted) if length == -1]
     known = 1
     for length in wanted:
         if length < -1:
             raise InvalidArgumentError(
-                f"{what} cannot be reshaped to {wanted}: an axis has {length} elements"
+                f"{told(what)} cannot be reshaped to {wanted}: an axis has {length} elements"
             )
         if length != -1:
             known *= length
     if len(unknown) > 1:
         raise InvalidArgumentError(
-            f"{what} cannot be reshaped to {wanted}: at most one axis can be -1, the length that is left"
+            f"{told(what)} cannot be reshaped to {wanted}: at most one axis can be -1, the length that is "
+            "left"
         )
     if unknown and known == 0:
         raise InvalidArgumentError(
-            f"{what} cannot be reshaped to {wanted}: beside an axis of 0 elements, -1 could be any length"
+            f"{told(what)} cannot be reshaped to {wanted}: beside an axis of 0 elements, -1 could be any "
+            "length"
         )
     if (known and count % known) or (not unknown and known != count):
-        raise InvalidArgumentError(f"{what} has {count} elements; it cannot be reshaped to {wanted}")
+        raise InvalidArgumentError(f"{told(what)} has {count} elements; it cannot be reshaped to {wanted}")
     return tuple(count // known if length == -1 else length for length in wanted)
 
 
-def retyped(shape: tuple[int, ...], old: np.dtype[Any], new: np.dtype[Any], what: str) -> tuple[int, ...]:
+def retyped(shape: tuple[int, ...], old: np.dtype[Any], new: np.dtype[Any], what: Told) -> tuple[int, ...]:
     """The shape of a dense array of `shape` and dtype `old` viewed as `new`, as in ``ndarray.view(new)``.
 
     Raises InvalidArgumentError if the bytes of the last axis are not a multiple of the new element size.
@@ -141,19 +144,19 @@ def retyped(shape: tuple[int, ...], old: np.dtype[Any], new: np.dtype[Any], what
         return shape
     if not shape:
         raise InvalidArgumentError(
-            f"{what} has no axis that could change its length: only a dtype of {old.itemsize} bytes fits, "
-            f"and {new} has {new.itemsize}"
+            f"{told(what)} has no axis that could change its length: only a dtype of {old.itemsize} bytes "
+            f"fits, and {new} has {new.itemsize}"
         )
     size = shape[-1] * old.itemsize
     if size % new.itemsize:
         raise InvalidArgumentError(
-            f"{what} has {size} bytes in its last axis, which is not a whole number of {new} "
+            f"{told(what)} has {size} bytes in its last axis, which is not a whole number of {new} "
             f"({new.itemsize} bytes)"
         )
     return (*shape[:-1], size // new.itemsize)
 
 
-def _basic(key: Any, what: str) -> int | slice | EllipsisType | None:
+def _basic(key: Any, what: Told) -> int | slice | EllipsisType | None:
     if key is None or key is Ellipsis or isinstance(key, slice):
         return key
     if not isinstance(key, (bool, np.bool_)):
@@ -162,13 +165,14 @@ def _basic(key: Any, what: str) -> int | slice | EllipsisType | None:
         except Exception:
             pass
     raise ArgumentTypeError(
-        f"{what} is indexed with ints and slices, which give views of its memory, not with {shown(key)} "
-        f"({type(key).__name__}). For other elements index an array: t.read()[...], or t.numpy()[...]"
+        f"{told(what)} is indexed with ints and slices, which give views of its memory, not with "
+        f"{shown(key)} ({type(key).__name__}). For other elements index an array: t.read()[...], "
+        "or t.numpy()[...]"
     )
 
 
-def _no_slice(key: Any, what: str) -> ArgumentTypeError:
-    return ArgumentTypeError(f"{what} has no [{_show(key)}]: slices take ints, and steps other than 0")
+def _no_slice(key: Any, what: Told) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{told(what)} has no [{_show(key)}]: slices take ints, and steps other than 0")
 
 
 def _show(key: Any) -> str:

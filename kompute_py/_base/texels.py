@@ -22,6 +22,7 @@ from .errors import (
     kind_of,
     shown,
 )
+from .text import Told, told
 
 if TYPE_CHECKING:
     from ..typing import FormatName
@@ -248,7 +249,7 @@ def _is_merged(shape: Sequence[int], full: Sequence[int]) -> bool:
 Region = tuple[int, int, int, int, int, int, int, int]
 
 
-def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, ...]]:
+def region_of(size: ImageSize, key: Any, what: Told) -> tuple[Region, tuple[int, ...]]:
     """((x, y, z, layer, width, height, depth, layers), lengths of the remaining axes) of ``image[key]``.
 
     `key` is an int, a slice, Ellipsis, or a tuple of these, over the host's axes without the channels. Raises
@@ -258,12 +259,12 @@ def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, 
     axes = size.axes
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(each is Ellipsis for each in keys) > 1:
-        raise OutOfRangeError(f"{what}: an index has at most one Ellipsis")
+        raise OutOfRangeError(f"{told(what)}: an index has at most one Ellipsis")
     if any(each is Ellipsis for each in keys):
         at = next(i for i, each in enumerate(keys) if each is Ellipsis)
         keys[at : at + 1] = [slice(None)] * (len(axes) - len(keys) + 1)
     if len(keys) > len(axes):
-        raise OutOfRangeError(f"{what} has {len(axes)} axes of texels; the region names {len(keys)}")
+        raise OutOfRangeError(f"{told(what)} has {len(axes)} axes of texels; the region names {len(keys)}")
     keys += [slice(None)] * (len(axes) - len(keys))
     begins, lengths, shape = [], [], []
     for each, length in zip(keys, axes, strict=True):
@@ -279,25 +280,27 @@ def region_of(size: ImageSize, key: Any, what: str) -> tuple[Region, tuple[int, 
     return (x, y, z, layer, w, h, d, layers), tuple(shape)
 
 
-def _axis(key: int | slice | EllipsisType, length: int, what: str) -> tuple[int, int, bool]:
+def _axis(key: int | slice | EllipsisType, length: int, what: Told) -> tuple[int, int, bool]:
     if isinstance(key, slice):
         try:
             start, stop, step = key.indices(length)
         except ValueError:
-            raise InvalidArgumentError(f"{what}: the step of a slice cannot be 0") from None
+            raise InvalidArgumentError(f"{told(what)}: the step of a slice cannot be 0") from None
         except Exception:  # from the objects' own __index__
-            raise ArgumentTypeError(f"{what}: a slice consists of ints, not {shown(key)}") from None
+            raise ArgumentTypeError(f"{told(what)}: a slice consists of ints, not {shown(key)}") from None
         if step != 1:
-            raise UnimplementedError(f"{what}: a region is a box of texels; it has no step ({step})")
+            raise UnimplementedError(f"{told(what)}: a region is a box of texels; it has no step ({step})")
         if start >= stop:
-            raise InvalidArgumentError(f"{what}: the region has no texel")
+            raise InvalidArgumentError(f"{told(what)}: the region has no texel")
         return start, stop - start, True
     if isinstance(key, bool):
-        raise ArgumentTypeError(f"{what}: a region consists of ints and slices, not {shown(key)}")
+        raise ArgumentTypeError(f"{told(what)}: a region consists of ints and slices, not {shown(key)}")
     try:
         index = operator.index(key)  # type: ignore[arg-type]
     except Exception:  # from the object's own __index__
-        raise ArgumentTypeError(f"{what}: a region consists of ints and slices, not {shown(key)}") from None
+        raise ArgumentTypeError(
+            f"{told(what)}: a region consists of ints and slices, not {shown(key)}"
+        ) from None
     if not -length <= index < length:
-        raise OutOfRangeError(f"{what}: index {shown(index)} is beyond an axis of {length}")
+        raise OutOfRangeError(f"{told(what)}: index {shown(index)} is beyond an axis of {length}")
     return index % length, 1, False

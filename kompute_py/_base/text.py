@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+Told = str | Callable[[], str]
+"""What an error calls an object: the text, or a function that makes it. The function is called only if the
+error is raised: most checks pass, and a text about a shape and a dtype takes longer than they do."""
+
+
+def told(what: Told) -> str:
+    """The text of `what`."""
+    return what if isinstance(what, str) else what()
 
 
 def duration(seconds: float) -> str:

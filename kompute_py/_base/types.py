@@ -15,6 +15,9 @@ __all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_t
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
     """``str(dtype)``, which also works at interpreter exit, when NumPy cannot import the module it needs."""
+    found = _TEXTS.get(dtype)
+    if found is not None:
+        return found
     try:
         return str(dtype)
     except ImportError:
@@ -103,7 +106,7 @@ TensorDataTypes = DataTypes
 _MEMORY_TYPES = {name.lower(): member for name, member in MemoryTypes.__members__.items()}
 _KNOWN_MEMORY_TYPES = ", ".join(MemoryTypes.__members__)
 
-# Keys are kind and item size, so that NumPy's several names of one type and both byte orders share an entry.
+# Keys are kind and item size, so that NumPy's several names of one type share an entry.
 _DATA_TYPES: dict[str, DataTypes] = {
     "b1": DataTypes.bool,
     "i1": DataTypes.char,
@@ -120,6 +123,12 @@ _DATA_TYPES: dict[str, DataTypes] = {
     "c8": DataTypes.complex64,
     "c16": DataTypes.complex128,
 }
+# The same by dtype, in the host's byte order. NumPy computes the kind, the name and the text of a dtype in
+# Python each time.
+_OF_DTYPE: dict[np.dtype[Any], DataTypes] = {np.dtype(code): member for code, member in _DATA_TYPES.items()}
+_TEXTS: dict[np.dtype[Any], str] = {dtype: str(dtype) for dtype in _OF_DTYPE}
+# NumPy's own dtypes have smaller numbers than those of other packages.
+_FIRST_OF_OTHERS = 256
 
 
 # float4 and float6 types and integers below 8 bits take a byte each in NumPy and less on devices: refused.
@@ -199,6 +208,9 @@ def data_type_of(dtype: np.dtype[Any]) -> DataTypes:
     Raises ArgumentTypeError, naming the dtype and the field, if devices have no such element: objects, text,
     dates, long double, numbers of less than a byte.
     """
+    found = _OF_DTYPE.get(dtype)
+    if found is not None:
+        return found
     small = is_small_float(dtype)
     found = DataTypes[dtype.name] if small else _DATA_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
     if found is not None:
@@ -224,7 +236,11 @@ def is_small_float(dtype: np.dtype[Any]) -> bool:
 
     These are numbers, but NumPy treats most of them as raw bytes.
     """
-    return dtype.name in _SMALL_FLOATS and dtype.type.__module__ == "ml_dtypes"
+    return (
+        not 0 <= dtype.num < _FIRST_OF_OTHERS
+        and dtype.name in _SMALL_FLOATS
+        and dtype.type.__module__ == "ml_dtypes"
+    )
 
 
 def _fix(dtype: np.dtype[Any]) -> str:

@@ -283,7 +283,7 @@ class Image(Memory):
         box, shape = self._box(region)
         data = self._texels(data, shape[: len(shape) - (len(self._shape) - len(self._size.axes))])
         count = int(np.prod(shape))
-        array = matching(data, self._dtype, count, f"The region of {self._describe()}")
+        array = matching(data, self._dtype, count, lambda: f"The region of {self._describe()}")
         self._native.write_region(array, box)
         if self._memory_type in SINGLE and not self._native.host_visible:
             # As in Memory.write: write the data to both sides of an image that was to have one memory.
@@ -302,10 +302,10 @@ class Image(Memory):
         array = to_array(data)
         if array.shape != (*axes, 3):
             return array
-        return with_alpha(matching(array, self._dtype, array.size, self._describe()).reshape(array.shape))
+        return with_alpha(matching(array, self._dtype, array.size, self._describe).reshape(array.shape))
 
     def _box(self, region: Any) -> tuple[Any, tuple[int, ...]]:
-        box, axes = region_of(self._size, region, self._describe())
+        box, axes = region_of(self._size, region, self._describe)
         channels = self._shape[len(self._size.axes) :]
         return box, (*axes, *channels)
 

@@ -224,7 +224,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         if region is not None:
             self._region(region).write(data)
             return
-        array = matching(data, self._dtype, self._count, self._describe())
+        array = matching(data, self._dtype, self._count, self._describe)
         self._native.write(array)
         if self._memory_type in SINGLE and not self._native.host_visible:
             # An image that was to have one memory, on a device that pads its rows: write the data to both

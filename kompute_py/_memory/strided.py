@@ -147,7 +147,7 @@ class StridedView(ArrayHabits):
         if region is not None:
             self[region].write(data)
             return
-        array = matching(data, self.dtype, self._count, self._describe()).reshape(self._shape)
+        array = matching(data, self.dtype, self._count, self._describe).reshape(self._shape)
         self._store(array)
 
     def fill(self, value: Any = 0) -> Fence:
@@ -157,7 +157,7 @@ class StridedView(ArrayHabits):
 
     def _assign(self, value: Any) -> None:
         self._require_init("be written")
-        self._store(spread(value, self.dtype, self._shape, self._describe()))
+        self._store(spread(value, self.dtype, self._shape, self._describe))
 
     def _store(self, array: np.ndarray[Any, Any]) -> None:
         base = self._base
@@ -200,7 +200,7 @@ class StridedView(ArrayHabits):
         as for ``Tensor``.
         """
         self._require_init("be viewed")
-        first, shape, strides = locate(self._shape, key, self._describe(), self._strides)
+        first, shape, strides = locate(self._shape, key, self._describe, self._strides)
         return self._base._at(self._first + first if math.prod(shape) else 0, shape, strides)
 
     def __setitem__(self, key: Any, value: Any) -> None:

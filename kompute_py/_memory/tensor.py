@@ -83,7 +83,7 @@ class Tensor(Memory, _native.BufferExporter):
         FailedPreconditionError if the tensor is destroyed.
         """
         self._require_init("be viewed")
-        return self._at(*locate(self._shape, key, self._describe()))
+        return self._at(*locate(self._shape, key, self._describe))
 
     def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
         """The view that `locate` describes."""
@@ -111,7 +111,7 @@ class Tensor(Memory, _native.BufferExporter):
         part._assign(value)
 
     def _assign(self, value: Any) -> None:
-        array = spread(value, self._dtype, self._shape, self._describe())
+        array = spread(value, self._dtype, self._shape, self._describe)
         if array.size == 0:
             return
         if not any(array.strides) and self.nbytes >= _FILLED_FROM and self._dtype.itemsize in _PATTERNS:
@@ -137,9 +137,7 @@ class Tensor(Memory, _native.BufferExporter):
         keys: tuple[Any, ...] = key
         if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str)):
             dtype, keys = keys[0], ()
-        first, shape, strides = (
-            locate(self._shape, keys, self._describe()) if keys else (0, self._shape, None)
-        )
+        first, shape, strides = locate(self._shape, keys, self._describe) if keys else (0, self._shape, None)
         element = self._dtype if dtype is None else to_dtype(dtype)
         if dtype is not None and not np.dtype(dtype).isnative:
             raise ArgumentTypeError(
@@ -153,7 +151,7 @@ class Tensor(Memory, _native.BufferExporter):
                     "view an array, t.read(region=...).view(...)"
                 )
             return self._strided(first, shape, strides)
-        shape = retyped(shape, self._dtype, element, self._describe())
+        shape = retyped(shape, self._dtype, element, self._describe)
         return self._part(first * self._dtype.itemsize, shape, element)
 
     def reshape(self, *shape: Any) -> Tensor:
@@ -165,7 +163,7 @@ class Tensor(Memory, _native.BufferExporter):
         """
         self._require_init("be reshaped")
         given = shape[0] if len(shape) == 1 else shape
-        wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe())
+        wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe)
         return self._part(0, wanted, self._dtype)
 
     def _like(self, manager: Manager, where: MemoryTypes) -> Tensor:
@@ -432,15 +430,18 @@ def fill_pattern(tensor: Any, value: Any) -> bytes:
         raise ArgumentTypeError(
             f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
         )
-    what = f"OpFill of {tensor._describe()}"
+
+    def what() -> str:
+        return f"OpFill of {tensor._describe()}"
+
     if isinstance(value, (bytes, bytearray, memoryview)):
         try:
             pattern = bytes(value)
         except (ValueError, BufferError) as error:  # a released memoryview
-            raise ArgumentTypeError(f"{what}: the pattern has no bytes: {error}") from None
+            raise ArgumentTypeError(f"{what()}: the pattern has no bytes: {error}") from None
         if len(pattern) not in _PATTERNS:
             raise InvalidArgumentError(
-                f"{what}: the pattern has {len(pattern)} bytes; "
+                f"{what()}: the pattern has {len(pattern)} bytes; "
                 f"give {', '.join(map(str, _PATTERNS))} bytes, or a scalar"
             )
         return pattern

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import _native as core
@@ -444,6 +445,10 @@ def _listed(tensors: Iterable[Any], manager: Manager) -> tuple[Memory, ...]:
     )
 
 
+def _listed_as(position: int, memory: Memory) -> str:
+    return f"tensors[{position}] ({memory._describe()})"
+
+
 def _bind(tensors: Iterable[Any], signature: Signature, manager: Manager) -> tuple[Memory, ...]:
     """`tensors` as a tuple, checked against the shader's bindings."""
     bound = _listed(tensors, manager)
@@ -458,10 +463,7 @@ def _bind(tensors: Iterable[Any], signature: Signature, manager: Manager) -> tup
     for position, dtype, parameter in signature.required:
         memory = bound[position]
         if type(memory) is not Tensor or memory._dtype is not dtype:
-            what, subject = (
-                f"Binding {position} ({parameter.name!r})",
-                f"tensors[{position}] ({memory._describe()})",
-            )
+            what, subject = f"Binding {position} ({parameter.name!r})", partial(_listed_as, position, memory)
             check_argument(parameter, memory, what, subject, lenient=signature)
     if len(bound) > signature.top:
         warn(

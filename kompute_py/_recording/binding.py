@@ -15,6 +15,7 @@ import numpy as np
 
 from .._base.dtype_rules import conversion, difference
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
+from .._base.text import Told, told
 from .._base.warn import warn
 from .._memory.memory import Memory
 from .._memory.sampler import SampledImage, Sampler
@@ -50,8 +51,8 @@ def check_owner(memory: Any, manager: Manager, what: str) -> None:
 def check_argument(
     parameter: Parameter,
     memory: Any,
-    what: str,
-    subject: str = "",
+    what: Told,
+    subject: Told = "",
     *,
     array: np.ndarray[Any, Any] | None = None,
     lenient: Signature | None = None,
@@ -61,9 +62,10 @@ def check_argument(
     `what` names the parameter in errors, `subject` the memory. `array` is the array that the memory holds, if
     that was given. `lenient` is the signature of an algorithm, which keeps what was warned of.
     """
-    subject = subject or (
-        memory._describe() if array is None else f"the array of shape {array.shape}, {array.dtype}"
-    )
+    if not subject:
+        subject = (
+            memory._describe if array is None else lambda: f"the array of shape {array.shape}, {array.dtype}"
+        )
     kind = parameter.kind
     if (
         memory._is_image is not parameter.is_image
@@ -71,7 +73,7 @@ def check_argument(
         or isinstance(memory, SampledImage) is not (kind == "combined image sampler")
     ):
         raise InvalidArgumentError(
-            f"{what} is a {kind} ({parameter.type}), not {subject}: give {made_by(kind)}"
+            f"{told(what)} is a {kind} ({parameter.type}), not {told(subject)}: give {made_by(kind)}"
         )
     if kind == "sampler":
         return
@@ -86,7 +88,11 @@ def check_argument(
             from .._shaders.layout import check as check_layout
 
             check_layout(
-                parameter.layout, memory._dtype, memory._count, f"{what}: {subject}", parameter.binding
+                parameter.layout,
+                memory._dtype,
+                memory._count,
+                lambda: f"{told(what)}: {told(subject)}",
+                parameter.binding,
             )
         key = memory._dtype
         found = _difference(parameter, memory, what, subject, array is not None, lenient is not None)
@@ -100,7 +106,7 @@ def check_argument(
 
 
 def _difference(
-    parameter: Parameter, memory: Memory, what: str, subject: str, array: bool, lenient: bool
+    parameter: Parameter, memory: Memory, what: Told, subject: Told, array: bool, lenient: bool
 ) -> KomputeError | None:
     """The error for a tensor with other numbers than the shader reads."""
     dtype, wanted = memory._dtype, parameter.dtype
@@ -111,7 +117,7 @@ def _difference(
         and not (lenient and parameter.packs(dtype, memory._shape))
     ):
         return ArgumentTypeError(
-            f"{what} is {parameter.type}, which holds {wanted}; {subject} has {dtype}: "
+            f"{told(what)} is {parameter.type}, which holds {wanted}; {told(subject)} has {dtype}: "
             f"{difference(dtype, wanted)}. "
             f"{conversion(dtype, wanted, array)}"
         )
@@ -121,16 +127,16 @@ def _difference(
         and memory._count
         and (why := _unpadded(parameter, memory, subject) or _transposed(parameter, memory, subject))
     ):
-        return InvalidArgumentError(f"{what} is {parameter.type}{why}")
+        return InvalidArgumentError(f"{told(what)} is {parameter.type}{why}")
     if memory.nbytes < parameter.size:
         return InvalidArgumentError(
-            f"{what} ({parameter.type}) has {parameter.size} bytes in the shader; {subject} has "
+            f"{told(what)} ({parameter.type}) has {parameter.size} bytes in the shader; {told(subject)} has "
             f"{memory.nbytes}"
         )
     return None
 
 
-def _unpadded(parameter: Parameter, memory: Memory, subject: str) -> str:
+def _unpadded(parameter: Parameter, memory: Memory, subject: Told) -> str:
     """Why elements without the shader's padding do not fit: std140 pads the elements of arrays to 16 bytes,
     and std430 a vec3 to the room
     of four. "" if they do."""
@@ -145,14 +151,14 @@ def _unpadded(parameter: Parameter, memory: Memory, subject: str) -> str:
         return ""
     numbers = "numbers" if rows == 1 else f"rows of {('two', 'three')[rows == 3]}"
     return (
-        f", whose elements are {stride} bytes apart; {subject} has {numbers} without padding. Make it with "
-        f"dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of {stride // memory._dtype.itemsize}, "
-        "or declare the block with "
+        f", whose elements are {stride} bytes apart; {told(subject)} has {numbers} without padding. Make it "
+        f"with dtype=kp.struct_dtype(kernel, {parameter.name!r}) or rows of "
+        f"{stride // memory._dtype.itemsize}, or declare the block with "
         f"{'std430' if rows < 3 else 'scalar'} layout{'' if rows < 3 else ', or as an array of numbers'}"
     )
 
 
-def _transposed(parameter: Parameter, memory: Memory, subject: str) -> str:
+def _transposed(parameter: Parameter, memory: Memory, subject: Told) -> str:
     """Why an array with the rows and columns of the matrices has other bytes: a matrix has its columns one
     after the other in memory, or
     its lines are padded. "" if it has not. (A square one without padding is not told from its transpose.)"""
@@ -170,13 +176,13 @@ def _transposed(parameter: Parameter, memory: Memory, subject: str) -> str:
     order = "rows" if sole["row_major"] else "columns"
     padded = f", each padded to {room}" if room != each else ""
     return (
-        f": in memory a matrix is its {lines} {order} of {each} numbers{padded}. The bytes of {subject} "
-        f"are not those. Give {(*memory._shape[:-2], lines, room)}, as np.zeros(n, kp.struct_dtype(kernel, "
-        f"{parameter.name!r})) makes it"
+        f": in memory a matrix is its {lines} {order} of {each} numbers{padded}. The bytes of "
+        f"{told(subject)} are not those. Give {(*memory._shape[:-2], lines, room)}, as np.zeros(n, "
+        f"kp.struct_dtype(kernel, {parameter.name!r})) makes it"
     )
 
 
-def _check_image(parameter: Parameter, image: Any, what: str, subject: str) -> None:
+def _check_image(parameter: Parameter, image: Any, what: Told, subject: Told) -> None:
     """Raises if the shader declares an image of other dimensions, or of components of another kind."""
     declared, size = parameter.image, image._size
     assert declared is not None
@@ -197,20 +203,19 @@ def _check_image(parameter: Parameter, image: Any, what: str, subject: str) -> N
     else:
         mend = "kompute_py makes no image of that kind"
     raise InvalidArgumentError(
-        f"{what} is {parameter.type}{' (multisampled)' if declared['multisampled'] else ''}; {subject} with "
-        "format "
-        f"{image._format.name} is {seen}: {mend}, or declare it as {seen}"
+        f"{told(what)} is {parameter.type}{' (multisampled)' if declared['multisampled'] else ''}; "
+        f"{told(subject)} with format {image._format.name} is {seen}: {mend}, or declare it as {seen}"
     )
 
 
-def _format_difference(parameter: Parameter, image: Any, what: str, subject: str) -> KomputeError | None:
+def _format_difference(parameter: Parameter, image: Any, what: Told, subject: Told) -> KomputeError | None:
     """The error for a storage image of another format than the shader declares."""
     assert parameter.image is not None
     declared = parameter.image["format"]
     if parameter.kind != "storage image" or not declared or image._format.name == declared:
         return None
     return InvalidArgumentError(
-        f"{what} ({parameter.type}) is declared layout({declared}); {subject} has the format "
+        f"{told(what)} ({parameter.type}) is declared layout({declared}); {told(subject)} has the format "
         f"{image._format.name}: make it with "
         f"format={declared!r}, or leave the format out of the shader"
     )

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.errors import InvalidArgumentError
+from .._base.text import Told, told
 from .._base.types import is_small_float
 from .type_text import type_text
 
@@ -317,7 +318,7 @@ def _padded_step(member: Layout) -> int:
     return step if step != natural else 0
 
 
-def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: int) -> None:
+def check(block: Layout, dtype: np.dtype[Any], count: int, what: Told, number: int) -> None:
     """Raises InvalidArgumentError if `count` elements of the structured `dtype` do not fit the block of
     binding `number`.
 
@@ -325,7 +326,7 @@ def check(block: Layout, dtype: np.dtype[Any], count: int, what: str, number: in
     """
     wrong = _misfits(block, dtype, count)
     if wrong.size:
-        raise InvalidArgumentError(f"{what} {_explain(block, dtype, count, wrong, number)}")
+        raise InvalidArgumentError(f"{told(what)} {_explain(block, dtype, count, wrong, number)}")
 
 
 def check_push(block: Layout, dtype: np.dtype[Any], count: int, what: str) -> None:
