@@ -1,8 +1,9 @@
 """What is measured once in a process: `python -m benchmarks.fresh WHAT` prints seconds and interruptions.
 
 WHAT is `numpy` (import numpy), `import` (import kompute_py when NumPy is there), `manager` (make a
-kp.Manager) or `floor` (make an instance and a device in C). The first Vulkan call loads the driver, so that
-the last two each need a process.
+kp.Manager), `floor` (make an instance and a device in C) or `first` (import kompute_py when NumPy is there,
+make a Manager and a kernel whose shader was compiled before, and call it). The first Vulkan call loads the
+driver, so that the last three each need a process.
 """
 
 from __future__ import annotations
@@ -58,7 +59,33 @@ def _floor() -> tuple[float, int]:
     return made, interruptions() - before
 
 
-_KINDS = {"numpy": _numpy, "import": _import, "manager": _manager, "floor": _floor}
+SCALE = """
+#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) readonly buffer Source { float source[]; };
+layout(set = 0, binding = 1) writeonly buffer Target { float target[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < source.length()) target[i] = source[i] * 2.0;
+}
+"""
+
+
+def _first() -> tuple[float, int]:
+    import numpy as np
+
+    data = np.arange(1000, dtype=np.float32)
+
+    def work() -> object:
+        import kompute_py as kp
+
+        manager = kp.Manager()
+        return manager, manager.kernel(SCALE)(data)
+
+    return _timed(work)
+
+
+_KINDS = {"numpy": _numpy, "import": _import, "manager": _manager, "floor": _floor, "first": _first}
 
 
 def main(arguments: list[str]) -> int:

@@ -13,7 +13,7 @@ from .paths import ROOT, cache_directory
 from .timing import gather, ratio
 
 
-def _fresh(what: str) -> tuple[float, bool]:
+def fresh(what: str) -> tuple[float, bool]:
     """Seconds that benchmarks.fresh measured in an interpreter of its own, and whether it was interrupted."""
     environment = dict(os.environ)
     # As after an installation: bytecode is on disk. A user's setting or a read-only source tree must not
@@ -33,10 +33,10 @@ def _fresh(what: str) -> tuple[float, bool]:
 
 def _fresh_pairs(bench: Bench, ours: str, theirs: str, threaded: bool = False) -> Measured:
     for what in (ours, theirs):
-        _fresh(what)  # writes bytecode, warms the system's file cache
+        fresh(what)  # writes bytecode, warms the system's file cache
 
     def measure_round(reverse: bool) -> tuple[list[float], bool]:
-        measured = {what: _fresh(what) for what in ((theirs, ours) if reverse else (ours, theirs))}
+        measured = {what: fresh(what) for what in ((theirs, ours) if reverse else (ours, theirs))}
         return [measured[ours][0], measured[theirs][0]], not threaded and (
             measured[ours][1] or measured[theirs][1]
         )

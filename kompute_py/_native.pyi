@@ -454,6 +454,12 @@ class Fence(_Object):
     def wait(self, timeout: float) -> bool:
         """`timeout` is in seconds; a negative one means no limit. Returns False if the time runs out."""
 
+    def look(self, seconds: float) -> bool | None:
+        """True if a wait would end, by an error too, within this time. Does not raise the work's error.
+
+        Releases the interpreter lock if it waits. None if no submitted work will end the wait.
+        """
+
     def why_held(self) -> str:
         """A sentence that names the semaphores to be signalled first; "" if all work is in its queue."""
 
@@ -747,6 +753,12 @@ class Stream(_Object):
         """`timeout` is in seconds; a negative one means no limit.
 
         Returns False if the time runs out, True if the work is done or nothing was running.
+        """
+
+    def due(self) -> bool | Fence:
+        """False if there is nothing to wait for; True if the work is done: then it was collected.
+
+        Otherwise its fence. Does not wait; raises the error of the work.
         """
 
     def clear(self) -> None: ...

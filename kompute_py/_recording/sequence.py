@@ -25,7 +25,7 @@ from .._base.errors import (
 from .._base.warn import warn, warn_of_cancelled
 from .._memory.memory import Memory, memory_list
 from .._memory.peer import PeerCopies
-from .._sync.fence import Fence, to_seconds
+from .._sync.fence import Fence, to_seconds, wait_in_loop
 from .._sync.semaphore import to_signals, to_waits
 from .operations import OpBase
 from .streams import fence_of_streams, is_split, managers_of, submit_streams
@@ -315,11 +315,18 @@ class Sequence:
         Never submits work. Raises FailedPreconditionError if nothing is running, and the errors of
         `eval_await`. If the await is cancelled, the sequence stays running.
         """
-        if not self._is_due():
+        due = self._native.due()
+        if due is False:
             raise FailedPreconditionError(
                 f"{self!r} is not running: await waits for eval_async's work, as in `await seq.eval_async()`"
             )
-        yield from self.fence.__await__()
+        if due is not True:
+            yield from wait_in_loop()(due, managers_of([self._native], self._manager))
+            due.wait(0.0)  # collects the work, or raises its error
+        if self._pending:
+            self._collect()
+        else:
+            self._report()
         return self
 
     def _is_due(self) -> bool:
@@ -622,7 +629,7 @@ def fence_of(sequences: list[Sequence], manager: Manager) -> Fence:
     return Fence(
         fence_of_streams(streams),
         managers_of(streams, manager),
-        tuple(weakref.ref(each) for each in sequences if each._hooked),
+        tuple([weakref.ref(each) for each in sequences if each._hooked]),
     )
 
 

@@ -248,6 +248,12 @@ class SplitStream:
         """True if an evaluation was submitted and not waited for, even if all of it is done."""
         return self._due or any(part.is_due() for part in self._streams()) or self.is_running()
 
+    def due(self) -> bool | _native.Fence:
+        """As of a native stream."""
+        if not self.is_due():
+            return False
+        return self.wait(0.0) or self.fence()
+
     def is_complete(self) -> bool:
         """True if all parts have finished. Does not wait."""
         return all(

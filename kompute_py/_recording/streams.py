@@ -57,4 +57,4 @@ def submit_streams(
 def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Manager) -> tuple[Manager, ...]:
     """The Managers of the devices on which the streams' work ends."""
     peers = [peer for stream in streams if is_split(stream) for peer in stream._peers]
-    return tuple({id(each): each for each in (manager, *peers)}.values())
+    return tuple({id(each): each for each in (manager, *peers)}.values()) if peers else (manager,)

@@ -12,7 +12,7 @@ from .._base.errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentE
 
 if TYPE_CHECKING:
     import concurrent.futures
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Generator
 
     from .._manager.manager import Manager
     from .._recording.sequence import Sequence
@@ -21,12 +21,14 @@ _NO_LIMIT = -1.0
 
 
 @functools.cache
-def _wait_in_loop() -> Callable[[_native.Fence, tuple[Manager, ...]], Coroutine[object, object, None]]:
-    # Imports asyncio only if it is used. Cached, because the import's look-up is a good part of an await's
-    # cost.
-    from .waiting import wait_in_loop
+def wait_in_loop() -> Callable[[_native.Fence, tuple[Manager, ...]], Generator[Any, None, None]]:
+    """`waiting.wait_in_loop`. Imports asyncio only if it is used.
 
-    return wait_in_loop
+    Cached, because the import's look-up would be a good part of an await's cost.
+    """
+    from . import waiting
+
+    return waiting.wait_in_loop
 
 
 class Fence:
@@ -82,11 +84,14 @@ class Fence:
 
     def __await__(self) -> Generator[Any, None, Fence]:
         """In asyncio: waits without blocking the event loop, then returns the fence. Raises as `wait` does.
-        One thread per Manager waits for all fences. If an await is cancelled, the work continues and stays
-        tracked, so the memory that it uses remains valid.
+
+        For work that ends soon, the await itself looks at the device. Looks take at most 0.2 ms in a turn of
+        the event loop, and only if no other task is ready to run. For longer work, one thread per Manager
+        waits for all fences. If an await is cancelled, the work continues and stays tracked, so the memory
+        that it uses remains valid.
         """
         if not self.done():
-            yield from _wait_in_loop()(self._native, self._managers).__await__()
+            yield from wait_in_loop()(self._native, self._managers)
             self.wait(0)
         return self
 

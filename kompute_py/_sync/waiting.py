@@ -1,22 +1,23 @@
 """The thread that waits for fences for event loops and futures: one per Manager, started on first use.
 
 The native waiter sleeps without the interpreter lock until some of its watched fences are done. The thread
-then calls the callback of each. The thread refers to the native waiter, not to the Manager. The Manager is
-therefore destroyed with its last reference, and this ends the thread.
+then calls the callback of each. An await comes here only if its work does not end soon: see turns.py. The
+thread refers to the native waiter, not to the Manager. The Manager is therefore destroyed with its last
+reference, and this ends the thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import collections
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .turns import A_TURN, turns_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 _lock = threading.Lock()
 _services: weakref.WeakKeyDictionary[Manager, _Service] = weakref.WeakKeyDictionary()
 _running: set[_Service] = set()
-# The most awaits that one turn of an event loop starts or ends: a thousand at once must not block other
-# tasks.
-_A_TURN = 64
 
 
 class _Service:
@@ -36,10 +34,6 @@ class _Service:
         self._native = _native.Waiter(manager._native)
         self._lock = threading.Lock()
         self._calls: dict[int, Callable[[], object]] = {}
-        # For each loop, the futures that are not yet watched. Only the loop's own thread touches its queue.
-        self._asked: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, collections.deque[_Wake]] = (
-            weakref.WeakKeyDictionary()
-        )
         # A daemon thread: the interpreter would wait for any other thread before it calls _end.
         self._thread = threading.Thread(
             target=self._run, name=f"kompute_py waiting for {manager._device_name}", daemon=True
@@ -56,37 +50,9 @@ class _Service:
             self._calls[number] = call
         return number
 
-    def watch_soon(self, wake: _Wake) -> None:
-        """Watches for a future of the running event loop, in one of the loop's next turns."""
-        loop = wake.loop
-        queue = self._asked.get(loop)
-        if queue is None:
-            with self._lock:
-                queue = self._asked[loop] = collections.deque()
-        if not queue:
-            loop.call_soon(self._watch_some, loop, queue)
-        queue.append(wake)
-
-    def _watch_some(self, loop: asyncio.AbstractEventLoop, queue: collections.deque[_Wake]) -> None:
-        for _ in range(min(len(queue), _A_TURN)):
-            wake = queue[0]
-            if not wake.future.done():
-                try:
-                    wake.number = self.watch(wake.fence, wake)
-                    # The thread may have ended. If the Manager was destroyed, the watched work was waited for
-                    # first. If the program ends, unfinished fences are never reported.
-                    if self._native.closed() and wake.fence.done() and not wake.future.done():
-                        wake.future.set_result(None)
-                except Exception as error:
-                    wake.future.set_exception(error)
-            queue.popleft()
-        if queue:
-            loop.call_soon(self._watch_some, loop, queue)
-
-    def drop(self, wake: _Wake) -> None:
-        """Stops watching after the await was cancelled."""
-        if wake.number is not None:
-            self.forget(wake.number)
+    def closed(self) -> bool:
+        """True if the thread has ended or is ending."""
+        return self._native.closed()
 
     def forget(self, number: int) -> None:
         with self._lock:
@@ -112,42 +78,84 @@ class _Service:
                 continue
             with self._lock:
                 calls = [self._calls.pop(number, None) for number in numbers]
-            loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+            loops: dict[asyncio.AbstractEventLoop, list[Wake]] = {}
             for call in calls:
-                if isinstance(call, _Wake):
-                    loops.setdefault(call.loop, []).append(call.future)
+                if isinstance(call, Wake):
+                    loops.setdefault(call.loop, []).append(call)
                 elif call is not None:
                     call()
             # One call into each loop, even if many of its tasks continue.
-            for loop, futures in loops.items():
+            for loop, wakes in loops.items():
                 try:
-                    loop.call_soon_threadsafe(_resolve, loop, futures)
+                    loop.call_soon_threadsafe(_go_on, loop, wakes)
                 except RuntimeError:
                     continue  # the loop was closed: none of its tasks waits
             del calls, loops
 
 
-class _Wake:
-    """A callback for a future of an event loop. The thread groups these by loop instead of calling each."""
+class Wake:
+    """An await of a fence: ends a future of the event loop. The thread groups these by loop."""
 
-    __slots__ = ("fence", "future", "loop", "number")
+    __slots__ = ("_fence", "_managers", "_number", "_service", "_watched", "future", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fence: _native.Fence) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, fence: _native.Fence, managers: tuple[Manager, ...]
+    ) -> None:
         self.loop = loop
-        self.fence = fence
         self.future: asyncio.Future[None] = loop.create_future()
-        self.number: int | None = None
+        self._fence = fence
+        self._managers = managers
+        self._watched = 0  # of these, by their threads
+        self._service: _Service | None = None
+        self._number = 0
 
     def __call__(self) -> None:
-        raise AssertionError("the thread resolves grouped futures itself")
+        raise AssertionError("the thread ends grouped awaits itself")
+
+    def look(self, seconds: float) -> bool | None:
+        """True if the await is over, maybe cancelled; None if it is for work that waits for a signal."""
+        if self.future.done():
+            return True
+        try:
+            return self._fence.look(seconds)
+        except Exception as error:
+            self.future.set_exception(error)
+            return True
+
+    def end(self) -> None:
+        """Lets the awaiting task run again."""
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def hand_over(self) -> None:
+        """Lets the next Manager's thread watch; without one, ends the await."""
+        self._service = None
+        if self.future.done():
+            return
+        try:
+            if self._watched == len(self._managers):
+                return self.end()
+            service = self._service = service_of(self._managers[self._watched])
+            self._watched += 1
+            self._number = service.watch(self._fence, self)
+            # The thread may have ended. If the Manager was destroyed, the watched work was waited for first.
+            # If the program ends, unfinished fences are never reported.
+            if service.closed() and self._fence.look(0.0):
+                self.end()
+        except Exception as error:
+            self.future.set_exception(error)
+
+    def drop(self) -> None:
+        """Stops watching after the await was cancelled."""
+        if self._service is not None:
+            self._service.forget(self._number)
 
 
-def _resolve(loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[None]]) -> None:
-    for future in futures[:_A_TURN]:
-        if not future.done():
-            future.set_result(None)
-    if len(futures) > _A_TURN:
-        loop.call_soon(_resolve, loop, futures[_A_TURN:])
+def _go_on(loop: asyncio.AbstractEventLoop, wakes: list[Wake]) -> None:
+    for wake in wakes[:A_TURN]:
+        wake.hand_over()
+    if len(wakes) > A_TURN:
+        loop.call_soon(_go_on, loop, wakes[A_TURN:])
 
 
 def service_of(manager: Manager) -> _Service:
@@ -172,19 +180,20 @@ def end(manager: Manager) -> None:
         service.join()
 
 
-async def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> None:
-    """Returns when the fence is done on the devices of all `managers`."""
+def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> Generator[Any, None, None]:
+    """Returns when the fence is done on the devices of all `managers`. For `yield from` in a task."""
     loop = asyncio.get_running_loop()
-    for manager in managers:
-        service = service_of(manager)
-        wake = _Wake(loop, fence)
-        service.watch_soon(wake)
-        try:
-            await wake.future
-        finally:
-            # The await was cancelled; otherwise the thread has already removed the entry.
-            if not wake.future.done() or wake.future.cancelled():
-                service.drop(wake)
+    turns = turns_of(loop)
+    if turns.look(fence, loop):
+        return
+    wake = Wake(loop, fence, managers)
+    turns.add(wake, loop)
+    try:
+        yield from wake.future
+    finally:
+        # The await was cancelled; otherwise the thread has already removed the entry.
+        if not wake.future.done() or wake.future.cancelled():
+            wake.drop()
 
 
 def _forget() -> None:

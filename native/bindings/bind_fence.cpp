@@ -3,6 +3,8 @@
 #include "run/fence.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 
 namespace kp {
 namespace {
@@ -111,6 +113,32 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
     return Fence::of(streams);
 }
 
+bool passes_within(Timeline& timeline, uint64_t value, uint64_t nanoseconds) {
+    const Unlocked unlocked;
+    try {
+        return timeline.wait(value, nanoseconds);
+    } catch (const Error&) {
+        return timeline.passed(value);  // the work failed: a wait reports it
+    }
+}
+
+// Looks for up to `seconds` whether a wait would end: all points are reached or failed, or the device is
+// lost. None if no submitted work will raise a point, so that looking is of no use.
+std::optional<bool> look(const Fence& fence, double seconds) {
+    using Clock = std::chrono::steady_clock;
+    std::optional<Clock::time_point> end;
+    for (const auto& [timeline, value] : fence.points()) {
+        if (timeline->passed(value)) continue;
+        if (timeline->promised() < value) return std::nullopt;
+        if (seconds <= 0) return false;
+        const auto now = Clock::now();
+        if (!end) end = now + std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
+        const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*end - now).count();
+        if (!passes_within(*timeline, value, left > 0 ? static_cast<uint64_t>(left) : 0)) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 double seconds_before_warning() noexcept { return warning_after.load(std::memory_order_relaxed); }
@@ -148,6 +176,7 @@ void bind_fence(py::module_& m) {
         .def(
             "done", [](Fence& f) { return f.done(); }, py::call_guard<Unlocked>())
         .def("wait", &wait, py::arg("timeout"))
+        .def("look", &look, py::arg("seconds"))
         .def("why_held", [](const Fence& f) { return why_held(f.points()); })
         .def_static("join", &Fence::join)
         .def_static("of", &Fence::of);

@@ -1,4 +1,9 @@
 #include "bindings.hpp"
+#include "run/fence.hpp"
+
+#include <pybind11/stl.h>
+
+#include <variant>
 
 namespace kp {
 namespace {
@@ -52,6 +57,15 @@ void bind_stream(py::module_& m) {
                 return wait(s, timeout);
             },
             py::arg("timeout"))
+        .def("due",
+             [](const std::shared_ptr<Stream>& s) -> std::variant<bool, std::shared_ptr<Fence>> {
+                 if (!s->is_running()) {
+                     if (!is_cancelled(*s)) return false;
+                     return s->wait(0);  // throws
+                 }
+                 if (s->poll()) return true;
+                 return Fence::of({s});
+             })
         .def("clear", &Stream::clear)
         .def("rerecord", &Stream::rerecord)
         .def("destroy",
