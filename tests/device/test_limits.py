@@ -112,6 +112,25 @@ def test_arrays_of_descriptors():
     run_child(check_arrays, driver="null", config="profile=small_limits")
 
 
+def count_writes() -> None:
+    """An algorithm's descriptors reach the driver in one call, however many there are."""
+    control = null_control()
+    mgr = kp.Manager()
+    for kind in KINDS:
+        for length in (1, 3, 300):
+            kernel, out = mgr.kernel(source_of(kind)), mgr.empty(4)
+            elements = elements_of(mgr, kind, length)
+            control.clear()
+            kernel.bind(out, elements, *the_other(mgr, kind), grid=(1,))
+            assert control.calls("vkUpdateDescriptorSets") == 1, (kind, length)
+    mgr.destroy()
+    assert null_control().violations() == []
+
+
+def test_descriptors_are_written_in_one_call():
+    run_child(count_writes, driver="null")
+
+
 BOTH = (
     HEAD
     + """

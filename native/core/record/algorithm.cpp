@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "device/device.hpp"
+#include "record/descriptor_writes.hpp"
 #include "record/substitution.hpp"
 #include "resource/buffer.hpp"
 #include "resource/image.hpp"
@@ -92,13 +93,15 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         const std::lock_guard lock(device().graph_mutex());
         for (const Argument& argument : arguments_)
             if (argument.range.resource) argument.range.resource->require_init("bind");
+        DescriptorWrites writes;
         for (const auto& binding : info.bindings) {
             if (!binding.used) continue;  // it has no place in the layout
             const uint32_t count = counts.of(binding);
             for (uint32_t element = 0; element < count; ++element)
                 if (const Argument* argument = find(binding.set, binding.binding, element))
-                    bind(binding, *argument);
+                    bind(binding, *argument, writes);
         }
+        writes.send(device());
     } catch (...) {
         free_sets();
         throw;
@@ -206,17 +209,11 @@ void Algorithm::check() const {
         if (argument.range.resource) argument.range.resource->require_init("use");
 }
 
-void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
+void Algorithm::bind(const BindingInfo& binding, const Argument& argument, DescriptorWrites& writes) {
     const ResourceRange& range = argument.range;
     const auto& limits = device().limits();
-    VkDescriptorBufferInfo buffer_info{};
-    VkDescriptorImageInfo image_info{};
-    VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-    write.dstSet = handles_[binding.set];
-    write.dstBinding = binding.binding;
-    write.dstArrayElement = argument.element;
-    write.descriptorCount = 1;
-    write.descriptorType = PipelineStore::descriptor_type(binding.kind);
+    const DescriptorPlace place{handles_[binding.set], binding.binding, argument.element,
+                                PipelineStore::descriptor_type(binding.kind)};
 
     const auto wrong_kind = [&](const std::string& given) {
         throw Error(ErrorKind::invalid_argument, "The shader's " + describe(binding) + " is a " +
@@ -280,7 +277,10 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
         const uint64_t alignment =
             uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
         if (range.size == 0) {
-            bind_empty(binding, *buffer, write);
+            // Vulkan has no range of zero bytes, so bind one byte. It is smaller than any element except a
+            // one-byte element, so the shader finds an empty array and reads and writes nothing.
+            writes.add(place, VkDescriptorBufferInfo{buffer->handle(), 0, 1});
+            note_empty(binding);
             return;
         }
         if (range.offset % std::max<uint64_t>(alignment, 1) != 0)
@@ -292,8 +292,7 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
                     (uniform ? "minUniformBufferOffsetAlignment" : "minStorageBufferOffsetAlignment") +
                     "). Slice there, bind the whole tensor and pass the first element's number as a push "
                     "constant, or copy the part with OpCopy into a tensor of its own");
-        buffer_info = {buffer->handle(), range.offset, range.size};
-        write.pBufferInfo = &buffer_info;
+        writes.add(place, VkDescriptorBufferInfo{buffer->handle(), range.offset, range.size});
         break;
     }
     case DescriptorKind::storage_image: {
@@ -302,8 +301,7 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
             throw Error(ErrorKind::unimplemented, "The " + image.label() + ", a " +
                                                       kp::describe(image.shape()) +
                                                       ", cannot be stored to on this device: sample it");
-        image_info = {VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL};
-        write.pImageInfo = &image_info;
+        writes.add(place, VkDescriptorImageInfo{VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL});
         break;
     }
     case DescriptorKind::combined_image_sampler: {
@@ -311,21 +309,20 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
         if (!argument.sampler) wrong_kind("an image with no sampler. Pass image.sampled(filter=...)");
         sampled(image);
         check_filter(image, *argument.sampler);
-        image_info = {argument.sampler->handle(), image.view(), VK_IMAGE_LAYOUT_GENERAL};
-        write.pImageInfo = &image_info;
+        writes.add(place,
+                   VkDescriptorImageInfo{argument.sampler->handle(), image.view(), VK_IMAGE_LAYOUT_GENERAL});
         break;
     }
     case DescriptorKind::sampled_image: {
         const Image& image = image_of();
         sampled(image);
-        image_info = {VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL};
-        write.pImageInfo = &image_info;
+        writes.add(place, VkDescriptorImageInfo{VK_NULL_HANDLE, image.view(), VK_IMAGE_LAYOUT_GENERAL});
         break;
     }
     case DescriptorKind::sampler: {
         if (!argument.sampler || range.resource) wrong_kind("memory. Pass mgr.sampler(...)");
-        image_info = {argument.sampler->handle(), VK_NULL_HANDLE, VK_IMAGE_LAYOUT_UNDEFINED};
-        write.pImageInfo = &image_info;
+        writes.add(place, VkDescriptorImageInfo{argument.sampler->handle(), VK_NULL_HANDLE,
+                                                VK_IMAGE_LAYOUT_UNDEFINED});
         break;
     }
     default:
@@ -335,16 +332,10 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument) {
                                                   "storage and sampled images, and samplers. "
                                                   "Use one of these");
     }
-    device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
     if (used && range.resource) uses_.push_back({range, use_of(binding)});
 }
 
-// Vulkan has no range of zero bytes, so bind one byte. It is smaller than any element except a one-byte
-// element, so the shader finds an empty array and reads and writes nothing.
-void Algorithm::bind_empty(const BindingInfo& binding, const Buffer& buffer, VkWriteDescriptorSet& write) {
-    const VkDescriptorBufferInfo info{buffer.handle(), 0, 1};
-    write.pBufferInfo = &info;
-    device().vk().vkUpdateDescriptorSets(device().handle(), 1, &write, 0, nullptr);
+void Algorithm::note_empty(const BindingInfo& binding) {
     const auto& members = binding.layout.members;
     const bool bytes = !members.empty() && !members.back().array_strides.empty() &&
                        members.back().array_strides.front() == 1;

@@ -10,7 +10,7 @@
 
 namespace kp {
 
-class Buffer;
+class DescriptorWrites;
 struct Substitution;
 
 // The argument for one descriptor of a shader: memory, a sampler, or both.
@@ -64,8 +64,9 @@ public:
 
 private:
     void release(std::vector<Point> points) override;
-    void bind(const BindingInfo& info, const Argument& argument);
-    void bind_empty(const BindingInfo& info, const Buffer& buffer, VkWriteDescriptorSet& write);
+    // Checks the argument and adds its descriptor.
+    void bind(const BindingInfo& info, const Argument& argument, DescriptorWrites& writes);
+    void note_empty(const BindingInfo& info);
     [[nodiscard]] const Argument* find(uint32_t set, uint32_t binding, uint32_t element) const noexcept;
     void index_arguments();
     // The number of descriptors of each array of run-time length, which is the number of its arguments.
