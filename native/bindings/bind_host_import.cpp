@@ -1,11 +1,13 @@
 // Arrays whose memory the device uses in place, and their release.
 //
 // A tensor over an array keeps the array alive. The tensor may end on a thread without the interpreter lock,
-// or under a native lock, where Python code must not run. So the array and its `on_done` go on a list, and
-// Py_AddPendingCall asks the interpreter's main thread to drop the array and to call `on_done` between two of
-// its instructions.
+// or under a native lock, where Python code must not run. So the array and its `on_done` go on a list. The
+// next call of from_host, on any thread, lets go of the listed arrays, so that their memory does not pile up
+// while the main thread sleeps or computes. Py_AddPendingCall asks the interpreter's main thread to do the
+// same between two of its instructions, and to call each `on_done`.
 #include "bindings.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -14,7 +16,7 @@ namespace kp {
 namespace {
 
 struct Done {
-    PyObject* array = nullptr;
+    PyObject* array = nullptr;    // null: let go already
     PyObject* on_done = nullptr;  // null: not given
 };
 
@@ -23,7 +25,29 @@ std::vector<Done>& done_list() {
     static auto* list = new std::vector<Done>();  // outlives every static destructor on purpose
     return *list;
 }
-bool asked = false;  // under done_mutex
+// Under done_mutex:
+bool asked = false;        // the main thread will come by
+size_t without_array = 0;  // entries whose array is gone, which are the first ones
+
+// Lets go of the listed arrays. Needs the interpreter lock and no native lock, because the end of an array
+// may run Python code. Each `on_done` stays on the list, for the main thread.
+void drop_arrays() {
+    std::vector<PyObject*> arrays;
+    {
+        const std::lock_guard lock(done_mutex);
+        auto& list = done_list();
+        if (list.size() == without_array) return;
+        arrays.reserve(list.size() - without_array);
+        const auto kept =
+            std::remove_if(list.begin() + static_cast<ptrdiff_t>(without_array), list.end(), [&](Done& done) {
+                if (done.array) arrays.push_back(std::exchange(done.array, nullptr));
+                return !done.on_done;
+            });
+        list.erase(kept, list.end());
+        without_array = list.size();
+    }
+    for (PyObject* array : arrays) Py_DECREF(array);
+}
 
 // Needs the interpreter lock and no native lock. Errors of `on_done` cannot be raised to a caller.
 void release_arrays() {
@@ -31,10 +55,11 @@ void release_arrays() {
     {
         const std::lock_guard lock(done_mutex);
         done.swap(done_list());
+        without_array = 0;
         asked = false;
     }
     for (const Done& each : done) {
-        Py_DECREF(each.array);
+        Py_XDECREF(each.array);
         if (!each.on_done) continue;
         PyObject* result = PyObject_CallNoArgs(each.on_done);
         if (result)
@@ -73,6 +98,7 @@ void release_later(PyObject* object) noexcept { release_later(Done{object, nullp
 std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array, uint64_t padded,
                                      bool read_only, const py::object& on_done) {
     context.device().require_open("make a tensor");
+    drop_arrays();
     const Bytes bytes = bytes_of(array, !read_only);
     if (bytes.size == 0)
         throw Error(ErrorKind::invalid_argument,

@@ -151,6 +151,32 @@ def test_the_array_lives_as_long_as_the_tensor(importing):
     assert gone() is None
 
 
+def test_arrays_go_while_the_main_thread_is_busy(importing):
+    """A thread that imports arrays lets go of the earlier ones. Their `on_done` waits for the main thread."""
+    alive: list[weakref.ref[np.ndarray]] = []
+    calls: list[int | None] = []
+    most = 0
+
+    def run() -> None:
+        nonlocal most
+        for _ in range(200):
+            array = kp.aligned_zeros(1000)
+            alive.append(weakref.ref(array.base))
+            t = importing.from_host(array, copy="never", on_done=lambda: calls.append(threading.get_ident()))
+            assert t.read()[-1] == 0
+            del array, t
+            most = max(most, sum(ref() is not None for ref in alive))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    # In one call, so that the main thread does nothing else meanwhile.
+    thread.join()
+    assert most <= 3
+    gc.collect()
+    assert all(ref() is None for ref in alive[:-1])
+    assert calls == [threading.main_thread().ident] * 200
+
+
 def test_on_done_is_called_once(importing):
     calls = []
     array = kp.aligned_zeros(100)
