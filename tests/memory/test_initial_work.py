@@ -79,6 +79,136 @@ def test_a_thousand_objects_are_few_submissions():
         assert max(counts) <= 10, (kind, counts)
 
 
+def clear_many() -> list[int]:
+    """Submissions for so many tensors of zeros, and what the first uses of them add."""
+    control = null_control()
+    counts = []
+    for number in (1000, 4000, 10_000):
+        mgr = kp.Manager()
+        control.clear()
+        made = [mgr.zeros(4, memory_type="storage") for _ in range(number)]
+        mgr.synchronize()
+        counts.append(control.calls("vkQueueSubmit"))
+        for each in (made[0], made[number // 2], made[-1]):
+            assert not each.read().any()
+        mgr.destroy()
+    assert not control.violations()
+    return counts
+
+
+def test_clears_share_submissions():
+    assert run_child(clear_many, driver="null") == [1, 1, 3]
+
+
+USERS = {
+    "read": lambda mgr, t: t.read(),
+    "read of a part": lambda mgr, t: t.read(region=np.s_[:]),
+    "strided read": lambda mgr, t: np.repeat(t[::2].read(), 2),
+    "asarray": lambda mgr, t: np.asarray(t),
+    "write beside": lambda mgr, t: (t.write([1.0], region=np.s_[:1]), t.write([0.0], np.s_[:1]), t.read())[2],
+    "fill beside": lambda mgr, t: (t[:1].fill(1.0), t[:1].fill(0.0), t.read())[2],
+    "copy_to an array": lambda mgr, t: copied_to(t, np.full(64, 5, np.float32)),
+    "copy": lambda mgr, t: copied_to(t, mgr.full(64, 5.0)).read(),
+    "copy on another queue": lambda mgr, t: on_queue(mgr, 1, t),
+    "copy on another family": lambda mgr, t: on_queue(mgr, 2, t),
+    "map": lambda mgr, t: mapped(t),
+    "map to write": lambda mgr, t: mapped(t, write=True),
+    "another device": lambda mgr, t: t.to(kp.Manager(), copy=True).read(),
+    "DLPack": lambda mgr, t: np.from_dlpack(t, device="cpu"),
+    "custom operation": lambda mgr, t: custom(mgr, t, [t]),
+    "custom operation without declarations": lambda mgr, t: custom(mgr, t, None),
+}
+
+
+def copied_to(t: kp.Tensor, out: Any) -> Any:
+    fence = t.copy_to(out)
+    fence.wait()
+    return out
+
+
+def on_queue(mgr: kp.Manager, queue: int, t: kp.Tensor) -> np.ndarray:
+    out = mgr.full(64, 5.0)
+    mgr.sequence(queue).record(kp.OpCopy([t, out])).eval()
+    return out.read()
+
+
+def mapped(t: kp.Tensor, **options: bool) -> np.ndarray:
+    with t.map(read=True, **options) as array:
+        return array.copy()
+
+
+def custom(mgr: kp.Manager, t: kp.Tensor, reads: Any) -> np.ndarray:
+    class Look(kp.OpBase):
+        def record(self, cmd: kp.CommandRecorder) -> None:
+            assert t.vk_buffer != 0
+
+    Look.reads = reads
+    mgr.sequence(1).record(Look()).eval()
+    return t.read()
+
+
+def see_cleared() -> None:
+    control = null_control()
+    mgr = kp.Manager(family_queue_indices=[0, 0, 1])
+    kinds = {
+        "zeros": (lambda: mgr.zeros(64), 0),
+        "storage": (lambda: mgr.zeros(64, memory_type="storage"), 0),
+    }
+    for user, use in USERS.items():
+        for kind, (make, holds) in kinds.items():
+            # Memory that was in use: what was there before must not be seen.
+            before = [mgr.full(64, 7.0, memory_type="storage") for _ in range(4)]
+            mgr.synchronize()
+            del before
+            others = [make() for _ in range(3)]  # whose clears are in the same submission
+            made = make()
+            control.clear()
+            seen = use(mgr, made)
+            assert np.all(seen == holds), (user, kind, seen)
+            assert control.calls("vkQueueSubmit") >= 1
+            assert all(np.all(each.read() == holds) for each in others), (user, kind)
+    # Handles and addresses as integers: the clear is with its queue when they are given out.
+    for give in ("vk_buffer", "vk_memory", "device_address"):
+        made = mgr.zeros(64, memory_type="storage")
+        control.clear()
+        assert getattr(made, give) != 0 and control.calls("vkQueueSubmit") == 1, give
+    mgr.destroy()
+    assert not control.violations()
+
+
+def test_no_user_sees_memory_before_it_was_cleared():
+    """The rule of device/initial_work.hpp, for each way to use a tensor."""
+    run_child(see_cleared, driver="null", config="memory=discrete")
+
+
+def order_of_kernels() -> None:
+    """The clear comes before the dispatch, in an earlier submission or at an earlier place."""
+    control = null_control()
+    mgr = kp.Manager(family_queue_indices=[0, 0])
+    source = "layout(binding = 0) buffer A { float a[]; }; void main() { a[gl_GlobalInvocationID.x] += 1; }"
+    kernel = mgr.kernel("#version 450\nlayout(local_size_x = 64) in;\n" + source)
+    kernel(mgr.empty(64))  # compiled
+    for run in (
+        lambda t: kernel(t),
+        lambda t: kernel.submit(t).wait(),
+        lambda t: mgr.sequence(1).record(kernel.bind(t)).eval(),
+    ):
+        made = mgr.zeros(64, memory_type="storage")
+        with control.logging():
+            run(made)
+        ops = [each["op"] for each in control.commands()]
+        assert "fill" in " ".join(ops) and "dispatch" in ops[-1], ops
+        assert max(i for i, op in enumerate(ops) if "fill" in op) < ops.index(
+            next(op for op in ops if "dispatch" in op)
+        ), ops
+    mgr.destroy()
+    assert not control.violations()
+
+
+def test_a_kernel_runs_after_the_clear():
+    run_child(order_of_kernels, driver="null")
+
+
 def make_behind_queued_work() -> None:
     mgr = kp.Manager(family_queue_indices=[0, 0, 1])
     data = np.arange(5 * MIB, dtype=np.float32)
@@ -86,10 +216,12 @@ def make_behind_queued_work() -> None:
     seq.eval_async()
     null_control().clear()
     made = make_all(mgr)
+    cleared = [mgr.zeros(1, memory_type="storage") for _ in range(4200)]
     many = [mgr.tensor(DATA + i, "storage") for i in range(300)]
     large = mgr.tensor(data, "storage")
     assert null_control().calls("vkQueueSubmit") >= 2  # so much was made
     assert null_control().calls("vkWaitSemaphores") == 0
+    del cleared
     out = [mgr.empty(64) for _ in many]
     last = mgr.empty(1)
     copies = mgr.sequence(2).record(kp.OpCopy([large[-1:], last]))

@@ -2,10 +2,23 @@
 // transitions of images, and contents that the host cannot write in place.
 //
 // No thread waits for this work, and no object gets a submission of its own. The work is collected here and
-// handed to the device's first queue as one submission, before any work that could see its effects: each
-// use of an object asks its InitialMarks, hands over the collected work, and then runs after the point in
-// the marks. Work on that queue runs after it anyway. Contents are copied to staging memory, which is kept
+// handed to the device's first queue as one submission. Contents are copied to staging memory, which is kept
 // until the device has read it, so the caller may change its own memory at once.
+//
+// The rule: nothing uses an object's memory before its collected work was handed over, and everything that
+// uses it runs after that work. Each way to use an object keeps it by itself:
+//  - Recordings (kernels, copies, fills, sync operations; one-shots are recordings too): planning asks
+//    must_be_brought(), and the build hands over all that it names before it plans again. A submission to
+//    the first queue follows the work by the order of submissions; one to another queue waits for the point
+//    in the marks. on_handed_over() orders built recordings that do not declare their uses.
+//  - The host's reads, writes and mappings, and copies to another device: pending() hands over and gives
+//    the point to wait for.
+//  - Exports (DLPack, the buffer protocol, handles and addresses as integers) and host arrays over the
+//    memory: the call hands over before the address leaves it. So no other API, library or process gets
+//    memory whose work is still collected.
+//  - Waits for all work (mgr.synchronize, mgr.destroy): submit() comes first.
+// A new way to use an object's memory must do the same: call Resource::bring() (or initial_end()), and order
+// itself after the point.
 //
 // If an object is dropped before its work was handed over, the work is dropped too; after that, the
 // submission keeps the memory alive. Work that the driver refused stays collected, so no use can see an
@@ -45,7 +58,7 @@ struct InitialTarget {
 
 class InitialWork {
 public:
-    static constexpr size_t most_items = 256;
+    static constexpr size_t most_items = 4096;
     static constexpr uint64_t most_collected = uint64_t{16} << 20;
     static constexpr uint64_t most_staged = uint64_t{64} << 20;
 
