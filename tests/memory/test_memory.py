@@ -90,6 +90,25 @@ def test_readable_table(mgr):
     assert len(str(mgr.memory).splitlines()) < 30
 
 
+@pytest.mark.parametrize("mebibytes", [4.5, 5, 9, 17, 24.1, 31, 32, 33, 100])
+def test_a_lone_large_tensor_takes_what_it_needs(make_manager, mebibytes):
+    mgr = make_manager()
+    count = int(mebibytes * MIB)
+    t = mgr.empty(count, np.uint8, "storage")
+    spare = MIB // 16 if mebibytes <= 32 else 2 * MIB  # the largest begin at the boundary of a huge page
+    assert count <= mgr.memory.reserved <= count + spare + 4096
+    t.write(np.full(count, 7, np.uint8))
+    assert t.read(region=np.s_[-3:]).tolist() == [7] * 3
+    # Dropped and made again, it needs no memory of the driver, if it does not stand alone.
+    if mebibytes <= 32:
+        mgr.memory.trim()
+        reserved = mgr.memory.reserved
+        for _ in range(3):
+            t.destroy()
+            t = mgr.empty(count, np.uint8, "storage")
+            assert mgr.memory.reserved == reserved
+
+
 def test_trim_gives_back_what_is_empty(mgr):
     keep = mgr.tensor(np.arange(10.0))
     mgr.empty(100_000, np.uint8, "storage").destroy()

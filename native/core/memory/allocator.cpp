@@ -39,6 +39,13 @@ void advise_huge_pages(void* address, uint64_t size) {
 #endif
 }
 
+// Our limit counts like a heap of that size.
+uint64_t largest_block(uint64_t heap, const MemoryOptions& options, uint64_t max_allocation) {
+    return std::min(
+        largest_block_on(options.limit != 0 ? std::min(heap, options.limit) : heap, options.largest_block),
+        max_allocation);
+}
+
 }  // namespace
 
 Allocation::~Allocation() {
@@ -291,16 +298,12 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
         request.tail = by_atoms ? round_up(guard_bytes, atom_) : guard_bytes;
     }
     const uint64_t size = request.footprint();
-    // Our limit counts like a heap of that size.
-    const uint64_t block_limit =
-        std::min(largest_block_on(options_.limit != 0 ? std::min(heap.size, options_.limit) : heap.size,
-                                  options_.largest_block),
-                 max_allocation_);
+    const uint64_t block_limit = largest_block(heap.size, options_, max_allocation_);
     if (size > max_allocation_) refuse_size(size, request.what);
 
     const bool dedicated = stands_alone(size, block_limit);
     if (!dedicated) {
-        // The newest blocks are the largest and the most likely to have room; the others empty in time.
+        // The newest blocks are the most likely to have room; the others empty in time.
         for (auto it = pool.blocks.rbegin(); it != pool.blocks.rend(); ++it)
             if (!(*it)->dedicated)
                 if (auto allocation = take(**it, request)) return allocation;
@@ -501,14 +504,18 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size
     heap.used -= size;
     --heap.allocations;
     if (!block->ranges.empty()) return;
-    // Keeps one empty block per pool, so that a loop that makes and drops one tensor does not call the driver
-    // each time.
     auto& pool = pools_[block->type][static_cast<size_t>(block->pool)];
     if (!block->dedicated) {
-        const bool other_empty = std::any_of(pool.blocks.begin(), pool.blocks.end(), [&](const auto& other) {
-            return other.get() != block && other->ranges.empty();
-        });
-        if (!other_empty) return;
+        uint64_t held = 0;
+        for (const auto& each : pool.blocks)
+            if (!each->dedicated) held += each->reserved;
+        const uint64_t largest = largest_block(heap.size, options_, max_allocation_);
+        const uint64_t usual = usual_block(held, largest);
+        EmptyBlocks others;
+        for (const auto& each : pool.blocks)
+            if (each.get() != block && !each->dedicated && each->ranges.empty())
+                (each->reserved > usual ? others.larger : others.usual) += each->reserved;
+        if (keeps_empty(block->reserved, usual, others, largest)) return;
     }
     forget_block(*block);
     destroy_block(block);
