@@ -676,6 +676,8 @@ class BoundDispatch(Operation):
     with addresses in the push constants.
     """
 
+    @property
+    def algorithm(self) -> Algorithm: ...
     def supersede(self, next: BoundDispatch) -> None:
         """Replaces this dispatch by `next` in recordings that begin from now on."""
 
@@ -687,6 +689,78 @@ class BoundDispatch(Operation):
 def op_bound_dispatch(
     algorithm: Algorithm, groups: _Groups, push_constants: bytes, references: _Memories
 ) -> BoundDispatch: ...
+
+class CallEntry:
+    """The descriptor sets for the memory of a kernel's calls."""
+
+    @property
+    def algorithm(self) -> Algorithm: ...
+
+class CallTable:
+    """The prepared calls of a kernel: see native/bindings/call_table.hpp."""
+
+    name: str
+    def __init__(
+        self,
+        *,
+        tensor_type: type,
+        bindings: Sequence[str],
+        counts: Sequence[str],
+        constants: Sequence[str],
+        manager: object,
+        fields: Sequence[tuple[str, int]],
+        push_size: int,
+        pack: Callable[[dict[str, Any]], bytes] | None,
+        parameters: int,
+        missing: object,
+        name: str,
+        most_entries: int,
+    ) -> None:
+        """`bindings`, `counts` and `constants` are the names of keywords: of memory, of the grid, of push
+        constants. `fields`: (code of `struct`, offset) of each push constant, none if `pack` packs them all.
+        `missing` stands for parameters that are not given in what `bind` returns.
+        """
+
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The result, or NotImplemented if the call is not prepared."""
+
+    def submit(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A Fence, or NotImplemented."""
+
+    def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """(operation, push constants, memory by parameter, `info` of `learn`), or NotImplemented."""
+
+    def entry(
+        self,
+        arguments: list[Any],
+        references: list[Any],
+        owners: list[Any],
+        make: Callable[[], Algorithm],
+    ) -> CallEntry:
+        """The entry for these arguments of an algorithm, which `make` makes if there is none."""
+
+    def evaluate(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> None: ...
+    def submit_entry(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> Fence: ...
+    def learn(
+        self,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        entry: CallEntry | None,
+        algorithm: Algorithm,
+        slots: list[tuple[int, int, int, int, Memory | BufferView | None]],
+        results: list[tuple[int, Memory | BufferView, Callable[[], Any] | None]],
+        groups: _Groups,
+        push_constants: bytes,
+        check: Callable[[bytes], bool] | None,
+        info: object,
+        general: bool,
+    ) -> None:
+        """Prepares calls like this one."""
+
+    def clear(self) -> None: ...
+    def __len__(self) -> int:
+        """The number of entries."""
+
 def op_custom(
     context: Context,
     name: str,

@@ -1,9 +1,8 @@
-"""Recorded calls of a Kernel, and the checks of a call."""
+"""The checks of a call of a Kernel."""
 
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,50 +15,11 @@ from .._memory.sampler import Bindable
 from .._recording.binding import check_owner
 from .._shaders.layout import tail_of
 from .._shaders.push import pack_struct
-from .._shaders.signature import Parameter
+from .._shaders.signature import MISSING, Parameter
 from .._shaders.type_text import type_text
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .kernel import Kernel
-
-
-class Call:
-    """One dispatch, recorded for certain memory."""
-
-    __slots__ = ("__weakref__", "groups", "native", "push", "references", "stream", "watchers")
-
-    def __init__(
-        self, native: Any, stream: Any, groups: tuple[int, int, int], push: bytes, references: list[Any]
-    ) -> None:
-        self.native = native
-        self.stream = stream
-        self.groups = groups
-        self.push = push
-        self.references = references  # native: Python's own would keep the tensors alive
-        self.watchers: list[Any] = []
-
-    def prepare(self, groups: tuple[int, int, int], push: bytes) -> None:
-        """The next evaluation runs so many groups with these push constants."""
-        if groups != self.groups or push != self.push:
-            self.native.set(groups, push, self.references)
-            self.groups, self.push = groups, push
-
-
-class Forget:
-    """Called when a tensor dies: drops the calls that were recorded for it. Holds its kernel weakly."""
-
-    __slots__ = ("_kernel", "_key")
-
-    def __init__(self, kernel: weakref.ref[Kernel], key: tuple[Any, ...]) -> None:
-        self._kernel = kernel
-        self._key = key
-
-    def __call__(self, _: Any) -> None:
-        """Drops the call."""
-        kernel = self._kernel()
-        if kernel is not None:
-            kernel._drop(self._key)
 
 
 def flat(bound: Iterable[Any]) -> Iterator[Any]:
@@ -183,19 +143,16 @@ def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -
         check_owner(memory, manager, f"reached by {kernel}")
 
 
-def fast_key(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """The key of an exactly repeated call: the identities of tensors by position, the values of numbers by
-    name.
-
-    None for other calls. (0.0 and -0.0 are equal, and differ in their bits.)
-    """
-    if not keywords:
-        return tuple(map(id, args))
-    for value in keywords.values():
-        kind = type(value)
-        if (kind is not float and kind is not int) or value == 0:
-            return None
-    return (*map(id, args), *keywords.items())
+def owners(used: Iterable[Any]) -> list[Any]:
+    """The objects whose end ends the memory of `used`: for a view, the tensor that has the memory."""
+    found = []
+    for each in used:
+        if each is MISSING:
+            continue
+        while (base := getattr(each, "_base", None)) is not None:
+            each = base
+        found.append(each)
+    return found
 
 
 def several(kernel: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:

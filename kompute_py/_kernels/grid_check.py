@@ -72,6 +72,11 @@ class GridCheck:
         """All accesses of the optimized code."""
         return self._accesses
 
+    @property
+    def looks_at_push(self) -> bool:
+        """Whether push constants are among what it looks at."""
+        return bool(self._accesses.push)
+
     def needed(self, source: int | None, axes: str) -> bool:
         """Whether the default grid of this shader can be in doubt."""
         if source is not None and len(axes) == 1 and source in self._accesses.plain:

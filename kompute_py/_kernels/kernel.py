@@ -1,18 +1,17 @@
 """Kernel: a shader that is called like a function.
 
-Everything about a call comes from the shader's reflection (`signature`). A call finds, or records once, a
-stream of one dispatch for the memory that it is given, and evaluates that; values of push constants and the
-grid are changed in place.
+Everything about a call comes from the shader's reflection (`signature`). The first call of a kind is checked
+here, and the table of prepared calls (`prepared`) runs the later ones with no Python code: it finds the
+descriptor sets for the memory that it is given and evaluates a recording of one dispatch, in which push
+constants and the grid are changed in place.
 
-The file has 900 lines because a call is one thing: the quick path of repeated calls, the first call and
-the recorded operation share their state.
+The file has 900 lines because a call is one thing: its checks, the operation that `bind` makes and the kernel's
+other versions share their state.
 """
 
 from __future__ import annotations
 
 import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -30,22 +29,15 @@ from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import MISSING, Parameter, Signature
 from .._sync.fence import Fence
 from .arrays import array_for
-from .calls import (
-    Call,
-    Forget,
-    check_references,
-    fast_key,
-    flat,
-    is_number_for_array,
-    refuse_number,
-    several,
-)
+from .calls import check_references, flat, is_number_for_array, owners, refuse_number, several
 from .family import Specializations
 from .grid import GridRule, Spelling, as_keywords, grid_rule
 from .grid_check import GridCheck, grid_check
 from .operation import OpKernel, OpWatchedKernel, Version
 from .outputs import Output, Outputs
+from .prepared import Checks, table_for, teach
 from .reload import Reloader, not_in_a_file, reloader_for
+from .scratch import Scratch
 from .sizes import Launch, SizeRules, launch_of
 
 if TYPE_CHECKING:
@@ -58,8 +50,6 @@ _EMPTY: Mapping[str, Any] = {}
 # (what a call returns, array to read into, memory of the results); None, None if it is the memory itself.
 _Result = tuple[Any, Any, Any]
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
-_MOST_CALLS = 64  # recorded calls that a kernel keeps
-_MOST_SCRATCH = 16  # tensors for NumPy arguments that a kernel keeps
 
 
 def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping[Any, Any]:
@@ -139,8 +129,6 @@ class Kernel:
 
     __slots__ = {
         "__weakref__": "",
-        "_calls": "",
-        "_fast": "",
         "_grid": "",
         "_grid_check": "",
         "_local_size": "",
@@ -156,6 +144,7 @@ class Kernel:
         "_sizes": "",
         "_special": "",
         "_specialized": "",
+        "_table": "",
         "_values": "",
         "_watch": "",
         "name": "The kernel's name in errors.",
@@ -219,10 +208,8 @@ class Kernel:
         self._reloader = reloader
         self._look = look  # of watched kernels: takes the files' new version
         self._lock = threading.RLock() if reloader is None else reloader.lock
-        self._calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
-        # Exactly repeated calls: (ids of positional arguments, keywords) -> what was prepared for them.
-        self._fast: dict[Any, tuple[Call, tuple[int, int, int], bytes]] = {}
-        self._scratch: OrderedDict[tuple[Any, ...], Memory] = OrderedDict()
+        self._table = table_for(self._signature, manager, module.name)
+        self._scratch = Scratch(manager, self._table.clear)
         if reloader is not None:
             reloader.add(self)
         if self._watch is not None:
@@ -256,37 +243,30 @@ class Kernel:
         """
         if self._look is not None:
             self._look()
-        key = fast_key(args, keywords)
         with self._lock:
-            found = self._fast.get(key) if key is not None else None
-            if found is not None:
-                call, groups, push = found
-                if call.groups is not groups or call.push is not push:
-                    call.prepare(groups, push)
-                call.stream.eval()
-                if self._watch is not None:
-                    self._watch()
-                return None
-            return self._run(args, keywords, key)
+            result = self._table.call(args, keywords)
+            if result is NotImplemented:
+                return self._run(args, keywords)
+            if self._watch is not None:
+                self._watch()
+            return result
 
-    def _run(self, args: tuple[Any, ...], keywords: dict[str, Any], key: Any) -> Any:
+    def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         grid, groups, values, members, uses = self._resolve(args, keywords, True)
+        self._scratch.begin()
         memories: list[Any] = []
         left_out: list[int] = []
         copied: list[tuple[np.ndarray[Any, Any], Memory]] = []
         results: list[_Result] = []
-        given = True
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
                 memories.append(several(self.name, parameter, value))
-                given = False  # a list may change: it is not recognized by its identity
                 continue
             if value is MISSING or isinstance(value, (Memory, Bindable)):
                 memories.append(value)
                 if value is MISSING and parameter.used:
                     left_out.append(i)
                 continue
-            given = False
             array, memory = self._borrow(i, parameter, value, values)
             memories.append(memory)
             copied.append((array, memory))
@@ -295,7 +275,6 @@ class Kernel:
         by_default = grid is None and groups is None
         outputs: list[Output] = []
         if left_out:
-            given = False
             outputs = self._outputs(left_out, self._checked(memories), grid, groups, self._pack(members))
             results = self._made(outputs, values, memories, copied, results)
         bound = self._checked(memories)
@@ -309,23 +288,65 @@ class Kernel:
             )
         if not all(count):  # nothing runs, nothing is bound
             return self._given_back(results)
-        call = self._recorded(bound, references, count, push)
-        call.prepare(count, push)
+        entry = self._entry(bound, references, count, push)
         # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the
         # caller had them.
         for array, memory in copied:
             memory.write(array)
-        call.stream.eval()
+        self._table.evaluate(entry, count, push)
         if self._watch is not None:
             self._watch()
-        if given and key is not None:
-            self._fast[key] = (call, call.groups, call.push)
-            if len(self._fast) > 4 * _MOST_CALLS:
-                self._fast.clear()
+        if not references:
+            self._teach(args, keywords, values, bound, outputs, entry, None, extent, count, by_default, push)
         for _, array, memory in results:
             if memory is not None:
                 memory.read(array)
         return self._given_back(results)
+
+    def _teach(
+        self,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        values: list[Any],
+        bound: tuple[Any, ...],
+        outputs: list[Output],
+        entry: _native.CallEntry | None,
+        algorithm: _native.Algorithm | None,
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        by_default: bool,
+        push: bytes,
+    ) -> None:
+        """Prepares later calls of this kind; see `prepared`."""
+        rule, doubts = self._grid, self._grid_check
+        if (
+            not by_default
+            or rule is None
+            or (doubts is not None and not doubts.looks_at_push)
+            or (doubts is not None and not doubts.needed(rule.source(bound), rule.axes))
+        ):
+            doubts = None
+        checks = Checks(self._size_rules(), rule, doubts, (self._output_rule(), outputs) if outputs else None)
+        if algorithm is None:
+            assert entry is not None
+            algorithm = entry.algorithm
+        teach(
+            self._table,
+            self.name,
+            self._signature,
+            args,
+            keywords,
+            values,
+            bound,
+            outputs,
+            entry,
+            algorithm,
+            extent,
+            groups,
+            by_default,
+            push,
+            checks,
+        )
 
     def _output_rule(self) -> Outputs:
         if self._outputs_rule is None:
@@ -397,12 +418,23 @@ class Kernel:
         Takes tensors and images only, since an array's results could not be copied back. Raises what a call
         raises.
         """
+        if self._look is not None:
+            self._look()
         with self._lock:
-            operation = self.bind(*args, **keywords)
-            fence = Fence(_native.submit_once(operation._native), (self._manager,))
+            fence = self._table.submit(args, keywords)
+            if fence is NotImplemented:
+                values, bound, extent, count, members, uses, by_default = self._bound(args, keywords)
+                references, push = self._references(members, uses), self._pack(members)
+                self._check_sizes(bound, extent, count, push, by_default)
+                entry = self._entry(bound, references, count, push)
+                fence = self._table.submit_entry(entry, count, push)
+                if not references:
+                    self._teach(
+                        args, keywords, values, bound, [], entry, None, extent, count, by_default, push
+                    )
         if self._watch is not None:
             self._watch()
-        return fence
+        return Fence(fence, (self._manager,))
 
     def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
@@ -417,6 +449,41 @@ class Kernel:
             return self._bind(args, keywords)
 
     def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> OpKernel:
+        kind = OpKernel if self._look is None else OpWatchedKernel
+        found = self._table.bind(args, keywords)
+        if found is not NotImplemented:
+            native, packed, memories, (extent, count, by_default) = found
+            push = self._signature.push
+            members = {} if push is None else {name: keywords[name] for name in push.names}
+            operation = kind._of(self, memories, extent, count, members, (), by_default, (), packed, native)
+        else:
+            values, memories, extent, count, members, uses, by_default = self._bound(args, keywords)
+            operation = kind(self, memories, extent, count, members, uses, by_default)
+            packed = operation._push
+            self._check_sizes(memories, extent, count, packed, by_default)
+            if not operation._references:
+                algorithm = operation._native.algorithm
+                self._teach(
+                    args, keywords, values, memories, [], None, algorithm, extent, count, by_default, packed
+                )
+        if self._reloader is not None:
+            self._reloader.add_operation(operation)
+        return operation
+
+    def _bound(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[
+        list[Any],
+        tuple[Any, ...],
+        tuple[int, int, int] | None,
+        tuple[int, int, int],
+        dict[str, Any],
+        tuple[Memory, ...],
+        bool,
+    ]:
+        """(values, memory by parameter, extent, groups, push constants, `uses`, whether the grid is the
+        default) of a call that takes no arrays.
+        """
         grid, groups, values, members, uses = self._resolve(args, keywords)
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
@@ -428,14 +495,8 @@ class Kernel:
                     "submit copy nothing in or back"
                 )
         bound = self._checked(values)
-        kind = OpKernel if self._look is None else OpWatchedKernel
         extent, count = self._extent(grid, groups, bound)
-        by_default = grid is None and groups is None
-        operation = kind(self, bound, extent, count, members, uses, by_default)
-        self._check_sizes(bound, extent, count, operation._push, by_default)
-        if self._reloader is not None:
-            self._reloader.add_operation(operation)
-        return operation
+        return values, bound, extent, count, members, uses, grid is None and groups is None
 
     def _resolve(
         self, args: tuple[Any, ...], keywords: dict[str, Any], outputs: bool = False
@@ -515,14 +576,8 @@ class Kernel:
             if is_number_for_array(parameter, value):
                 refuse_number(parameter, value, what, self._beside(index, values))
         array = array_for(parameter, value, what)
-        key = (index, array.shape, array.dtype.str if array.dtype.kind != "V" else array.dtype)
-        memory = self._scratch.pop(key, None)
-        if memory is None or not memory._is_init():
-            memory = self._manager.empty(array.shape, array.dtype, "storage")
+        memory = self._scratch.tensor(index, array)
         self._check(parameter, memory, array)
-        self._scratch[key] = memory
-        while len(self._scratch) > _MOST_SCRATCH:
-            self._scratch.popitem(last=False)
         return array, memory
 
     def _extent(
@@ -637,14 +692,8 @@ class Kernel:
         push = self._signature.push
         return b"" if push is None else push.pack_named(members, self.name)
 
-    def _algorithm(
-        self,
-        bound: tuple[Any, ...],
-        groups: tuple[int, int, int],
-        push: bytes,
-        shader: _native.Shader,
-        special: Specialization,
-    ) -> _native.Algorithm:
+    def _arguments(self, bound: tuple[Any, ...]) -> list[Any]:
+        """The native arguments of an algorithm: (set, binding, element, memory, sampler)."""
         arguments = []
         for parameter, given in zip(self._signature.parameters, bound, strict=True):
             if given is MISSING:
@@ -659,6 +708,26 @@ class Kernel:
                     else (native, None)
                 )
                 arguments.append((parameter.set, parameter.binding, element, memory, sampler))
+        return arguments
+
+    def _algorithm(
+        self,
+        bound: tuple[Any, ...],
+        groups: tuple[int, int, int],
+        push: bytes,
+        shader: _native.Shader,
+        special: Specialization,
+    ) -> _native.Algorithm:
+        return self._made_algorithm(self._arguments(bound), groups, push, shader, special)
+
+    def _made_algorithm(
+        self,
+        arguments: list[Any],
+        groups: tuple[int, int, int],
+        push: bytes,
+        shader: _native.Shader,
+        special: Specialization,
+    ) -> _native.Algorithm:
         with naming(self.name):
             algorithm = self._manager._native.algorithm(
                 shader, arguments, groups, special.data, special.entries, push
@@ -678,39 +747,23 @@ class Kernel:
         algorithm = self._algorithm(bound, groups, push, self._native, self._special)
         return _native.op_bound_dispatch(algorithm, groups, push, [each._native for each in references])
 
-    def _recorded(
+    def _entry(
         self,
         bound: tuple[Any, ...],
         references: tuple[Memory, ...],
         groups: tuple[int, int, int],
         push: bytes,
-    ) -> Call:
-        used = (*flat(bound), *references)
-        key = tuple(map(id, used))
-        calls = self._calls
-        call = calls.get(key)
-        if call is not None:
-            calls.move_to_end(key)
-            return call
-        native = self._dispatch(bound, groups, push, references)
-        stream = self._manager._native.stream(0, 0)
-        stream.name = self.name
-        stream.record(native)
-        call = Call(native, stream, groups, push, [each._native for each in references])
-        calls[key] = call
-        # Recordings keep their memory alive, so they must not outlive the tensors that they were recorded
-        # for.
-        forget = Forget(weakref.ref(self), key)
-        call.watchers = [weakref.ref(memory, forget) for memory in used if memory is not MISSING]
-        while len(calls) > _MOST_CALLS:
-            self._drop(next(iter(calls)))
-        return call
+    ) -> _native.CallEntry:
+        """The descriptor sets for this memory."""
 
-    def _drop(self, key: tuple[Any, ...]) -> None:
-        call = self._calls.pop(key, None)
-        if call is not None:
-            for fast in [k for k, (found, _, _) in list(self._fast.items()) if found is call]:
-                self._fast.pop(fast, None)
+        def make() -> _native.Algorithm:
+            self._signature.spec.warn_of_defaults(self._special, self.name)
+            return self._made_algorithm(arguments, groups, push, self._native, self._special)
+
+        arguments = self._arguments(bound)
+        self._table.name = self.name
+        used = (*flat(bound), *references)
+        return self._table.entry(arguments, [each._native for each in references], owners(used), make)
 
     # -- specialization --------------------------------------------------------------------------------------
 
@@ -801,8 +854,8 @@ class Kernel:
         self._grid_check = None
         self._grid = None
         self._outputs_rule = None
-        self._calls.clear()
-        self._fast.clear()
+        self._table = table_for(self._signature, self._manager, self.name)
+        self._scratch = Scratch(self._manager, self._table.clear)
 
     # -- what it is ------------------------------------------------------------------------------------------
 

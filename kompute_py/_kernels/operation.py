@@ -85,6 +85,31 @@ class OpKernel(OpBase):
             or not isinstance(memories, tuple)
         ):
             raise ArgumentTypeError("An OpKernel is made by a kernel: kernel.bind(...)")
+        references = kernel._references(members, uses)
+        push = kernel._pack(members)
+        native = kernel._dispatch(memories, groups, push, references)
+        self._take(kernel, memories, extent, groups, members, uses, by_default, references, push, native)
+
+    @classmethod
+    def _of(cls, kernel: Kernel, *parts: Any) -> OpKernel:
+        """The operation of parts that were checked: the arguments of `_take`."""
+        made = cls.__new__(cls)
+        made._take(kernel, *parts)
+        return made
+
+    def _take(
+        self,
+        kernel: Kernel,
+        memories: tuple[Memory, ...],
+        extent: tuple[int, int, int] | None,
+        groups: tuple[int, int, int],
+        members: dict[str, Any],
+        uses: tuple[Memory, ...],
+        by_default: bool,
+        references: tuple[Memory, ...],
+        push: bytes,
+        native: _native.BoundDispatch,
+    ) -> None:
         self._kernel = kernel
         self._memories = memories
         # Also of members that an edit of the shader took away: the next may bring them back.
@@ -93,9 +118,9 @@ class OpKernel(OpBase):
         self._by_default = by_default  # neither was given
         self._groups = groups
         self._uses = uses
-        self._references = kernel._references(members, uses)
-        self._push = kernel._pack(members)
-        self._native: Any = kernel._dispatch(memories, groups, self._push, self._references)
+        self._references = references
+        self._push = push
+        self._native: Any = native
 
     @property
     def kernel(self) -> Kernel:

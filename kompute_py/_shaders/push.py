@@ -233,6 +233,13 @@ class Block:
         self._by_number: bool = self.plain and self.names == tuple(self.component_names)
 
     @property
+    def numbers(self) -> list[tuple[str, int]]:
+        """(code of `struct`, offset) of each member if all are plain numbers, else none."""
+        if not self._by_number:
+            return []
+        return [(component.scalar.code, component.offset) for component in self._components]
+
+    @property
     def component_names(self) -> list[str]:
         """Names of the scalars in the order in which a flat list fills them."""
         return [component.name for component in self._components]

@@ -354,6 +354,10 @@ class Signature:
             )
         return values, members
 
+    def position(self, name: str) -> int | None:
+        """The position of the parameter with this name; None if there is none."""
+        return self._by_name.get(name)
+
     def _index(self, kernel: str, name: str) -> int:
         if name not in self._by_name:
             raise self._unknown(kernel, name, tuple(self._by_name), "binding")

@@ -1,7 +1,7 @@
 #include "bindings.hpp"
+#include "call_support.hpp"
 
 namespace kp {
-namespace {
 
 std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
     std::array<uint32_t, 3> result{};
@@ -14,14 +14,14 @@ std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
     return result;
 }
 
-// Compiles the pipeline that runs `groups` in layers, if layers are needed. Hears Ctrl-C meanwhile; the
-// dispatch then finds it.
 std::shared_ptr<Algorithm> prepared(std::shared_ptr<Algorithm> algorithm,
                                     const std::array<uint32_t, 3>& groups) {
     if (!algorithm->fits(groups)) [[unlikely]]
         (void)interruptibly([algorithm, groups] { return algorithm->launch(groups); });
     return algorithm;
 }
+
+namespace {
 
 OperationPtr custom(const Context& context, std::string name, const py::object& record,
                     const std::optional<std::vector<ResourceRange>>& reads,
@@ -95,6 +95,7 @@ void bind_operation(py::module_& m) {
                  (void)prepared(dispatch.algorithm(), counts);
                  dispatch.set(counts, std::string(push), std::move(references));
              })
+        .def_property_readonly("algorithm", &BoundDispatch::algorithm)
         .def("supersede", &BoundDispatch::supersede)
         .def("replace", [](BoundDispatch& dispatch, std::shared_ptr<Algorithm> algorithm,
                            const std::array<int64_t, 3>& groups, const py::bytes& push,

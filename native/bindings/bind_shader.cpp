@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "call_support.hpp"
 
 #include "spirv/invocation.hpp"
 #include "spirv/reach.hpp"
@@ -123,10 +124,6 @@ Specialization specialization_of(const py::bytes& data, const SpecializationMap&
     return result;
 }
 
-namespace {
-
-// Item i is binding i of set 0: a Memory, a BufferView, a Sampler, (memory, sampler), or None. A tuple of
-// five gives the place: (set, binding, element, memory or None, sampler or None).
 std::vector<Argument> arguments_of(const py::sequence& arguments) {
     std::vector<Argument> result;
     result.reserve(arguments.size());
@@ -158,8 +155,6 @@ std::vector<Argument> arguments_of(const py::sequence& arguments) {
     }
     return result;
 }
-
-}  // namespace
 
 std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_ptr<Shader> shader,
                                           const py::sequence& arguments,

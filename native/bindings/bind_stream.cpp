@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "call_support.hpp"
 #include "run/fence.hpp"
 
 #include <pybind11/stl.h>
@@ -41,6 +42,10 @@ py::list barriers(const Stream& stream) {
 }
 
 }  // namespace
+
+void evaluate(const std::shared_ptr<Stream>& stream) {
+    if (stream->submit() && !stream->poll()) wait(*stream, -1);
+}
 
 void bind_stream(py::module_& m) {
     py::class_<Stream, std::shared_ptr<Stream>>(m, "Stream")

@@ -58,6 +58,36 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
       push_constants_(std::move(push_constants)) {
     if (!shader_->belongs_to(device()))
         throw Error(ErrorKind::invalid_argument, "The shader belongs to another Manager");
+    check_arguments();
+    const ShaderInfo& info = shader_->info();
+    const uint64_t block = info.push_constants ? info.push_constants->size : 0;
+    if (!push_constants_.empty() && push_constants_.size() != block)
+        throw Error(ErrorKind::invalid_argument,
+                    "Push constants of " + std::to_string(push_constants_.size()) +
+                        " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
+    index_arguments();
+    const DescriptorCounts counts = count_descriptors();
+    const auto in_use = device().pipelines().use();
+    pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
+    bind_all(counts);
+}
+
+Algorithm::Algorithm(const AlgorithmBase& base, std::vector<Argument> arguments,
+                     std::array<uint32_t, 3> workgroup)
+    : Object(base.device, ObjectKind::algorithm),
+      shader_(base.pipeline->shader),
+      pipeline_(base.pipeline),
+      constants_(base.constants),
+      arguments_(std::move(arguments)),
+      workgroup_(workgroup) {
+    check_arguments();
+    index_arguments();
+    const DescriptorCounts counts = count_descriptors();
+    const auto in_use = device().pipelines().use();
+    bind_all(counts);
+}
+
+void Algorithm::check_arguments() const {
     for (const Argument& argument : arguments_) {
         const bool foreign = (argument.range.resource && &argument.range.resource->device() != &device()) ||
                              (argument.sampler && argument.sampler->context() != &device());
@@ -70,16 +100,9 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
                     ".to(mgr)");
         if (argument.range.resource) argument.range.resource->require_init("bind");
     }
-    const ShaderInfo& info = shader_->info();
-    const uint64_t block = info.push_constants ? info.push_constants->size : 0;
-    if (!push_constants_.empty() && push_constants_.size() != block)
-        throw Error(ErrorKind::invalid_argument,
-                    "Push constants of " + std::to_string(push_constants_.size()) +
-                        " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
-    index_arguments();
-    const DescriptorCounts counts = count_descriptors();
-    const auto in_use = device().pipelines().use();
-    pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
+}
+
+void Algorithm::bind_all(const DescriptorCounts& counts) {
     const PipelineLayout& layout = *pipeline_->layout;
     if (layout.sets.empty()) return;
     try {
@@ -94,7 +117,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
         for (const Argument& argument : arguments_)
             if (argument.range.resource) argument.range.resource->require_init("bind");
         DescriptorWrites writes;
-        for (const auto& binding : info.bindings) {
+        for (const auto& binding : shader_->info().bindings) {
             if (!binding.used) continue;  // it has no place in the layout
             const uint32_t count = counts.of(binding);
             for (uint32_t element = 0; element < count; ++element)

@@ -22,8 +22,18 @@ struct Argument {
     std::shared_ptr<Sampler> sampler;
 };
 
+// What algorithms share that differ in their memory only.
+struct AlgorithmBase {
+    std::shared_ptr<Device> device;
+    std::shared_ptr<Pipeline> pipeline;
+    Specialization constants;
+};
+
 class Algorithm final : public Object {
 public:
+    // Of an earlier algorithm with arguments for the same descriptors: no pipeline is looked for. Not for
+    // shaders with arrays of run-time length.
+    Algorithm(const AlgorithmBase& base, std::vector<Argument> arguments, std::array<uint32_t, 3> workgroup);
     // `push_constants`: the default for its dispatches, of the block's size or empty. Arguments without a
     // binding are kept alive but not used.
     Algorithm(std::shared_ptr<Device> device, std::shared_ptr<Shader> shader, std::vector<Argument> arguments,
@@ -39,6 +49,7 @@ public:
     [[nodiscard]] std::shared_ptr<Algorithm> substituted(const Substitution& by);
     [[nodiscard]] const std::shared_ptr<Shader>& shader() const noexcept { return shader_; }
     [[nodiscard]] const Pipeline& pipeline() const noexcept { return *pipeline_; }
+    [[nodiscard]] AlgorithmBase base() const { return {shared_device(), pipeline_, constants_}; }
     [[nodiscard]] std::array<uint32_t, 3> workgroup() const noexcept { return workgroup_; }
     [[nodiscard]] const std::string& push_constants() const noexcept { return push_constants_; }
     // True if the device runs so many groups in one dispatch.
@@ -64,6 +75,10 @@ public:
 
 private:
     void release(std::vector<Point> points) override;
+    // Throws if an argument is destroyed or of another Manager.
+    void check_arguments() const;
+    // Allocates the descriptor sets and writes them.
+    void bind_all(const DescriptorCounts& counts);
     // Checks the argument and adds its descriptor.
     void bind(const BindingInfo& info, const Argument& argument, DescriptorWrites& writes);
     void note_empty(const BindingInfo& info);

@@ -1,0 +1,208 @@
+"""Calls that are prepared once: native/bindings/call_table.hpp runs them with no Python code.
+
+The first call of a kind goes through all checks of `Kernel._run`, and `teach` tells the table what they
+found. What the checks look at is part of the table's key: shapes, dtypes, names, the grid. Only the values of
+push constants are not; if a check depends on them, the table asks a `PushCheck` before new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _native
+from .._base.errors import KomputeError
+from .._memory.memory import Memory
+from .._memory.sampler import Bindable
+from .._memory.tensor import Tensor
+from .._shaders.signature import MISSING, Signature
+from .grid import GridRule
+from .grid_check import GridCheck
+from .outputs import Output, Outputs
+from .sizes import SizeRules, launch_of
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+_MOST_ENTRIES = 16384
+"""Descriptor sets that a kernel keeps, some 3 KiB of host memory each."""
+_RESERVED = ("grid", "groups", "uses", "bind", "push")
+
+Counts = tuple[int, int, int]
+
+
+def table_for(signature: Signature, manager: Manager, name: str) -> _native.CallTable:
+    """An empty table for calls of a kernel."""
+    push = signature.push
+    bindings = dict.fromkeys(p.name for p in signature.parameters if p.name not in _RESERVED)
+    bindings.setdefault("out")
+    constants = () if push is None else push.names
+    return _native.CallTable(
+        tensor_type=Tensor,
+        bindings=list(bindings),
+        counts=["grid", "groups"],
+        constants=list(constants),
+        manager=manager,
+        fields=[] if push is None else push.numbers,
+        push_size=0 if push is None else push.size,
+        pack=None if push is None else partial(push.pack_named, who=name),
+        parameters=len(signature.parameters),
+        missing=MISSING,
+        name=name,
+        most_entries=_MOST_ENTRIES,
+    )
+
+
+def sources(signature: Signature, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[int, int]:
+    """For each parameter that is given, the number of its value: positional ones first, then by keyword."""
+    found = {i: i for i in range(len(args))}
+    for number, name in enumerate(keywords, len(args)):
+        position = signature.position(name)
+        if position is None and name == "out":
+            position = signature.position(signature.written[0].name)
+        if position is not None and name not in _RESERVED:
+            found[position] = number
+    return found
+
+
+class Described:
+    """What the checks of a call look at in its memory, without the memory itself."""
+
+    __slots__ = ("_count", "_dtype", "_format", "_is_image", "_shape", "_size", "nbytes")
+
+    def __init__(self, memory: Any) -> None:
+        memory = getattr(memory, "_image", memory)  # of a sampled image
+        self._is_image = memory._is_image
+        if isinstance(memory, Memory):
+            self._shape, self._dtype, self._count = memory._shape, memory._dtype, memory._count
+            self.nbytes = memory.nbytes
+        if self._is_image:
+            self._size, self._format = memory._size, memory._format
+
+
+class Checks(NamedTuple):
+    """The checks of one call that other push constants could fail."""
+
+    rules: SizeRules
+    rule: GridRule | None
+    """Of the default grid, if that is in question."""
+    doubts: GridCheck | None
+    outputs: tuple[Outputs, list[Output]] | None
+    """What the call leaves out."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self.rules.groups) or self.doubts is not None or self.outputs is not None
+
+
+class PushCheck:
+    """Repeats the checks of a call for other push constants."""
+
+    __slots__ = ("_bound", "_by_default", "_checks", "_extent", "_groups", "_kernel", "_signature")
+
+    def __init__(
+        self,
+        kernel: str,
+        signature: Signature,
+        bound: tuple[Any, ...],
+        extent: Counts | None,
+        groups: Counts,
+        by_default: bool,
+        checks: Checks,
+    ) -> None:
+        self._kernel = kernel
+        self._signature = signature
+        self._bound = tuple(each if each is MISSING else Described(each) for each in bound)
+        self._extent = extent
+        self._groups = groups
+        self._by_default = by_default
+        self._checks = checks
+
+    def __call__(self, push: bytes) -> bool:
+        """Whether the call passes with these push constants. The longer way raises the error if not."""
+        launch = launch_of(self._signature, self._extent, self._groups, push, self._by_default)
+        rules, rule, doubts, outputs = self._checks
+        try:
+            if outputs is not None:
+                maker, made = outputs
+                places = [each.position for each in made]
+                given = tuple(MISSING if i in places else each for i, each in enumerate(self._bound))
+                chosen = None if self._by_default else launch._replace(by_default=False)
+                if maker.shapes(self._kernel, places, given, chosen) != made:
+                    return False
+                maker.check(self._kernel, made, self._bound, launch)
+            if doubts is not None and rule is not None:
+                doubts.judge(self._kernel, self._bound, rule, launch)
+            rules.check(self._kernel, self._bound, launch)
+        except KomputeError:
+            return False
+        return True
+
+
+def teach(
+    table: _native.CallTable,
+    kernel: str,
+    signature: Signature,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    values: list[Any],
+    bound: tuple[Any, ...],
+    outputs: list[Output],
+    entry: _native.CallEntry | None,
+    algorithm: _native.Algorithm,
+    extent: Counts | None,
+    groups: Counts,
+    by_default: bool,
+    push: bytes,
+    checks: Checks,
+) -> None:
+    """Tells `table` what a call has found, if calls of its kind can be recognized.
+
+    `values` are the arguments by parameter, as given, and `bound` the memory for them. `entry` holds the
+    descriptor sets; without one, only calls with other tensors are prepared.
+    """
+    parameters = signature.parameters
+    if any(p.descriptors != 1 for p in parameters) or (
+        signature.push is not None and signature.push.has_references
+    ):
+        return
+    number_of = sources(signature, args, keywords)
+    made = {output.position: output for output in outputs}
+    slots: list[Any] = []
+    results: list[Any] = []
+    arrays = False
+    plain = True
+    for i, (parameter, value, memory) in enumerate(zip(parameters, values, bound, strict=True)):
+        if memory is MISSING:
+            continue
+        number = number_of.get(i, -1)
+        native = None
+        make = None
+        if i in made:
+            if value is not MISSING or made[i].format is not None or memory.base is None:
+                return  # a Tensor or an Image, made for each call
+            make = partial(np.zeros, made[i].shape, made[i].dtype)
+            number = -1
+        elif isinstance(value, (Memory, Bindable)):
+            plain = plain and type(value) is Tensor
+        elif type(value) is not np.ndarray or value.dtype != memory._dtype or number < 0:
+            return
+        if make is not None or not isinstance(value, (Memory, Bindable)):
+            native = memory._native
+            arrays = True
+            if parameter.written:
+                results.append((number, native, make))
+        slots.append((i, parameter.set, parameter.binding, number, native))
+    differs = bool(checks.rules.groups) and bool(checks.rules.differing(bound))
+    if differs and by_default and arrays:
+        return  # each call warns of what it leaves out
+    check = None
+    if signature.push is not None and (differs or checks.doubts is not None or checks.outputs is not None):
+        check = PushCheck(kernel, signature, bound, extent, groups, by_default, checks)
+    info = (extent, groups, by_default)
+    general = plain and not (differs and by_default)
+    table.learn(args, keywords, entry, algorithm, slots, results, groups, push, check, info, general)

@@ -1,0 +1,96 @@
+"""Device memory for the arrays that calls are given in place of Tensors.
+
+Arrays of about the same size share a buffer, of which a call binds as many bytes as its array has. So calls
+with a new shape each time make no buffers, and the memory does not grow with the number of shapes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.arrays import check_dtype
+from .._base.errors import ArgumentTypeError
+from .._memory.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._manager.manager import Manager
+
+_LEAST_BYTES = 256
+_MOST_BYTES = 256 << 20
+"""Kept for later calls; one call may need more."""
+_BYTES = np.dtype(np.uint8)
+
+
+def capacity(nbytes: int) -> int:
+    """The bytes of the buffer for an array of `nbytes`: four sizes between a power of two and the next."""
+    if nbytes <= _LEAST_BYTES:
+        return _LEAST_BYTES
+    step = 1 << ((nbytes - 1).bit_length() - 3)
+    return -(-nbytes // step) * step
+
+
+class Scratch:
+    """The buffers of one kernel, by the number of the parameter and the capacity."""
+
+    __slots__ = ("_buffers", "_dtypes", "_forget", "_held", "_manager", "_taken")
+
+    def __init__(self, manager: Manager, forget: Callable[[], None]) -> None:
+        """`forget` is called before buffers are dropped: what was recorded for them must go."""
+        self._manager = manager
+        self._forget = forget
+        self._buffers: dict[tuple[int, int], Tensor] = {}
+        self._dtypes: dict[np.dtype[Any], np.dtype[Any]] = {}  # in native byte order, of those seen
+        self._held = 0
+        self._taken: set[tuple[int, int]] = set()  # by the current call
+
+    def begin(self) -> None:
+        """Begins a call."""
+        self._taken.clear()
+
+    def tensor(self, index: int, array: np.ndarray[Any, Any]) -> Tensor:
+        """A Tensor of the shape and dtype of `array`, the argument for parameter `index`; its contents are
+        undefined.
+
+        Raises ArgumentTypeError for a dtype that devices lack, OutOfMemoryError.
+        """
+        dtype = self._dtypes.get(array.dtype)
+        if dtype is None:
+            dtype = self._checked(array)
+        key = (index, capacity(array.nbytes))
+        buffer = self._buffers.get(key)
+        if buffer is None or not buffer._is_init():
+            buffer = self._added(key, array)
+        self._taken.add(key)
+        return buffer._part(0, array.shape, dtype)
+
+    def _checked(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
+        try:
+            dtype = check_dtype(array.dtype)
+        except ArgumentTypeError:
+            self._manager.empty(array.shape, array.dtype, "storage")  # raises it with the array's shape
+            raise
+        if len(self._dtypes) >= 64:
+            self._dtypes.clear()
+        self._dtypes[array.dtype] = dtype
+        return dtype
+
+    def _added(self, key: tuple[int, int], array: np.ndarray[Any, Any]) -> Tensor:
+        size = key[1]
+        if self._held + size > _MOST_BYTES and self._buffers:
+            self._drop()
+        if array.nbytes >= 1 << 40:
+            self._manager.empty(array.shape, array.dtype, "storage")  # a broadcast array; raises
+        buffer = self._manager.empty(size, _BYTES, "storage")
+        self._held += size
+        self._buffers[key] = buffer
+        return buffer
+
+    def _drop(self) -> None:
+        """Drops all buffers but those that the current call has taken."""
+        self._forget()
+        self._buffers = {key: buffer for key, buffer in self._buffers.items() if key in self._taken}
+        self._held = sum(size for _, size in self._buffers)

@@ -1,0 +1,77 @@
+// The arguments of a kernel's call as a key: a list of words that is equal for calls that need the same
+// preparation. Values of push constants are not part of it.
+//
+// - A tensor or image counts by its identity, so its words are only valid as long as the object lives.
+//   `by_shape` takes a tensor's shape and dtype instead.
+// - A NumPy array counts by its shape, dtype and whether it is writable.
+// - Names of keywords count in the order in which they are given, and grid= and groups= by their numbers.
+//
+// A call with anything else, such as a list in the place of an array, has no key.
+#pragma once
+
+#include "bindings.hpp"
+
+#include <array>
+#include <span>
+
+namespace kp {
+
+// The types and names that keys are made of; one for each kernel. Names are interned.
+struct CallVocabulary {
+    enum class Role : uint8_t { binding, counts, push_constant };
+    struct Name {
+        py::object text;
+        Role role = Role::binding;
+        uint32_t field = 0;  // of a push constant: its number
+    };
+
+    py::object tensor_type;
+    std::vector<Name> names;
+    uint32_t push_constants = 0;
+
+    [[nodiscard]] const Name* find(PyObject* name) const noexcept;
+};
+
+class CallArguments {
+public:
+    static constexpr size_t most_values = 48;
+    static constexpr size_t most_words = 512;
+
+    // Borrows `args` and `keywords`. False if the call has no key.
+    [[nodiscard]] bool read(const CallVocabulary& vocabulary, PyObject* args, PyObject* keywords);
+    // The key by the shapes of tensors; false if one of the objects is no plain tensor.
+    [[nodiscard]] bool read_shapes(const CallVocabulary& vocabulary);
+
+    [[nodiscard]] std::span<const uint64_t> key() const noexcept { return {words_.data(), count_}; }
+    // The positional arguments, and after them the keywords' values, in order.
+    [[nodiscard]] PyObject* value(size_t i) const noexcept { return values_[i]; }
+    [[nodiscard]] size_t values() const noexcept { return given_; }
+    [[nodiscard]] PyObject* push_constant(size_t field) const noexcept { return push_constants_[field]; }
+
+private:
+    [[nodiscard]] bool add(uint64_t word) noexcept {
+        if (count_ == most_words) return false;
+        words_[count_++] = word;
+        return true;
+    }
+    [[nodiscard]] bool add(const void* pointer) noexcept {
+        return add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer)));
+    }
+    [[nodiscard]] bool add_object(const CallVocabulary& vocabulary, PyObject* value, bool by_shape);
+    [[nodiscard]] bool add_shape(PyObject* tensor);
+    [[nodiscard]] bool add_counts(PyObject* value);
+    [[nodiscard]] bool write_key(const CallVocabulary& vocabulary, bool by_shape);
+
+    std::array<uint64_t, most_words> words_;
+    size_t count_ = 0;
+    std::array<PyObject*, most_values> values_;
+    std::array<const CallVocabulary::Name*, most_values> names_;  // null: by position
+    size_t given_ = 0;
+    std::array<PyObject*, most_values> push_constants_;
+};
+
+// A slot of a Python object, by an interned name. Throws Python's error.
+[[nodiscard]] py::object slot_of(PyObject* object, PyObject* name);
+[[nodiscard]] PyObject* interned(const char* text);
+
+}  // namespace kp

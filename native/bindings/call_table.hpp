@@ -1,0 +1,145 @@
+// The calls that a kernel has prepared. Python prepares a call the first time (kompute_py/_kernels) and
+// describes it here; from then on a call of the same kind needs no Python code.
+//
+// Three tables, from the most to the least specific:
+// - plans: calls with the very same tensors. One look-up, then the submission.
+// - forms: calls with tensors of the same shapes and dtypes, so that everything but the memory is checked.
+// The
+//   tensors' entry is looked up or made.
+// - entries: descriptor sets by the memory that they bind.
+//
+// No table is ordered by use, so cyclic use does not thrash. A table that is full drops an entry at random.
+// Entries keep their memory alive, so they must not outlive the Python objects that own it: weak references
+// tell their end. All of this runs under the interpreter lock and, except for those ends, under the kernel's
+// lock.
+#pragma once
+
+#include "call_arguments.hpp"
+#include "run/call_line.hpp"
+#include "run/fence.hpp"
+
+#include <deque>
+#include <random>
+#include <span>
+#include <unordered_map>
+
+namespace kp {
+
+// The descriptor sets for certain memory.
+struct CallEntry;
+struct CallForm;
+
+class CallTable : public std::enable_shared_from_this<CallTable> {
+public:
+    // One number among the push constants: its name in calls, code of Python's struct and byte.
+    struct PushField {
+        char code = 0;
+        uint32_t offset = 0;
+    };
+
+    CallTable(CallVocabulary vocabulary, const py::object& manager, std::vector<PushField> fields,
+              size_t push_size, py::object pack, size_t parameters, py::object missing, std::string name,
+              size_t most_entries);
+    CallTable(const CallTable&) = delete;
+    CallTable& operator=(const CallTable&) = delete;
+
+    // The result of the call, or NotImplemented if it was not prepared.
+    [[nodiscard]] py::object call(const py::object& args, const py::object& keywords);
+    // A fence, or NotImplemented.
+    [[nodiscard]] py::object submit(const py::object& args, const py::object& keywords);
+    // (native operation, push constants, memory by parameter, `info` of `learn`), or NotImplemented.
+    [[nodiscard]] py::object bind(const py::object& args, const py::object& keywords);
+
+    // The entry for the arguments of an algorithm; `make` makes the algorithm if there is none. `owners`: the
+    // objects with whose end the entry ends.
+    [[nodiscard]] std::shared_ptr<CallEntry> entry(const py::list& arguments, const py::list& references,
+                                                   const py::list& owners, const py::object& make);
+    void evaluate(const std::shared_ptr<CallEntry>& entry, const std::array<int64_t, 3>& groups,
+                  const py::bytes& push);
+    [[nodiscard]] std::shared_ptr<Fence> submit_entry(const std::shared_ptr<CallEntry>& entry,
+                                                      const std::array<int64_t, 3>& groups,
+                                                      const py::bytes& push);
+    // Prepares calls like this one. `slots`: for each bound parameter (parameter, set, binding, number of its
+    // value or -1, memory of an array or None). `results`: for each result (number of its value or -1,
+    // memory, function that makes the array or None). `check(push)`: False if other push constants must be
+    // prepared anew; None if any do. `general`: also for other tensors of these shapes. `entry` may be null
+    // then.
+    void learn(const py::object& args, const py::object& keywords, const std::shared_ptr<CallEntry>& entry,
+               const Algorithm& algorithm, const py::list& slots, const py::list& results,
+               const std::array<int64_t, 3>& groups, const py::bytes& push, py::object check, py::object info,
+               bool general);
+
+    [[nodiscard]] size_t size() const noexcept { return all_.size(); }
+    void clear();
+    std::string name;
+
+private:
+    struct Hash {
+        using is_transparent = void;
+        size_t operator()(std::span<const uint64_t> key) const noexcept {
+            uint64_t hash = key.size();
+            for (const uint64_t word : key) {
+                hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+                hash ^= hash >> 29;
+            }
+            return hash;
+        }
+    };
+    struct Same {
+        using is_transparent = void;
+        bool operator()(std::span<const uint64_t> a, std::span<const uint64_t> b) const noexcept {
+            return std::ranges::equal(a, b);
+        }
+    };
+    using Key = std::vector<uint64_t>;
+    template <typename T>
+    using Table = std::unordered_map<Key, T, Hash, Same>;
+    struct Plan {
+        std::shared_ptr<CallForm> form;
+        std::shared_ptr<CallEntry> entry;
+    };
+    struct Prepared : Plan {
+        std::string push;
+        bool found = false;
+    };
+    friend struct CallEntry;
+
+    // Finds the call's form and, with `entry`, its entry; packs and checks its push constants.
+    [[nodiscard]] Prepared find(CallArguments& given, PyObject* args, PyObject* keywords, bool entry);
+    [[nodiscard]] bool arguments_of(const CallForm& form, const CallArguments& given,
+                                    std::vector<Argument>& arguments, std::vector<py::object>& owners) const;
+    [[nodiscard]] std::string pack(const CallArguments& given, PyObject* keywords) const;
+    [[nodiscard]] std::shared_ptr<CallEntry> find_entry(std::span<const uint64_t> key) const;
+    std::shared_ptr<CallEntry> add_entry(Key key, std::shared_ptr<Algorithm> algorithm,
+                                         std::vector<ResourceRange> references,
+                                         const std::vector<py::object>& owners);
+    void add_plan(std::span<const uint64_t> key, Plan plan);
+    void drop(CallEntry& entry) noexcept;
+    [[nodiscard]] CallLine& line_of(const CallEntry& entry);
+    [[nodiscard]] std::shared_ptr<Fence> submit(const CallEntry& entry, const std::array<uint32_t, 3>& groups,
+                                                std::string_view push);
+
+    const CallVocabulary vocabulary_;
+    const PyObject* const manager_;  // the kernel's, which outlives the table
+    const std::vector<PushField> fields_;
+    const size_t push_size_;
+    const py::object pack_;
+    const size_t parameters_;
+    const py::object missing_;
+    const size_t most_entries_;
+    py::object ended_;  // called with the weak reference of an object that ended
+
+    Table<std::shared_ptr<CallEntry>> entries_;
+    Table<std::shared_ptr<CallForm>> forms_;
+    Table<Plan> plans_;
+    std::unordered_map<PyObject*, CallEntry*> watched_;  // by weak reference
+    std::vector<CallEntry*> all_;
+    std::minstd_rand random_;
+    size_t made_ = 0;
+    std::vector<CallLine> lines_;      // of calls, by the entry's number
+    std::deque<CallLine> submitting_;  // of submissions, the oldest first
+};
+
+void bind_call_table(py::module_& m);
+
+}  // namespace kp

@@ -1,0 +1,504 @@
+"""Calls that are prepared once and then run natively: the same results and errors as the first time, for all
+numbers, memory, shapes and grids; what the table keeps, and what it lets go of.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import struct
+import threading
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._kernels import prepared, scratch
+
+BITS = """#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) writeonly buffer Out { uint bits[]; };
+layout(push_constant) uniform P { float f; int i; uint u; };
+void main() { bits[0] = floatBitsToUint(f); bits[1] = uint(i); bits[2] = u; }
+"""
+SCALE = """#version 450
+layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { float factor; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = factor * x[i]; }
+"""
+COUNTED = """#version 450
+layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { uint count; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < count) y[i] = x[i] + 1.0; }
+"""
+
+
+@pytest.fixture
+def scale(mgr, needs):
+    needs(mgr, "dispatch")
+    return mgr.kernel(SCALE)
+
+
+def arange(n):
+    return np.arange(n, dtype=np.float32)
+
+
+# -- numbers -------------------------------------------------------------------------------------------------
+
+NUMBERS = [
+    0.0,
+    -0.0,
+    0,
+    False,
+    True,
+    1,
+    1.0,
+    -1,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1e-45,
+    3.4028234e38,
+    2**24 + 1,
+    2**60,
+    np.float16(0.5),
+    np.float32(0.1),
+    np.float64(0.1),
+    np.int8(-3),
+    np.uint64(2**63),
+    np.int64(7),
+    np.bool_(True),
+]
+
+
+def test_numbers_reach_the_shader_bit_by_bit(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel, out = mgr.kernel(BITS), mgr.tensor_t(np.zeros(3, np.uint32))
+    for _ in range(2):  # the first round prepares the call
+        for number in NUMBERS:
+            kernel(out, f=number, i=-5, u=7, groups=1)
+            expected = np.float32(number).view(np.uint32)
+            seen = out.read()
+            if np.isnan(number):
+                assert np.isnan(seen[:1].view(np.float32)[0])
+            else:
+                assert seen[0] == expected, number
+            assert seen[1:].tolist() == [2**32 - 5, 7]
+    for i, u in itertools.product(
+        [-(2**31), -1, 0, True, 2**31 - 1, np.int16(-9)], [0, 2**32 - 1, np.uint8(5)]
+    ):
+        kernel(out, f=0.5, i=i, u=u, groups=1)
+        assert out.read().tolist() == [struct.unpack("<I", struct.pack("<f", 0.5))[0], int(i) % 2**32, int(u)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"i": 2**31},
+        {"i": -(2**31) - 1},
+        {"u": -1},
+        {"u": 2**32},
+        {"i": 1.5},
+        {"i": "1"},
+        {"f": None},
+        {"f": 1e39},
+        {"f": 2**200},
+        {"u": np.int64(-1)},
+        {"f": 1j},
+        {"f": [1.0]},
+    ],
+    ids=str,
+)
+def test_numbers_that_do_not_fit_are_refused_after_others_were_prepared(mgr, needs, wrong):
+    needs(mgr, "dispatch")
+    kernel, out = mgr.kernel(BITS), mgr.tensor_t(np.zeros(3, np.uint32))
+    good = {"f": 1.0, "i": 1, "u": 1, "groups": 1}
+    with pytest.raises(kp.KomputeError) as first:
+        kernel(out, **good | wrong)
+    kernel(out, **good)
+    before = out.read().tolist()
+    with pytest.raises(kp.KomputeError) as later:
+        kernel(out, **good | wrong)
+    assert type(first.value) is type(later.value)
+    assert str(first.value) == str(later.value)
+    assert out.read().tolist() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"factr": 1.0}, {"factor": None}, {"push": {"factor": 2.0}}, {"grid": (8,), "groups": (1,)}, {"x": 1}],
+    ids=str,
+)
+def test_other_keywords_are_looked_at_anew(mgr, scale, change):
+    x, y = mgr.tensor(arange(8)), mgr.zeros(8)
+    scale(x, y, factor=2.0)
+    with pytest.raises(kp.KomputeError):
+        scale(x, y, **{"factor": 2.0} | change)
+    scale(x, y, factor=3.0)
+    assert y.read().tolist() == (arange(8) * 3).tolist()
+
+
+def test_arguments_by_name_in_any_order(mgr, scale):
+    x, y, z = mgr.tensor(arange(8)), mgr.zeros(8), mgr.zeros(8)
+    for _ in range(3):
+        for i, call in enumerate(
+            [
+                lambda f, o: scale(x, o, factor=f),
+                lambda f, o: scale(x, y=o, factor=f),
+                lambda f, o: scale(factor=f, y=o, x=x),
+                lambda f, o: scale(y=o, factor=f, x=x),
+                lambda f, o: scale(x, factor=f, out=o),
+                lambda f, o: scale(**{"".join(["fac", "tor"]): f, "x": x, "y": o}),
+            ]
+        ):
+            for out, other in ((y, z), (z, y)):
+                other.write(np.zeros(8))
+                call(i + 1.5, out)
+                assert out.read().tolist() == (arange(8) * (i + 1.5)).tolist()
+                assert not other.read().any()
+
+
+# -- grids ---------------------------------------------------------------------------------------------------
+
+
+def test_grids_are_told_apart(mgr, needs):
+    needs(mgr, "dispatch")
+    one_each = mgr.kernel("""#version 450
+layout(local_size_x = 1, local_size_y = 1) in;
+layout(binding = 0) buffer N { uint n[]; };
+void main() { atomicAdd(n[gl_GlobalInvocationID.y], 1u); }""")
+    for _ in range(2):
+        for keywords, counts in [
+            ({"grid": 3}, [3, 0]),
+            ({"grid": (3,)}, [3, 0]),
+            ({"grid": [2, 2]}, [2, 2]),
+            ({"grid": (2, 1)}, [2, 0]),
+            ({"groups": (5,)}, [5, 0]),
+            ({"groups": (np.int64(4), True)}, [4, 0]),
+            ({"grid": (0,)}, [0, 0]),
+            ({"grid": (2, 2), "groups": None}, [2, 2]),
+        ]:
+            n = np.zeros(2, np.uint32)
+            one_each(n, **keywords)
+            assert n.tolist() == counts, keywords
+    for wrong in (-1, (1, 2, 3, 4), (1.5,), "3", {3}, (2**70,)):
+        with pytest.raises(kp.KomputeError):
+            one_each(np.zeros(2, np.uint32), grid=wrong)
+
+
+def test_checks_that_depend_on_push_constants_are_made_for_each_value(mgr, needs):
+    needs(mgr, "dispatch")
+    add = mgr.kernel(COUNTED)
+    for x, y in [
+        (arange(10), np.zeros(20, np.float32)),
+        (mgr.tensor(arange(10)), mgr.zeros(20)),
+        (mgr.tensor(arange(10)), mgr.zeros(20)),  # of the same shapes
+    ]:
+        add(x, y, count=5, grid=20)
+        for _ in range(2):
+            with pytest.raises(kp.InvalidArgumentError, match=r"'x' has 10 elements"):
+                add(x, y, count=11, grid=20)
+            add(x, y, count=10, grid=20)
+        out = y if isinstance(y, np.ndarray) else y.read()
+        assert out.tolist() == [*(arange(10) + 1), *[0] * 10]
+
+
+# -- arrays --------------------------------------------------------------------------------------------------
+
+
+def test_arrays_of_changing_shapes(mgr, scale):
+    rng = np.random.default_rng(5)
+    for _ in range(2):
+        for shape in [(1,), (64,), (8, 8), (3, 5, 7), (65,), (1000,), (7, 1), (1, 7), (4096,), (63,)]:
+            x = rng.random(shape, np.float32)
+            y = np.full(shape, -1, np.float32)
+            assert scale(x, y, factor=2.0) is y
+            assert np.array_equal(y, x * np.float32(2))
+            left_out = scale(x, factor=3.0)
+            assert left_out is not x
+            assert left_out.shape == shape
+            assert np.array_equal(left_out, x * np.float32(3))
+
+
+def test_what_a_shader_leaves_keeps_the_callers_contents(mgr, needs):
+    needs(mgr, "dispatch")
+    add = mgr.kernel(COUNTED)
+    for count in (3, 3, 5, 0, 8):
+        y = np.full(8, -7, np.float32)
+        add(arange(8), y, count=count, grid=8)
+        assert y.tolist() == [*(arange(8)[:count] + 1), *[-7] * (8 - count)]
+        assert add(arange(8), count=8, grid=8).tolist() == (arange(8) + 1).tolist()
+
+
+def test_arrays_that_differ_only_in_what_the_key_must_tell(mgr, scale):
+    y = np.zeros(8, np.float32)
+    scale(arange(8), y, factor=2.0)
+    frozen = np.zeros(8, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(kp.InvalidArgumentError, match="read-only"):
+        scale(arange(8), frozen, factor=2.0)
+    scale(frozen, y, factor=2.0)
+    assert not y.any()
+    with pytest.raises(kp.ArgumentTypeError, match="float64"):
+        scale(arange(8).astype(np.float64), y, factor=2.0)
+    every_other = arange(16)[::2]
+    scale(every_other, y, factor=2.0)
+    assert y.tolist() == (every_other * 2).tolist()
+    into = np.zeros(16, np.float32)
+    scale(arange(8), into[1::2], factor=2.0)
+    assert into.tolist() == [n for i in range(8) for n in (0, 2 * i)]
+    swapped = arange(8).astype(">f4")
+    for _ in range(2):
+        scale(swapped, y, factor=3.0)
+        assert y.tolist() == (arange(8) * 3).tolist()
+    masked = np.ma.masked_array(arange(8), [True] * 8)
+    with pytest.raises(kp.ArgumentTypeError, match="mask"):
+        scale(masked, y, factor=2.0)
+    with pytest.raises(kp.InvalidArgumentError):
+        scale(arange(7), y, factor=2.0)
+
+
+def test_arrays_and_tensors_together(mgr, scale):
+    x, y = mgr.tensor(arange(8)), mgr.zeros(8)
+    for factor in (2.0, 3.0, 4.0):
+        out = np.zeros(8, np.float32)
+        assert scale(x, out, factor=factor) is out
+        assert out.tolist() == (arange(8) * factor).tolist()
+        assert scale(out, y, factor=1.0) is None
+        assert y.read().tolist() == out.tolist()
+    assert scale(mgr.tensor(arange(8) + 1), np.zeros(8, np.float32), factor=2.0)[0] == 2
+
+
+def test_large_arrays(mgr, scale):
+    x = arange(100_000)
+    for factor in (2.0, 3.0):
+        assert np.array_equal(scale(x, factor=factor), x * np.float32(factor))
+
+
+def test_the_buffers_of_arrays_are_shared_by_sizes_and_bounded(mgr, needs, monkeypatch):
+    needs(mgr, "dispatch")
+    for n in range(1, 5000, 7):
+        assert n <= scratch.capacity(n) <= max(256, n * 5 // 4)
+        assert scratch.capacity(scratch.capacity(n)) == scratch.capacity(n)
+    monkeypatch.setattr(scratch, "_MOST_BYTES", 64 << 10)
+    kernel = mgr.kernel(SCALE)
+    gc.collect()
+    before = kp.alive(detail=True)["buffer"]
+    for n in range(100, 8000, 100):
+        x = arange(n)
+        assert np.array_equal(kernel(x, factor=2.0), x * 2)
+        gc.collect(0)
+        assert kp.alive(detail=True)["buffer"] - before <= 40
+    assert kernel._scratch._held <= 2 * scratch.capacity(32000)
+    del kernel
+    gc.collect()
+    assert kp.alive(detail=True)["buffer"] == before
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+def test_sets_of_tensors_in_turn_beyond_what_is_kept(mgr, needs, monkeypatch):
+    needs(mgr, "dispatch")
+    monkeypatch.setattr(prepared, "_MOST_ENTRIES", 20)
+    kernel = mgr.kernel(SCALE)
+    sets = [(mgr.tensor(arange(8) + i), mgr.zeros(8)) for i in range(50)]
+    for factor in (2.0, 3.0):
+        for x, y in sets:
+            kernel(x, y, factor=factor)
+            assert len(kernel._table) <= 20
+        for i, (_, y) in enumerate(sets):
+            assert y.read().tolist() == ((arange(8) + i) * factor).tolist()
+
+
+def test_more_sets_than_recordings(mgr, scale):
+    sets = [(mgr.tensor(arange(4) + i), mgr.zeros(4)) for i in range(600)]
+    for factor in (2.0, 3.0):
+        for x, y in sets:
+            scale(x, y, factor=factor)
+    for i, (_, y) in enumerate(sets):
+        assert y.read().tolist() == ((arange(4) + i) * 3).tolist()
+
+
+def test_tensors_that_end_are_forgotten(mgr, scale):
+    x = mgr.tensor(arange(8))
+    scale(x, mgr.zeros(8), factor=2.0)
+    gc.collect()
+    before = kp.alive(detail=True)
+    for i in range(20):
+        y = mgr.zeros(8)  # may get the address of the last one
+        scale(x, y, factor=float(i))
+        scale.submit(x, y, factor=float(i)).wait()
+        assert y.read().tolist() == (arange(8) * i).tolist()
+        scale(x[:4], y[:4], factor=1.0)
+        del y
+    gc.collect()
+    assert len(scale._table) == 0
+    assert kp.alive(detail=True) == before
+
+
+def test_other_shapes_at_the_address_of_a_tensor_that_ended(mgr, scale):
+    for n in [8, 16, 8, 24, 4] * 4:
+        x, y = mgr.tensor(arange(n)), mgr.zeros(n)
+        scale(x, y, factor=2.0)
+        assert y.read().tolist() == (arange(n) * 2).tolist()
+        del x, y
+
+
+def test_views_are_made_anew_for_each_call(mgr, scale):
+    x, y = mgr.tensor(arange(256)), mgr.zeros(256)
+    for start in [0, 64, 128, 64, 0, 192]:
+        for _ in range(2):
+            scale(x[start : start + 64], y[start : start + 64], factor=start + 1.0)
+        assert (
+            y.read()[start : start + 64].tolist() == (arange(256)[start : start + 64] * (start + 1)).tolist()
+        )
+    kept = x[64:128]
+    for _ in range(3):
+        scale(kept, y[:64], factor=2.0)
+        assert y.read()[:64].tolist() == (arange(256)[64:128] * 2).tolist()
+    gc.collect()
+    assert len(scale._table) > 0
+    del x, kept
+    gc.collect()
+    assert len(scale._table) == 0
+
+
+@pytest.mark.parametrize("call", ["__call__", "submit", "bind"])
+def test_destroyed_memory_is_refused(mgr, scale, call):
+    x, y = mgr.tensor(arange(8)), mgr.zeros(8)
+    run = getattr(scale, call)
+    for _ in range(2):
+        run(x, y, factor=2.0)
+    x.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        run(x, y, factor=2.0)
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        run(x, mgr.zeros(8), factor=2.0)
+    other = mgr.tensor(arange(8))
+    getattr(scale, call)(other, y, factor=3.0)
+
+
+@pytest.mark.parametrize("call", ["__call__", "submit", "bind"])
+def test_tensors_of_another_manager_are_refused(mgr, scale, call):
+    run = getattr(scale, call)
+    run(mgr.tensor(arange(8)), mgr.zeros(8), factor=2.0)
+    with kp.Manager() as other, pytest.raises(kp.InvalidArgumentError, match="belongs to"):
+        run(other.tensor(arange(8)), mgr.zeros(8), factor=2.0)
+
+
+def test_a_kernel_is_freed_with_all_that_it_prepared(mgr, needs):
+    needs(mgr, "dispatch")
+    gc.collect()
+    before = kp.alive(detail=True)
+    kernel = mgr.kernel(SCALE)
+    counted = mgr.kernel(COUNTED)
+    x, y = mgr.tensor(arange(8)), mgr.zeros(8)
+    kernel(x, y, factor=1.0)
+    kernel(arange(8), factor=1.0)
+    kernel.submit(x, y, factor=1.0)
+    counted(x, mgr.zeros(12), count=4, grid=8)  # has a check of its push constants
+    counted(arange(8), np.zeros(12, np.float32), count=4, grid=8)
+    operation = kernel.bind(x, y, factor=5.0)
+    del kernel, counted
+    mgr.sequence().record(operation).eval()
+    assert y.read().tolist() == (arange(8) * 5).tolist()
+    del operation, x, y
+    gc.collect()
+    mgr.memory.trim()
+    assert kp.alive(detail=True) == before
+
+
+# -- bind and submit -----------------------------------------------------------------------------------------
+
+
+def test_bound_operations_are_independent(mgr, scale):
+    x, y, z = mgr.tensor(arange(8)), mgr.zeros(8), mgr.zeros(8)
+    for _ in range(2):
+        first, second = scale.bind(x, y, factor=2.0), scale.bind(x, z, factor=3.0, grid=(8,))
+        assert first.push_constants == {"factor": 2.0}
+        assert first.groups == second.groups == (1, 1, 1)
+        sequence = mgr.sequence().record(first, second)
+        sequence.eval()
+        first.set(factor=5.0)
+        scale(x, z, factor=7.0)
+        assert z.read().tolist() == (arange(8) * 7).tolist()
+        sequence.eval()
+        assert y.read().tolist() == (arange(8) * 5).tolist()
+        assert z.read().tolist() == (arange(8) * 3).tolist()
+    with pytest.raises(kp.ArgumentTypeError, match="bind and submit copy nothing"):
+        scale.bind(arange(8), y, factor=2.0)
+    scale(arange(8), y, factor=2.0)
+    for call in (scale.bind, scale.submit):
+        with pytest.raises(kp.ArgumentTypeError, match="bind and submit copy nothing"):
+            call(arange(8), y, factor=2.0)
+
+
+def test_many_submissions_at_once(mgr, needs):
+    needs(mgr, "dispatch")
+    step = mgr.kernel("""#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint factor, plus; };
+void main() { x[0] = x[0] * factor + plus; }""")
+    x = mgr.tensor_t(np.ones(1, np.uint32))
+    expected = 1
+    fences = []
+    for i in range(300):
+        fences.append(step.submit(x, factor=3, plus=i, groups=1))
+        expected = (expected * 3 + i) % 2**32
+        if i % 50 == 49:
+            step(x, factor=1, plus=1, groups=1)
+            expected += 1
+    for fence in fences:
+        assert fence.wait().done()
+    assert x.read()[0] == expected
+
+
+def test_threads_call_one_kernel(mgr, scale):
+    wrong = []
+
+    def work(number):
+        x, y = mgr.tensor(arange(64) + number), mgr.zeros(64)
+        for i in range(40):
+            factor = float(number * 100 + i)
+            scale(x, y, factor=factor)
+            out = scale(arange(64 + i % 3), factor=factor)
+            fresh = mgr.zeros(64)
+            scale.submit(x, fresh, factor=factor).wait()
+            if (
+                not np.array_equal(y.read(), (arange(64) + number) * np.float32(factor))
+                or not np.array_equal(out, arange(64 + i % 3) * np.float32(factor))
+                or not np.array_equal(fresh.read(), y.read())
+            ):
+                wrong.append((number, i))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_images_are_recognized(mgr, needs):
+    needs(mgr, "dispatch")
+    fill = mgr.kernel("""#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0, r32f) uniform writeonly image2D img;
+layout(push_constant) uniform P { float value; };
+void main() { imageStore(img, ivec2(gl_GlobalInvocationID.xy), vec4(value)); }""")
+    images = [mgr.image(np.zeros((4, 5), np.float32)) for _ in range(3)]
+    for value in (1.0, 2.0, 3.0):
+        for i, image in enumerate(images):
+            fill(image, value=value + i)
+            fill.submit(image, value=value + 10 * i).wait()
+            assert (image.read() == value + 10 * i).all()
+    del image
+    images.clear()
+    gc.collect()
+    assert len(fill._table) == 0
