@@ -5,7 +5,9 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   rows          the engine beside the same work in C and memcpy, on lavapipe, SwiftShader and the null driver
   instructions  how many instructions the engine's small calls take, under valgrind
   past          what --save and --publish of these two kept, and what moved between two commits
-  peers         the same work by other libraries, each in an environment of its own, in turns
+  peers         what users do, with NumPy, Taichi, wgpu, compushady, PyTorch, numba and IREE in turns
+  shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
+  advice        a figure for each advice of docs/guides/performance.md, on lavapipe
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ PARTS = {
     "instructions": "benchmarks.callgrind.__main__",
     "past": "benchmarks.past.report",
     "peers": "benchmarks.peers.__main__",
+    "shaders": "benchmarks.shaders.__main__",
+    "advice": "benchmarks.advice.__main__",
 }
 
 

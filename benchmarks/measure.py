@@ -18,6 +18,7 @@ from .build import BuildError
 from .drivers import driver_environment
 from .figures import DRIVERS, NO_DRIVER, Figure
 from .floor import build
+from .pages import INSIDE, put
 from .past.kind import MachineKind
 from .past.records import PastError, find
 from .past.report import add_options, compare_and_save, made_record
@@ -138,8 +139,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
     parser.add_argument("--list", action="store_true", help="print the figures' names and stop")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
     add_options(parser)
     options = parser.parse_args(arguments)
+    if options.write and (options.quick or options.only or options.driver):
+        parser.error("the page has all figures, of a full run on all drivers")
     if options.quick and (options.save or options.publish):
         parser.error("a quick run is too short to be kept: leave out --quick")
     return options
@@ -169,6 +173,9 @@ def main(arguments: list[str] | None = None) -> int:
         _measure(report, driver, figures, options.quick)
     if report.rows:
         _print_report(report, figures, options.markdown)
+    if options.write and not report.failures:
+        head = "\n".join(f"- {line}" for line in report.heading())
+        put(INSIDE, "rows", "\n\n".join([head, markdown(figures, report.rows), legend(report.rows)]))
     if options.json:
         _write_json(report, options.json)
     for failure in report.failures:

@@ -14,12 +14,19 @@ import sys
 from tests.drivers import DriverUnavailableError
 
 from ..build import BuildError
+from ..pages import INSIDE, put
 from ..past.kind import MachineKind
 from ..past.records import PastError, find
 from ..past.report import add_options, compare_and_save, made_record, shows
 from ..paths import cache_directory
 from .counting import CountError, count_all
 from .works import WORKS
+
+_MARKDOWN = ("| instructions | for one of |", "| -----------: | ---------- |")
+
+
+def _row(counted: float, title: str) -> str:
+    return f"| {counted:,.0f} | {title} |"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,27 +39,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], choices=WORKS, help="may be repeated")
     parser.add_argument("--profile", choices=WORKS, help="keep callgrind's output of this one")
     parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
     add_options(parser)
     options = parser.parse_args(arguments)
+    if options.write and (options.only or options.profile):
+        parser.error("the page has all counts")
     names = options.only or ([options.profile] if options.profile else list(WORKS))
     counts: dict[str, float] = {}
-    edge = "|" if options.markdown else ""
     try:
         if options.compare is not None:
             find("instructions", options.compare, MachineKind.here())  # before minutes are spent
-        print(f"{edge} {'instructions':>12} {edge} for one of {edge}".rstrip())
-        if options.markdown:
-            print("| -----------: | ---------- |")
-        keep = (
-            {options.profile: cache_directory() / f"callgrind.out.{options.profile}"}
-            if options.profile
-            else {}
-        )
+        print("\n".join(_MARKDOWN) if options.markdown else f"{'instructions':>12}  for one of")
+        keep = {}
+        if options.profile:
+            keep[options.profile] = cache_directory() / f"callgrind.out.{options.profile}"
         for name, counted in count_all(names, keep):
             counts[name] = counted
-            print(f"{edge} {counted:12,.0f} {edge} {WORKS[name].title} {edge}".rstrip(), flush=True)
+            title = WORKS[name].title
+            print(_row(counted, title) if options.markdown else f"{counted:12,.0f}  {title}", flush=True)
         for path in keep.values():
             print(f"{'':12}  profile: {os.path.relpath(path)}")
+        if options.write:
+            rows = [_row(counted, WORKS[name].title) for name, counted in counts.items()]
+            put(INSIDE, "instructions", "\n".join([*_MARKDOWN, *rows]))
         record = made_record("instructions", counts=counts)
         return compare_and_save(options, record, lambda name: WORKS[name].title, shows("instructions"))
     except PastError as error:

@@ -1,5 +1,4 @@
-"""`python -m benchmarks.peers`: the same work by kompute_py, NumPy and other libraries, in turns on one
-Vulkan driver.
+"""The part `peers`: what users do, with kompute_py, NumPy and other libraries, in turns on one Vulkan driver.
 
 Prints how long each takes, and how many times as long as kompute_py. The peers are installed from PyPI on
 first use.
@@ -12,6 +11,7 @@ import dataclasses
 import json
 import statistics
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tests.drivers import DriverUnavailableError
 
 from ..drivers import driver_environment
 from ..machine import describe
+from ..pages import INSIDE, put
 from ..table import duration
 from .environments import OURS, PEERS, Peer, PeerError
 from .processes import FULL, QUICK, TASKS, Plan, Task, Worker, take_turns
@@ -38,16 +39,22 @@ class Report:
     machine: dict[str, str]
     driver: str
     about: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    """By task and library: one value for each block."""
+    blocks: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
+    """By task and library: seconds and processor time of each block."""
     failures: list[str] = field(default_factory=list)
+    lost: set[tuple[str, str]] = field(default_factory=set)
+    """Task and library of each failure; the task is empty where the library did not start."""
 
     def typical(self, task: str, library: str) -> float | None:
-        """Seconds of `library` for the task; None where it was not measured."""
-        values = self.seconds.get(task, {}).get(library, [])
+        """Seconds of `library` for the task, the lower quartile; None where it was not measured."""
+        values = [seconds for seconds, _ in self.blocks.get(task, {}).get(library, [])]
         if len(values) < 2:
             return values[0] if values else None
         return statistics.quantiles(values, n=4, method="inclusive")[0]
+
+    def processor(self, task: str, library: str) -> float | None:
+        """Processor time of `library` for the task, the least; None where it was not measured."""
+        return min((used for _, used in self.blocks.get(task, {}).get(library, [])), default=None)
 
 
 def _say(line: str) -> None:
@@ -57,17 +64,18 @@ def _say(line: str) -> None:
 def compare(report: Report, peers: list[Peer], tasks: list[Task], plan: Plan) -> None:
     """Measures; what fails is noted in the report, once, and the rest goes on."""
     environment = driver_environment(report.driver)
-    lost: set[tuple[str, str]] = set()
+    titles = {task.name: task.title for task in tasks}
+    lost = report.lost
 
     def note(name: str, task: str, error: PeerError) -> None:
-        if (name, task) not in lost:
-            lost.add((name, task))
-            report.failures.append(f"{error}" + (f" ({TASKS[task].title})" if task else ""))
+        if (task, name) not in lost:
+            lost.add((task, name))
+            report.failures.append(f"{error}" + (f" ({titles[task]})" if task else ""))
 
     for generation in range(plan.generations):
         workers = []
         for peer in peers:
-            if (peer.name, "") in lost:
+            if ("", peer.name) in lost:
                 continue
             try:
                 workers.append(Worker(peer, environment))
@@ -78,11 +86,11 @@ def compare(report: Report, peers: list[Peer], tasks: list[Task], plan: Plan) ->
         try:
             for task in tasks:
                 _say(f"{task.title}, {generation + 1} of {plan.generations} ...")
-                able = [worker for worker in workers if (worker.name, task.name) not in lost]
+                able = [worker for worker in workers if (task.name, worker.name) not in lost]
                 taken = take_turns(
                     able, task, plan, lambda worker, error, task=task: note(worker.name, task.name, error)
                 )
-                of_task = report.seconds.setdefault(task.name, {})
+                of_task = report.blocks.setdefault(task.name, {})
                 for name, values in taken.items():
                     of_task.setdefault(name, []).extend(values)
         finally:
@@ -90,22 +98,32 @@ def compare(report: Report, peers: list[Peer], tasks: list[Task], plan: Plan) ->
                 worker.close()
 
 
-def lines(report: Report, tasks: list[Task], names: list[str]) -> list[list[str]]:
-    """The table's cells, the header first."""
+def lines(
+    tasks: list[Task], names: list[str], taken: Callable[[str, str], float | None], lost: set[tuple[str, str]]
+) -> list[list[str]]:
+    """The table's cells, the header first: times of the first library, and of the others how many times as
+    long they took. A library that does not offer a task has a dash.
+    """
     made = [["", *names]]
     for task in tasks:
-        ours = report.typical(task.name, OURS.name)
+        ours = taken(task.name, names[0])
         cells = [task.title]
         for name in names:
-            seconds = report.typical(task.name, name)
+            seconds = taken(task.name, name)
             if seconds is None:
-                cells.append("failed")
-            elif name == OURS.name or ours is None:
+                cells.append("failed" if {(task.name, name), ("", name)} & lost else "-")
+            elif name == names[0] or ours is None:
                 cells.append(duration(seconds))
             else:
-                cells.append(f"{duration(seconds)} ({seconds / ours:.{2 if seconds < 10 * ours else 0}f} x)")
+                cells.append(f"{duration(seconds)} ({times(seconds / ours)})")
         made.append(cells)
     return made
+
+
+def times(ratio: float) -> str:
+    """A ratio with two digits or three."""
+    digits = 0 if ratio >= 10 else 2 if ratio >= 0.1 else 3 if ratio >= 0.01 else 4
+    return f"{ratio:.{digits}f} x"
 
 
 def aligned(table: list[list[str]], as_markdown: bool) -> str:
@@ -125,14 +143,13 @@ def aligned(table: list[list[str]], as_markdown: bool) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks peers", description=__doc__)
     parser.add_argument(
         "--only",
         action="append",
         default=[],
-        choices=TASKS,
         metavar="TASK",
-        help=f"only this task: {', '.join(TASKS)}",
+        help=f"only tasks whose name starts so: {', '.join(TASKS)}",
     )
     parser.add_argument(
         "--peer",
@@ -148,7 +165,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--markdown", action="store_true", help="print Markdown, as docs/inside/performance.md has it"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    return parser.parse_args(arguments)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
+    options = parser.parse_args(arguments)
+    if options.write and (options.quick or options.only or options.peer or options.driver != _DRIVERS[0]):
+        parser.error("the page has all figures, of a full run on lavapipe")
+    return options
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -156,29 +177,48 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     plan = QUICK if options.quick else FULL
     peers = [peer for name, peer in PEERS.items() if not options.peer or name in options.peer or peer is OURS]
-    tasks = [task for name, task in TASKS.items() if not options.only or name in options.only]
+    tasks = [task for name, task in TASKS.items() if name.startswith(tuple(options.only or ("",)))]
+    if not tasks:
+        print(f"there is no such task; there are: {', '.join(TASKS)}", file=sys.stderr)
+        return 2
     report = Report(describe(), options.driver)
     try:
         compare(report, peers, tasks, plan)
     except DriverUnavailableError as error:
         print(f"{options.driver} is not available: {error}", file=sys.stderr)
         return 1
+    table = lines(tasks, [peer.name for peer in peers], report.typical, report.lost)
+    return show(report, table, LEGEND.format(generations=plan.generations), options, "peers")
+
+
+def heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:
+    """Day, machine and versions, a line each."""
     machine = report.machine
-    heading = [
+    made = [
         f"{machine['date']}, {machine['processor']}, {machine['memory']} of memory, {machine['system']}, "
-        f"Python {machine['python']}, {options.driver}",
+        f"Python {machine['python']}, {report.driver}",
         *report.about.values(),
     ]
-    if options.quick:
-        heading.append("A quick run: too short for figures to be relied on.")
-    mark = "- " if options.markdown else ""
-    print("\n".join(mark + line for line in heading), end="\n\n")
-    print(aligned(lines(report, tasks, [peer.name for peer in peers]), options.markdown), end="\n\n")
-    print(LEGEND.format(generations=plan.generations))
+    if quick:
+        made.append("A quick run: too short for figures to be relied on.")
+    return [("- " if as_markdown else "") + line for line in made]
+
+
+def show(report: Report, table: list[list[str]], legend: str, options: argparse.Namespace, name: str) -> int:
+    """Prints heading, table, legend and what failed; writes the file that was asked for, and the table into
+    the page's place `name`; gives the exit status.
+    """
+    print("\n".join(heading(report, options.quick, options.markdown)), end="\n\n")
+    print(aligned(table, options.markdown), end="\n\n")
+    print(legend)
     if report.failures:
         print("\nNot measured:\n" + "\n".join(f"- {failure}" for failure in report.failures))
     if options.json:
-        options.json.write_text(json.dumps(dataclasses.asdict(report), indent=2) + "\n")
+        content = dataclasses.asdict(report)
+        content["lost"] = sorted(content["lost"])
+        options.json.write_text(json.dumps(content, indent=2) + "\n")
+    if options.write and not report.failures:
+        put(INSIDE, name, "\n".join([*heading(report, False, True), "", aligned(table, True)]))
     return 1 if report.failures else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from ..paths import cache_directory
 
 _READY = "ready"
+_SYSTEM = Path("/usr/bin/python3")
 
 
 class PeerError(RuntimeError):
@@ -24,6 +26,12 @@ class Peer:
 
     name: str
     requirements: tuple[str, ...] = ()
+    module: str = ""
+    """The module libraries/with_*.py; the name itself if empty."""
+    of_system: str = ""
+    """A module that the system's own Python may have, which saves installing it: PyPI's PyTorch brings
+    gigabytes.
+    """
 
 
 OURS = Peer("kompute_py")
@@ -34,12 +42,16 @@ PEERS = {
         Peer("numpy"),
         Peer("wgpu", ("wgpu",)),
         Peer("taichi", ("taichi",)),
+        Peer("taichi-cpu", ("taichi",), "taichi_cpu"),
         Peer("compushady", ("compushady",)),
+        Peer("torch", ("torch",), of_system="torch"),
+        Peer("numba", ("numba",)),
         Peer("iree", ("iree-base-runtime", "iree-base-compiler")),
     )
 }
 
 
+@functools.cache
 def interpreter(peer: Peer) -> Path:
     """The Python that has `peer`; makes its environment where there is none yet.
 
@@ -47,8 +59,11 @@ def interpreter(peer: Peer) -> Path:
     """
     if not peer.requirements:
         return Path(sys.executable)
+    if peer.of_system and _imports(_SYSTEM, "numpy", peer.of_system):
+        return _SYSTEM
     what = "\n".join(("numpy", *peer.requirements, sys.version))
-    folder = cache_directory() / "peers" / f"{peer.name}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
+    first = peer.requirements[0]
+    folder = cache_directory() / "peers" / f"{first}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if (folder / _READY).exists():
         return python
@@ -57,6 +72,15 @@ def interpreter(peer: Peer) -> Path:
     _run(peer, [str(python), "-m", "pip", "install", "--quiet", "numpy", *peer.requirements])
     (folder / _READY).touch()
     return python
+
+
+def _imports(python: Path, *modules: str) -> bool:
+    """Whether this interpreter is there and has the modules."""
+    command = [str(python), "-c", f"import {', '.join(modules)}"]
+    try:
+        return subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def _run(peer: Peer, command: list[str]) -> None:

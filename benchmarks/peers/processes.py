@@ -13,51 +13,70 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..paths import ROOT
+from ..paths import ROOT, cache_directory
 from .environments import Peer, PeerError, interpreter
 
 _SERVER = Path(__file__).resolve().parent / "libraries" / "serve.py"
 _PATIENCE = 180.0  # seconds for one answer
 
 
+FIRST = "first"
+"""The action that starts a process each time."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """What is measured: `action` is one of libraries/serve.py's, `nbytes` the size of each array."""
+    """What is measured: `action` is one of libraries/serve.py's, `what` the size of each array in bytes, or
+    the folder of a shader.
+    """
 
     name: str
     title: str
     action: str
-    nbytes: int
+    what: int | str
 
 
 TASKS = {
     task.name: task
     for task in (
-        Task("upload-256m", "upload 256 MiB", "upload", 256 << 20),
-        Task("download-256m", "download 256 MiB", "download", 256 << 20),
-        Task("roundtrip-8m", "upload 2 x 8 MiB, multiply, download", "roundtrip", 8 << 20),
+        Task("first", "first product in a fresh process, caches warm", FIRST, 4 << 10),
+        Task("call-16", "call with NumPy arrays of 16 B", "call", 16),
+        Task("call-4k", "call with NumPy arrays of 4 KiB", "call", 4 << 10),
+        Task("call-64k", "call with NumPy arrays of 64 KiB", "call", 64 << 10),
+        Task("call-1m", "call with NumPy arrays of 1 MiB", "call", 1 << 20),
+        Task("call-64m", "call with NumPy arrays of 64 MiB", "call", 64 << 20),
+        Task("many-4k", "1,000 dispatches over 4 KiB, one after the other: each", "many", 4 << 10),
+        Task("stream-1m", "stream of frames of 1 MiB, NumPy to NumPy: each", "stream", 1 << 20),
+        Task("upload-64m", "upload 64 MiB", "upload", 64 << 20),
+        Task("download-64m", "download 64 MiB", "download", 64 << 20),
         Task("roundtrip-4k", "upload 2 x 4 KiB, multiply, download", "roundtrip", 4 << 10),
         Task("dispatch-4k", "multiply 4 KiB on the device, wait", "dispatch", 4 << 10),
     )
 }
 
 
+class NotOfferedError(Exception):
+    """The library has no way to do this task."""
+
+
 class Worker:
     """A library at work in its process."""
 
-    def __init__(self, peer: Peer, environment: dict[str, str]) -> None:
+    def __init__(self, peer: Peer, environment: dict[str, str], *arguments: str) -> None:
         """Starts it. Raises PeerError where it cannot be installed or does not start."""
+        self._peer, self._environment = peer, environment
         self.name = peer.name
         python = interpreter(peer)
         variables = os.environ | environment
         # Ours comes from this repository; a peer's environment has all that it needs, and no other module of
         # ours.
         variables.pop("PYTHONPATH", None)
+        variables["NUMBA_CACHE_DIR"] = str(cache_directory() / "numba")
         if not peer.requirements:
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [str(python), str(_SERVER), peer.name],
+            [str(python), str(_SERVER), peer.module or peer.name, *arguments],
             env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -71,12 +90,26 @@ class Worker:
             raise
 
     def prepare(self, task: Task, seconds: float) -> None:
-        """Makes what the task needs and checks its numbers; a block is to take about so many seconds."""
-        self._ask(prepare=task.action, nbytes=task.nbytes, seconds=seconds)
+        """Makes what the task needs and checks its numbers; a block is to take about so many seconds.
 
-    def measure(self) -> float:
-        """Seconds for the task, over one block."""
-        return self._ask(measure=True)["seconds"]
+        Raises PeerError, or NotOfferedError.
+        """
+        self._first = task.action == FIRST
+        if self._first:
+            self.measure()  # fills the caches
+        else:
+            self._ask(prepare=task.action, what=task.what, seconds=seconds)
+
+    def measure(self) -> tuple[float, float]:
+        """Seconds for the task, and processor time of all threads, over one block."""
+        if self._first:
+            start = time.perf_counter()
+            worker = Worker(self._peer, self._environment, "--first")
+            seconds = time.perf_counter() - start
+            worker.close()
+            return seconds, seconds
+        answer = self._ask(measure=True)
+        return answer["seconds"], answer["processor"]
 
     def _ask(self, **request: object) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -98,6 +131,8 @@ class Worker:
         if not line:
             raise self._ended()
         answer: dict[str, Any] = json.loads(line)
+        if "not_offered" in answer:
+            raise NotOfferedError
         if "failed" in answer:
             raise PeerError(f"{self.name}: {answer['failed']}")
         return answer
@@ -138,23 +173,28 @@ class Plan:
     """Seconds for one task in a generation, after which no further round is begun."""
 
 
-FULL = Plan(generations=3, rounds=7, block_seconds=0.03, limit=8.0)
+FULL = Plan(generations=2, rounds=9, block_seconds=0.02, limit=3.0)
 QUICK = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
 
 
 def take_turns(
     workers: list[Worker], task: Task, plan: Plan, failed: Callable[[Worker, PeerError], None]
-) -> dict[str, list[float]]:
-    """Seconds by library: a block of each in turns, the order reversed every other round."""
+) -> dict[str, list[tuple[float, float]]]:
+    """Seconds and processor time by library: a block of each in turns, the order reversed every other round.
+
+    Libraries that do not offer the task are missing.
+    """
     ready = []
     for worker in workers:
         try:
             worker.prepare(task, plan.block_seconds)
+        except NotOfferedError:
+            pass
         except PeerError as error:
             failed(worker, error)
         else:
             ready.append(worker)
-    taken: dict[str, list[float]] = {worker.name: [] for worker in ready}
+    taken: dict[str, list[tuple[float, float]]] = {worker.name: [] for worker in ready}
     end = time.monotonic() + plan.limit
     for number in range(plan.rounds):
         if number > 1 and time.monotonic() > end:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,11 +36,59 @@ def test_prints_both_and_what_they_are(capsys, tmp_path):
     assert "kompute_py 0" in text and "NumPy" in text and "quick run" in text and "Not measured" not in text
     for name in ("roundtrip-4k", "dispatch-4k"):
         assert TASKS[name].title in text
-    seconds = json.loads(file.read_text())["seconds"]
+    blocks = json.loads(file.read_text())["blocks"]
     for task in ("roundtrip-4k", "dispatch-4k"):
         for library in ("kompute_py", "numpy"):
-            values = seconds[task][library]
-            assert len(values) == QUICK.rounds and all(0 < value < 60 for value in values)
+            values = blocks[task][library]
+            assert len(values) == QUICK.rounds
+            assert all(0 < seconds < 60 and 0 < processor < 60 for seconds, processor in values)
+
+
+def test_what_users_do_is_measured(capsys):
+    """serve.py checks the numbers before it takes times."""
+    tasks = ["call-16", "call-4k", "many-4k", "stream-1m", "first"]
+    words = [word for task in tasks for word in ("--only", task)]
+    assert command.main(["--quick", "--peer", "numpy", *words, "--driver", DRIVER]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for task in tasks:
+        row = next(line for line in lines if line.startswith(TASKS[task].title))
+        assert row.count("(") == 1 and row.endswith("x)")
+
+
+def test_what_a_library_does_not_offer_is_a_dash(capsys, tmp_path):
+    shader = Task("shader", "a shader", "shaders", str(tmp_path))
+    (tmp_path / "plan.json").write_text('{"passes": [], "buffers": [], "results": {}}')
+    worker = Worker(PEERS["numpy"], {})
+    try:
+        assert take_turns([worker], shader, QUICK, lambda *what: pytest.fail(str(what))) == {}
+        # It goes on with the next task.
+        taken = take_turns([worker], TASKS["dispatch-4k"], QUICK, lambda *what: pytest.fail(str(what)))
+    finally:
+        worker.close()
+    assert len(taken["numpy"]) == QUICK.rounds
+    table = command.lines(
+        [shader], ["kompute_py", "numpy"], lambda task, name: None, {("shader", "kompute_py")}
+    )
+    assert table == [["", "kompute_py", "numpy"], ["a shader", "failed", "-"]]
+
+
+def test_ratios():
+    assert [command.times(ratio) for ratio in (253.4, 9.436, 0.53, 0.0123, 0.00056)] == [
+        "253 x", "9.44 x", "0.53 x", "0.012 x", "0.0006 x",
+    ]  # fmt: skip
+
+
+def test_the_systems_python_serves_if_it_has_the_module(monkeypatch):
+    monkeypatch.setattr(environments, "_imports", lambda python, *modules: modules == ("numpy", "there"))
+    assert environments.interpreter(Peer("one", ("one",), of_system="there")) == environments._SYSTEM
+    assert environments._imports.__name__ == "<lambda>"
+
+
+def test_whether_an_interpreter_has_modules(tmp_path):
+    here = Path(sys.executable)
+    assert environments._imports(here, "json", "numpy")
+    assert not environments._imports(here, "json", "no_such_module_at_all")
+    assert not environments._imports(tmp_path / "no-python", "json")
 
 
 def test_writes_nothing_unless_asked(tmp_path, monkeypatch, capsys):
@@ -55,6 +104,11 @@ def test_a_library_that_does_not_start_is_shown(capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "Not measured:\n- broken: ModuleNotFoundError: No module named 'with_broken'" in text
     assert "failed" in text and "kompute_py 0" in text
+
+
+def test_tasks_are_found_by_prefix(capsys):
+    assert command.main(["--only", "nothing-like-it"]) == 2
+    assert "call-16" in capsys.readouterr().err
 
 
 def test_a_library_that_cannot_be_installed_is_shown(monkeypatch, tmp_path):

@@ -12,21 +12,53 @@ from dataclasses import dataclass
 import numpy as np
 
 LOCAL_SIZE = 64
-"""Invocations in a group of the kernels; all sizes are multiples of it, and small enough for groups in one
-dimension.
-"""
+"""Invocations in a group of the kernels."""
+ROW = 32768
+"""Groups in the first dimension, of which devices take 65,535 at most; larger grids have several rows."""
 
-GLSL = """
-#version 450
+_HEAD = """#version 450
 layout(local_size_x = 64) in;
+"""
+_INDEX = "uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * 2097152;"
+GLSL = (
+    _HEAD
+    + """
 layout(set = 0, binding = 0) readonly buffer Left { float left[]; };
 layout(set = 0, binding = 1) readonly buffer Right { float right[]; };
 layout(set = 0, binding = 2) writeonly buffer Product { float product[]; };
 void main() {
-    uint i = gl_GlobalInvocationID.x;
-    product[i] = left[i] * right[i];
+    """
+    + _INDEX
+    + """
+    if (i < product.length()) product[i] = left[i] * right[i];
 }
 """
+)
+ADD_GLSL = (
+    _HEAD
+    + """
+layout(set = 0, binding = 0) buffer Data { float data[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] += 1.0; }
+"""
+)
+FRAME_GLSL = (
+    _HEAD
+    + """
+layout(set = 0, binding = 0) readonly buffer Source { float source[]; };
+layout(set = 0, binding = 1) writeonly buffer Target { float target[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < target.length()) target[i] = 2.0 * source[i] + 1.0; }
+"""
+)
+
+
+def groups_of(count: int) -> tuple[int, int]:
+    """Groups for so many elements, in rows of `ROW`."""
+    groups = -(-count // LOCAL_SIZE)
+    return (groups, 1) if groups <= ROW else (ROW, -(-groups // ROW))
+
+
+class NotOfferedError(Exception):
+    """The library has no way to do this."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +84,42 @@ class Multiplication:
     """The product that is on the device."""
 
 
+@dataclass(frozen=True)
+class Additions:
+    """An array on the device, to which 1 is added so many times, in a dispatch each."""
+
+    run: Callable[[], object]
+    """All dispatches; ends when the last is done."""
+    read: Callable[[], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A dispatch of a shader whose bindings 0, 1, ... are the buffers with these numbers."""
+
+    spirv: bytes
+    buffers: tuple[int, ...]
+    groups: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Shaders:
+    """Passes over buffers on the device."""
+
+    run: Callable[[], object]
+    """All passes; ends when the last is done."""
+    read: Callable[[int], np.ndarray]
+    """What the buffer with this number holds."""
+
+
 class Library(ABC):
     """A library, opened on the Vulkan device that the process sees, used in the fastest way that its
-    documentation shows.
+    documentation shows. `caches`: with the caches on disk that it has by default; without them, nothing is
+    taken from earlier processes.
     """
+
+    @abstractmethod
+    def __init__(self, caches: bool = False) -> None: ...
 
     @abstractmethod
     def about(self) -> str:
@@ -68,3 +132,21 @@ class Library(ABC):
     @abstractmethod
     def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
         """Device memory and a kernel for two float32 arrays of one size."""
+
+    def call(self, left: np.ndarray, right: np.ndarray) -> Callable[[], np.ndarray]:
+        """The product of two NumPy arrays in a third, as a user would call a kernel; where the library has no
+        kernels that take arrays, with buffers that are kept.
+        """
+        return self.multiplication(left, right).round_trip
+
+    def additions(self, array: np.ndarray, count: int) -> Additions:
+        """`count` dispatches that each add 1 to the float32 `array` on the device."""
+        raise NotOfferedError
+
+    def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
+        """Computes 2 x + 1 of each frame into the results, in turn, as if they came from a file."""
+        raise NotOfferedError
+
+    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
+        """SPIR-V over buffers that begin with this content."""
+        raise NotOfferedError

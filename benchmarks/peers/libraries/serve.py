@@ -3,7 +3,10 @@ with one.
 
 Asked {"prepare": TASK, "seconds": S}, it makes what the task needs, checks that the task gives the right
 numbers, and finds how often it fits into S seconds. Asked {"measure": TASK}, it does it so often and answers
-{"seconds": for each}.
+{"seconds": for each, "processor": of all threads}. A task that the library has no way to do is answered with
+{"not_offered": true}.
+
+`python serve.py LIBRARY --first` is a fresh process: it multiplies two arrays once, answers and ends.
 """
 
 from __future__ import annotations
@@ -15,13 +18,24 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from base import Library
+from base import Library, NotOfferedError, Pass
 
 _WARM = 3
 _LONG = 0.2  # seconds; work that takes so long needs no further try
 _MOST = 2000
+_DISPATCHES = 1000
+_FRAMES = 32
+
+
+class Work(NamedTuple):
+    """What is timed, and for how many of what the time of a call stands."""
+
+    run: Callable[[], object]
+    share: int = 1
 
 
 def _numbers(count: int) -> np.ndarray:
@@ -33,20 +47,20 @@ def _check(got: np.ndarray, wanted: np.ndarray) -> None:
         raise RuntimeError("the library gives wrong numbers")
 
 
-def _upload(library: Library, nbytes: int) -> Callable[[], object]:
+def _upload(library: Library, nbytes: int) -> Work:
     array = _numbers(nbytes // 4)
     transfer = library.transfer(array)
     transfer.upload()
     _check(transfer.download(), array)
-    return transfer.upload
+    return Work(transfer.upload)
 
 
-def _download(library: Library, nbytes: int) -> Callable[[], object]:
+def _download(library: Library, nbytes: int) -> Work:
     array = _numbers(nbytes // 4)
     transfer = library.transfer(array)
     transfer.upload()
     _check(transfer.download(), array)
-    return transfer.download
+    return Work(transfer.download)
 
 
 def _operands(nbytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -54,41 +68,97 @@ def _operands(nbytes: int) -> tuple[np.ndarray, np.ndarray]:
     return left, np.full_like(left, 3)
 
 
-def _round_trip(library: Library, nbytes: int) -> Callable[[], object]:
+def _checked(run: Callable[[], np.ndarray], left: np.ndarray, right: np.ndarray) -> Work:
+    _check(run(), left * right)
+    left += 1  # what is multiplied is the array as it is at each call
+    _check(run(), left * right)
+    return Work(run)
+
+
+def _round_trip(library: Library, nbytes: int) -> Work:
     left, right = _operands(nbytes)
-    multiplication = library.multiplication(left, right)
-    _check(multiplication.round_trip(), left * right)
-    left += 1  # what is uploaded is the array as it is at each call
-    _check(multiplication.round_trip(), left * right)
-    return multiplication.round_trip
+    return _checked(library.multiplication(left, right).round_trip, left, right)
 
 
-def _dispatch(library: Library, nbytes: int) -> Callable[[], object]:
+def _call(library: Library, nbytes: int) -> Work:
+    left, right = _operands(nbytes)
+    return _checked(library.call(left, right), left, right)
+
+
+def _dispatch(library: Library, nbytes: int) -> Work:
     left, right = _operands(nbytes)
     multiplication = library.multiplication(left, right)
     multiplication.round_trip()
     multiplication.dispatch()
     _check(multiplication.product(), left * right)
-    return multiplication.dispatch
+    return Work(multiplication.dispatch)
 
 
-_TASKS = {"upload": _upload, "download": _download, "roundtrip": _round_trip, "dispatch": _dispatch}
+def _many(library: Library, nbytes: int) -> Work:
+    array = _numbers(nbytes // 4)
+    additions = library.additions(array, _DISPATCHES)
+    additions.run()
+    _check(additions.read(), array + _DISPATCHES)
+    return Work(additions.run, _DISPATCHES)
 
 
-def _timed(work: Callable[[], object], times: int) -> float:
-    clock = time.perf_counter
-    start = clock()
+def _stream(library: Library, nbytes: int) -> Work:
+    frames = [_numbers(nbytes // 4) + number for number in range(_FRAMES)]
+    results = [np.zeros_like(frame) for frame in frames]
+    run = library.stream(frames, results)
+    run()
+    for frame, result in zip(frames, results):  # noqa: B905 - a peer's Python may be an older one
+        _check(result, 2 * frame + 1)
+    return Work(run, _FRAMES)
+
+
+def _shaders(library: Library, folder: str) -> Work:
+    """The passes, buffers and results that `benchmarks.shaders` wrote into `folder`."""
+    place = Path(folder)
+    plan = json.loads((place / "plan.json").read_text())
+    passes = [
+        Pass((place / each["spirv"]).read_bytes(), tuple(each["buffers"]), tuple(each["groups"]))
+        for each in plan["passes"]
+    ]
+    shaders = library.shaders(passes, [np.load(place / name) for name in plan["buffers"]])
+    for _ in range(2):  # a run begins with what the one before has left
+        shaders.run()
+        for number, name in plan["results"].items():
+            got, wanted = shaders.read(int(number)), np.load(place / name)
+            tolerance = 1e-4 if wanted.dtype == np.float32 else 0
+            if not np.allclose(np.asarray(got).reshape(-1), wanted, rtol=tolerance, atol=0):
+                raise RuntimeError("the library gives wrong numbers")
+    return Work(shaders.run)
+
+
+_TASKS = {
+    "upload": _upload,
+    "download": _download,
+    "roundtrip": _round_trip,
+    "call": _call,
+    "dispatch": _dispatch,
+    "many": _many,
+    "stream": _stream,
+    "shaders": _shaders,
+}
+
+
+def _timed(work: Work, times: int) -> tuple[float, float]:
+    """Seconds and processor time for one."""
+    clock, processor = time.perf_counter, time.process_time
+    run, count = work.run, times * work.share
+    used, start = processor(), clock()
     for _ in range(times):
-        work()
-    return (clock() - start) / times
+        run()
+    return (clock() - start) / count, (processor() - used) / count
 
 
-def _prepare(library: Library, task: str, nbytes: int, seconds: float) -> tuple[Callable[[], object], int]:
-    work = _TASKS[task](library, nbytes)
-    took = _timed(work, 1)
+def _prepare(library: Library, task: str, what: int | str, seconds: float) -> tuple[Work, int]:
+    work = _TASKS[task](library, what)
+    took = _timed(work, 1)[0] * work.share
     for _ in range(_WARM - 1):
         if took < _LONG:
-            took = min(took, _timed(work, 1))
+            took = min(took, _timed(work, 1)[0] * work.share)
     return work, max(1, min(_MOST, round(seconds / max(took, 1e-9))))
 
 
@@ -101,29 +171,36 @@ def main() -> None:
     def answer(**content: object) -> None:
         print(json.dumps(content), file=channel, flush=True)
 
+    first = sys.argv[2:] == ["--first"]
     try:
-        library: Library = importlib.import_module(f"with_{sys.argv[1]}").LIBRARY()
+        library: Library = importlib.import_module(f"with_{sys.argv[1]}").LIBRARY(first)
+        if first:
+            left, right = _operands(4096)
+            _check(library.call(left, right)(), left * right)
         answer(about=library.about())
     except Exception as error:
         answer(failed=f"{type(error).__name__}: {error}")
         return
-    work: Callable[[], object] | None = None
+    work: Work | None = None
     times = 1
-    for line in sys.stdin:
+    for line in sys.stdin if not first else ():
         request = json.loads(line)
         try:
             if "prepare" in request:
                 work = None  # the task before gives its memory back first
                 gc.collect()
-                work, times = _prepare(library, request["prepare"], request["nbytes"], request["seconds"])
+                work, times = _prepare(library, request["prepare"], request["what"], request["seconds"])
                 answer(times=times)
             elif work is None:
                 answer(failed="nothing is prepared")
             else:
                 gc.disable()
-                seconds = _timed(work, times)
+                seconds, processor = _timed(work, times)
                 gc.enable()
-                answer(seconds=seconds)
+                answer(seconds=seconds, processor=processor)
+        except NotOfferedError:
+            work = None
+            answer(not_offered=True)
         except Exception as error:
             work = None
             answer(failed=f"{type(error).__name__}: {error}")

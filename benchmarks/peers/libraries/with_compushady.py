@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from importlib.metadata import version
 
 import compushady
 import numpy as np
-from base import LOCAL_SIZE, Library, Multiplication, Transfer
+from base import Additions, Library, Multiplication, Pass, Shaders, Transfer, groups_of
 from compushady.shaders import hlsl
 
 # All as unordered access: version 0.17.5 gives lavapipe zeros for structured buffers that are bound as
@@ -16,8 +18,47 @@ RWStructuredBuffer<float> left : register(u0);
 RWStructuredBuffer<float> right : register(u1);
 RWStructuredBuffer<float> product : register(u2);
 [numthreads(64, 1, 1)]
-void main(uint3 id : SV_DispatchThreadID) { product[id.x] = left[id.x] * right[id.x]; }
+void main(uint3 id : SV_DispatchThreadID) {
+    uint i = id.x + id.y * 2097152, count, stride;
+    product.GetDimensions(count, stride);
+    if (i < count) product[i] = left[i] * right[i];
+}
 """
+_ADD = """
+RWStructuredBuffer<float> data : register(u0);
+[numthreads(64, 1, 1)]
+void main(uint3 id : SV_DispatchThreadID) {
+    uint count, stride;
+    data.GetDimensions(count, stride);
+    if (id.x < count) data[id.x] += 1.0;
+}
+"""
+_FRAME = """
+RWStructuredBuffer<float> source : register(u0);
+RWStructuredBuffer<float> target : register(u1);
+[numthreads(64, 1, 1)]
+void main(uint3 id : SV_DispatchThreadID) {
+    uint count, stride;
+    target.GetDimensions(count, stride);
+    if (id.x < count) target[id.x] = 2.0 * source[id.x] + 1.0;
+}
+"""
+_FIRST_BINDING = 2048
+_DECORATE, _BINDING = 71, 33
+
+
+def _rebound(spirv: bytes) -> bytes:
+    """The module with bindings from 2048 on, where compushady looks for unordered access; all else is as it
+    was.
+    """
+    words = list(struct.unpack(f"<{len(spirv) // 4}I", spirv))
+    at = 5
+    while at < len(words):
+        size, code = words[at] >> 16, words[at] & 0xFFFF
+        if code == _DECORATE and words[at + 2] == _BINDING:
+            words[at + 3] += _FIRST_BINDING
+        at += size
+    return struct.pack(f"<{len(words)}I", *words)
 
 
 def _pair(nbytes: int, heap: int) -> tuple[compushady.Buffer, compushady.Buffer]:
@@ -28,13 +69,16 @@ def _pair(nbytes: int, heap: int) -> tuple[compushady.Buffer, compushady.Buffer]
 class Compushady(Library):
     """The best device of its Vulkan back end."""
 
-    def __init__(self) -> None:
+    def __init__(self, caches: bool = False) -> None:
         self._device = compushady.get_current_device()
 
     def about(self) -> str:
         return f"compushady {version('compushady')}, {self._device.name}"
 
     def transfer(self, array: np.ndarray) -> Transfer:
+        return self._on_device(array)[0]
+
+    def _on_device(self, array: np.ndarray) -> tuple[Transfer, compushady.Buffer]:
         inside, outside = _pair(array.nbytes, compushady.HEAP_UPLOAD)
         landing = compushady.Buffer(array.nbytes, compushady.HEAP_READBACK)
         out = np.zeros_like(array)
@@ -48,7 +92,7 @@ class Compushady(Library):
             landing.readback(out)
             return out
 
-        return Transfer(upload, download)
+        return Transfer(upload, download), inside
 
     def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
         a, outside_a = _pair(left.nbytes, compushady.HEAP_UPLOAD)
@@ -56,7 +100,7 @@ class Compushady(Library):
         product, landing = _pair(left.nbytes, compushady.HEAP_READBACK)
         out = np.zeros_like(left)
         kernel = compushady.Compute(hlsl.compile(_HLSL), uav=[a, b, product])
-        groups = left.size // LOCAL_SIZE
+        groups = groups_of(left.size)
 
         def read() -> np.ndarray:
             product.copy_to(landing)
@@ -64,7 +108,7 @@ class Compushady(Library):
             return out
 
         def dispatch() -> None:
-            kernel.dispatch(groups, 1, 1)
+            kernel.dispatch(*groups, 1)
 
         def round_trip() -> np.ndarray:
             outside_a.upload(left)
@@ -75,6 +119,55 @@ class Compushady(Library):
             return read()
 
         return Multiplication(round_trip, dispatch, read)
+
+    def additions(self, array: np.ndarray, count: int) -> Additions:
+        transfer, inside = self._on_device(array)
+        transfer.upload()
+        kernel, groups = compushady.Compute(hlsl.compile(_ADD), uav=[inside]), groups_of(array.size)
+
+        def run() -> None:
+            for _ in range(count):
+                kernel.dispatch(*groups, 1)
+
+        return Additions(run, transfer.download)
+
+    def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
+        source, outside = _pair(frames[0].nbytes, compushady.HEAP_UPLOAD)
+        target, landing = _pair(frames[0].nbytes, compushady.HEAP_READBACK)
+        kernel, groups = (
+            compushady.Compute(hlsl.compile(_FRAME), uav=[source, target]),
+            groups_of(frames[0].size),
+        )
+
+        def run() -> None:
+            for frame, result in zip(frames, results, strict=True):
+                outside.upload(frame)
+                outside.copy_to(source)
+                kernel.dispatch(*groups, 1)
+                target.copy_to(landing)
+                landing.readback(result)
+
+        return run
+
+    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
+        on_device = [self._on_device(buffer) for buffer in buffers]
+        for transfer, _ in on_device:
+            transfer.upload()
+        kernels = [
+            (
+                compushady.Compute(
+                    _rebound(each.spirv), uav=[on_device[number][1] for number in each.buffers]
+                ),
+                each.groups,
+            )
+            for each in passes
+        ]
+
+        def run() -> None:
+            for kernel, groups in kernels:
+                kernel.dispatch(*groups, 1)
+
+        return Shaders(run, lambda number: on_device[number][0].download())
 
 
 LIBRARY = Compushady

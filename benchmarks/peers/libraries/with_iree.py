@@ -22,7 +22,7 @@ func.func @multiply(%left: tensor<{n}xf32>, %right: tensor<{n}xf32>) -> tensor<{
 class Iree(Library):
     """One device of its Vulkan driver."""
 
-    def __init__(self) -> None:
+    def __init__(self, caches: bool = False) -> None:
         self._config = rt.Config("vulkan")
         self._device = self._config.device
 

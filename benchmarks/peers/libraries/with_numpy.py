@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from base import Library, Multiplication, Transfer
+from base import Additions, Library, Multiplication, Transfer
 
 
 class NumPy(Library):
     """`np.copyto` and `np.multiply`."""
+
+    def __init__(self, caches: bool = False) -> None: ...
 
     def about(self) -> str:
         return f"NumPy {np.__version__}, host memory"
@@ -28,6 +32,23 @@ class NumPy(Library):
             return np.multiply(left, right, out=product)
 
         return Multiplication(multiply, multiply, lambda: product)
+
+    def additions(self, array: np.ndarray, count: int) -> Additions:
+        inside = array.copy()
+
+        def run() -> None:
+            for _ in range(count):
+                np.add(inside, 1, out=inside)
+
+        return Additions(run, lambda: inside)
+
+    def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
+        def run() -> None:
+            for frame, result in zip(frames, results, strict=True):
+                np.multiply(frame, 2, out=result)
+                np.add(result, 1, out=result)
+
+        return run
 
 
 LIBRARY = NumPy

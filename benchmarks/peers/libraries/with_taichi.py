@@ -1,9 +1,11 @@
 """Taichi: ndarrays on its Vulkan back end."""
 
 # No `from __future__ import annotations`: taichi reads the kernel's annotations as objects.
+from collections.abc import Callable
+
 import numpy as np
 import taichi as ti
-from base import Library, Multiplication, Transfer
+from base import Additions, Library, Multiplication, Transfer
 
 _Array = ti.types.ndarray(ti.f32, ndim=1)
 
@@ -14,16 +16,31 @@ def _multiply(left: _Array, right: _Array, product: _Array):
         product[i] = left[i] * right[i]
 
 
+@ti.kernel
+def _add(data: _Array):
+    for i in data:
+        data[i] += 1.0
+
+
+@ti.kernel
+def _frame(source: _Array, target: _Array):
+    for i in target:
+        target[i] = 2.0 * source[i] + 1.0
+
+
 class Taichi(Library):
     """One runtime for the process."""
 
-    def __init__(self) -> None:
-        ti.init(arch=ti.vulkan, offline_cache=False)
-        if ti.lang.impl.current_cfg().arch != ti.vulkan:
-            raise RuntimeError("taichi found no Vulkan device and fell back to another")
+    arch = ti.vulkan
+
+    def __init__(self, caches: bool = False) -> None:
+        ti.init(arch=self.arch, offline_cache=caches)
+        if ti.lang.impl.current_cfg().arch != self.arch:
+            raise RuntimeError("taichi found no such device and fell back to another")
 
     def about(self) -> str:
-        return f"taichi {'.'.join(map(str, ti.__version__))}, Vulkan"
+        where = "Vulkan" if self.arch == ti.vulkan else "its own back end for the CPU"
+        return f"taichi {'.'.join(map(str, ti.__version__))}, {where}"
 
     def transfer(self, array: np.ndarray) -> Transfer:
         inside = ti.ndarray(ti.f32, array.shape)
@@ -43,6 +60,33 @@ class Taichi(Library):
             ti.sync()
 
         return Multiplication(round_trip, dispatch, product.to_numpy)
+
+    def call(self, left: np.ndarray, right: np.ndarray) -> Callable[[], np.ndarray]:
+        out = np.zeros_like(left)
+
+        def multiply() -> np.ndarray:
+            _multiply(left, right, out)
+            return out
+
+        return multiply
+
+    def additions(self, array: np.ndarray, count: int) -> Additions:
+        inside = ti.ndarray(ti.f32, array.shape)
+        inside.from_numpy(array)
+
+        def run() -> None:
+            for _ in range(count):
+                _add(inside)
+            ti.sync()
+
+        return Additions(run, inside.to_numpy)
+
+    def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
+        def run() -> None:
+            for frame, result in zip(frames, results, strict=True):
+                _frame(frame, result)
+
+        return run
 
 
 LIBRARY = Taichi

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import wgpu
-from base import LOCAL_SIZE, Library, Multiplication, Transfer
+from base import Additions, Library, Multiplication, Pass, Shaders, Transfer, groups_of
 
 _WGSL = """
 @group(0) @binding(0) var<storage, read> left: array<f32>;
 @group(0) @binding(1) var<storage, read> right: array<f32>;
 @group(0) @binding(2) var<storage, read_write> product: array<f32>;
 @compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) { product[id.x] = left[id.x] * right[id.x]; }
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let i = id.x + id.y * 2097152;
+    if (i < arrayLength(&product)) { product[i] = left[i] * right[i]; }
+}
 """
+_ADD = """
+@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&data)) { data[id.x] += 1.0; }
+}
+"""
+_FRAME = """
+@group(0) @binding(0) var<storage, read> source: array<f32>;
+@group(0) @binding(1) var<storage, read_write> result: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&result)) { result[id.x] = 2.0 * source[id.x] + 1.0; }
+}
+"""
+_IN_FLIGHT = 3
 _Usage = wgpu.BufferUsage
 
 
 class Wgpu(Library):
     """The adapter of the Vulkan back end."""
 
-    def __init__(self) -> None:
+    def __init__(self, caches: bool = False) -> None:
         adapters = [
             adapter
             for adapter in wgpu.gpu.enumerate_adapters_sync()
@@ -28,7 +49,8 @@ class Wgpu(Library):
         if not adapters:
             raise RuntimeError("wgpu finds no Vulkan adapter")
         self._info = adapters[0].info
-        limits = {"max-buffer-size": adapters[0].limits["max-buffer-size"]}
+        names = ("max-buffer-size", "max-storage-buffer-binding-size")
+        limits = {name: adapters[0].limits[name] for name in names}
         self._device = adapters[0].request_device_sync(required_limits=limits)
         self._word = self._buffer(4, _Usage.MAP_READ | _Usage.COPY_DST)
 
@@ -75,19 +97,14 @@ class Wgpu(Library):
         product = self._buffer(nbytes, _Usage.STORAGE | _Usage.COPY_SRC)
         landing = self._buffer(nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
         out = np.zeros_like(left)
-        pipeline = device.create_compute_pipeline(
-            layout="auto",
-            compute={"module": device.create_shader_module(code=_WGSL), "entry_point": "main"},
-        )
-        entries = [{"binding": i, "resource": {"buffer": buffer}} for i, buffer in enumerate((a, b, product))]
-        bindings = device.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries)
+        pipeline, bindings = self._pipeline(_WGSL, [a, b, product])
 
         def encode() -> wgpu.GPUCommandEncoder:
             encoder = device.create_command_encoder()
             compute = encoder.begin_compute_pass()
             compute.set_pipeline(pipeline)
             compute.set_bind_group(0, bindings)
-            compute.dispatch_workgroups(left.size // LOCAL_SIZE, 1, 1)
+            compute.dispatch_workgroups(*groups_of(left.size), 1)
             compute.end()
             return encoder
 
@@ -104,6 +121,99 @@ class Wgpu(Library):
             lambda: self._submit_and_wait(encode(), product),
             lambda: self._read(product, landing, out),
         )
+
+    def _pipeline(
+        self, code: str | bytes, buffers: list[wgpu.GPUBuffer]
+    ) -> tuple[wgpu.GPUComputePipeline, wgpu.GPUBindGroup]:
+        module = self._device.create_shader_module(code=code)
+        pipeline = self._device.create_compute_pipeline(
+            layout="auto", compute={"module": module, "entry_point": "main"}
+        )
+        entries = [{"binding": i, "resource": {"buffer": buffer}} for i, buffer in enumerate(buffers)]
+        layout = pipeline.get_bind_group_layout(0)
+        return pipeline, self._device.create_bind_group(layout=layout, entries=entries)
+
+    def _on_device(self, array: np.ndarray) -> wgpu.GPUBuffer:
+        buffer = self._buffer(array.nbytes, _Usage.STORAGE | _Usage.COPY_DST | _Usage.COPY_SRC)
+        self._device.queue.write_buffer(buffer, 0, array)
+        return buffer
+
+    def _reader(self, buffer: wgpu.GPUBuffer, like: np.ndarray) -> Callable[[], np.ndarray]:
+        landing = self._buffer(like.nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
+        return lambda: self._read(buffer, landing, np.zeros_like(like))
+
+    def additions(self, array: np.ndarray, count: int) -> Additions:
+        data = self._on_device(array)
+        pipeline, bindings = self._pipeline(_ADD, [data])
+        groups = groups_of(array.size)
+
+        def run() -> None:
+            encoder = self._device.create_command_encoder()
+            compute = encoder.begin_compute_pass()
+            compute.set_pipeline(pipeline)
+            compute.set_bind_group(0, bindings)
+            for _ in range(count):
+                compute.dispatch_workgroups(*groups, 1)
+            compute.end()
+            self._submit_and_wait(encoder, data)
+
+        return Additions(run, self._reader(data, array))
+
+    def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
+        device, nbytes, groups = self._device, frames[0].nbytes, groups_of(frames[0].size)
+        slots = []
+        for _ in range(_IN_FLIGHT):
+            source, target = self._on_device(frames[0]), self._on_device(frames[0])
+            landing = self._buffer(nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
+            slots.append((source, target, landing, *self._pipeline(_FRAME, [source, target])))
+
+        def run() -> None:
+            mapped: list = [None] * len(frames)
+
+            def finish(number: int) -> None:
+                mapped[number].sync_wait()
+                landing, out = slots[number % _IN_FLIGHT][2], results[number]
+                np.copyto(out, np.frombuffer(landing.read_mapped(copy=False), out.dtype))
+                landing.unmap()
+
+            for number, frame in enumerate(frames):
+                if number >= _IN_FLIGHT:
+                    finish(number - _IN_FLIGHT)
+                source, target, landing, pipeline, bindings = slots[number % _IN_FLIGHT]
+                device.queue.write_buffer(source, 0, frame)
+                encoder = device.create_command_encoder()
+                compute = encoder.begin_compute_pass()
+                compute.set_pipeline(pipeline)
+                compute.set_bind_group(0, bindings)
+                compute.dispatch_workgroups(*groups, 1)
+                compute.end()
+                encoder.copy_buffer_to_buffer(target, 0, landing, 0, nbytes)
+                device.queue.submit([encoder.finish()])
+                mapped[number] = landing.map_async(wgpu.MapMode.READ)
+            for number in range(len(frames) - _IN_FLIGHT, len(frames)):
+                finish(number)
+
+        return run
+
+    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
+        inside = [self._on_device(buffer) for buffer in buffers]
+        made = [
+            (*self._pipeline(each.spirv, [inside[number] for number in each.buffers]), each.groups)
+            for each in passes
+        ]
+        last = inside[passes[-1].buffers[-1]]
+
+        def run() -> None:
+            encoder = self._device.create_command_encoder()
+            compute = encoder.begin_compute_pass()
+            for pipeline, bindings, groups in made:
+                compute.set_pipeline(pipeline)
+                compute.set_bind_group(0, bindings)
+                compute.dispatch_workgroups(*groups, 1)
+            compute.end()
+            self._submit_and_wait(encoder, last)
+
+        return Shaders(run, lambda number: self._reader(inside[number], buffers[number])())
 
 
 LIBRARY = Wgpu

@@ -1,0 +1,293 @@
+"""The tables of docs/guides/performance.md, in its order. Each checks a result before it takes times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import kompute_py as kp
+
+from ..table import duration
+from . import sources
+from .measuring import Measuring, Table
+
+Measure = Callable[[Measuring], Table]
+TABLES: dict[str, Measure] = {}
+"""By the name that marks the place in the page."""
+
+
+def _table(name: str) -> Callable[[Measure], Measure]:
+    def register(measure: Measure) -> Measure:
+        TABLES[name] = measure
+        return measure
+
+    return register
+
+
+def _equal(got: np.ndarray, wanted: np.ndarray, tolerance: float = 1e-4) -> None:
+    if not np.allclose(got, wanted, rtol=tolerance):
+        raise AssertionError("a kernel of the page gives wrong numbers")
+
+
+def _recorded(mgr: kp.Manager, *operations: kp.OpBase) -> kp.Sequence:
+    sequence = mgr.sequence()
+    for operation in operations:
+        sequence.record(operation)
+    return sequence
+
+
+@_table("small-kernels")
+def small_kernels(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    scale = mgr.kernel(sources.SCALE)
+    array, tensor = np.ones(1024, np.float32), mgr.tensor(np.ones(1024))
+    one = _recorded(mgr, scale.bind(tensor, factor=1.0))
+    hundred = _recorded(mgr, *[scale.bind(tensor, factor=1.0)] * 100)
+    _equal(scale(array, factor=3.0), np.full(1024, 3.0))
+    array[:] = 1
+
+    def repeated(work: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(100):
+                work()
+
+        return run
+
+    def new_sequence() -> None:
+        _recorded(mgr, *(scale.bind(tensor, factor=1.0) for _ in range(100))).eval()
+
+    return measuring.table(
+        "way",
+        {
+            "100 calls with a NumPy array, `scale(array)`": repeated(lambda: scale(array, factor=1.0)),
+            "a new sequence of 100 dispatches each time": new_sequence,
+            "100 calls with a tensor, `scale(t)`": repeated(lambda: scale(tensor, factor=1.0)),
+            "100 evaluations of a recording of one dispatch": repeated(one.eval),
+            "one evaluation of a recording of 100 dispatches": hundred.eval,
+        },
+    )
+
+
+@_table("transfers")
+def transfers(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    copy = mgr.kernel(sources.COPY)
+    x = np.arange(1 << 20, dtype=np.float32)
+    y = np.zeros_like(x)
+    a, b = mgr.tensor(x), mgr.tensor(y)
+
+    def with_tensors() -> None:
+        a.write(x)
+        copy(a, b)
+        b.read(out=y)
+
+    with_tensors()
+    _equal(y, x)
+    return measuring.table(
+        "way",
+        {
+            "NumPy arrays as both arguments": lambda: copy(x, y),
+            "`a.write(x)`, the call with tensors, `b.read(out=y)`": with_tensors,
+            "tensors": lambda: copy(a, b),
+        },
+    )
+
+
+@_table("reading")
+def reading(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    x = np.random.default_rng(1).random(4 << 20, np.float32)
+    t, out = mgr.tensor(x), np.zeros_like(x)
+    half = mgr.tensor_t(x.astype(np.float16))
+    out_half = np.zeros(x.size, np.float16)
+    partial, total = mgr.zeros(x.size // 4096), mgr.zeros(1)
+    add = mgr.kernel(sources.SUM)
+    sums = _recorded(
+        mgr,
+        add.bind(t, partial, count=x.size, groups=partial.size()),
+        add.bind(partial, total, count=partial.size(), groups=1),
+    )
+
+    def on_device() -> float:
+        sums.eval()
+        return float(total.read()[0])
+
+    _equal(np.array([on_device()]), np.array([x.sum(dtype=np.float64)]))
+    return measuring.table(
+        "what",
+        {
+            "`t.read()`": t.read,
+            "`t.read(out=array)`": lambda: t.read(out=out),
+            "the same as float16": lambda: half.read(out=out_half),
+            "`t[10:20].read()`": lambda: t[10:20].read(),
+            "`t.read(out=array)` and `array.sum()`": lambda: t.read(out=out).sum(),
+            "the sum by a kernel, and one number read": on_device,
+        },
+    )
+
+
+@_table("workgroup-size")
+def workgroup_size(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    numbers, sized = mgr.zeros(1 << 20), mgr.kernel(sources.SIZED)
+    sizes = ("1", "8", "32", "64", "128", "256", "1024")
+    ways = {}
+    for size in sizes:
+        numbers.fill(2.0)
+        sequence = _recorded(mgr, sized.specialize(SIZE=int(size)).bind(numbers))
+        sequence.eval()
+        _equal(numbers.read(), np.full(1 << 20, 4.0))
+        ways[size] = sequence.eval
+    best = measuring.least(ways)
+    return Table(("`local_size_x`", *sizes), (("processor time", *(duration(best[size]) for size in sizes)),))
+
+
+@_table("order")
+def order(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    source = np.arange(1 << 20, dtype=np.float32).reshape(1024, 1024)
+    a, b = mgr.tensor(source), mgr.zeros((1024, 1024))
+    ways = {}
+    for name, index, wanted in (
+        ("rows: `b[y * 1024 + x] = a[y * 1024 + x]`", "y * 1024 + x", source),
+        ("columns: `b[y * 1024 + x] = a[x * 1024 + y]`", "x * 1024 + y", source.T),
+    ):
+        kernel = mgr.kernel(sources.ORDER.replace("INDEX", index))
+        sequence = _recorded(mgr, kernel.bind(a, b, grid=(1024, 1024)))
+        sequence.eval()
+        _equal(b.read(), wanted)
+        ways[name] = sequence.eval
+    return measuring.table("neighbouring invocations read", ways)
+
+
+@_table("barriers")
+def barriers(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    ways = {}
+    for name, store, load in (
+        ("arithmetic only", "", "value"),
+        ("and `barrier()`", "barrier();", "value"),
+        ("and storing to and loading from shared memory", "part[l] = value;", "part[l]"),
+        (
+            "and storing to shared memory, `barrier()`, loading, `barrier()`",
+            "part[l] = value; barrier();",
+            "part[l ^ 1]; barrier()",
+        ),
+    ):
+        numbers = mgr.zeros(1 << 18)
+        kernel = mgr.kernel(sources.STEPS.replace("STORE", store).replace("LOAD", load))
+        sequence = _recorded(mgr, kernel.bind(numbers))
+        sequence.eval()
+        wanted = 0.0
+        for _ in range(16):
+            wanted = wanted * 0.5 + 1.0
+        _equal(numbers.read(), np.full(1 << 18, wanted))
+        ways[name] = sequence.eval
+    return measuring.table("a step", ways)
+
+
+@_table("matrix-products")
+def matrix_products(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    n = 256
+    x, y = np.random.default_rng(1).random((2, n, n), np.float32)
+    a, b, c = mgr.tensor(x), mgr.tensor(y), mgr.zeros((n, n))
+    ways: dict[str, Callable[[], object]] = {}
+    for name, source, grid in (
+        ("one element for each invocation", sources.PRODUCT, (n, n)),
+        ("16 x 16 tiles in shared memory, two barriers for each tile", sources.TILED, (n, n)),
+        ("4 x 4 elements for each invocation, no shared memory", sources.BLOCKS, (n // 4, n // 4)),
+    ):
+        c.fill(0)
+        sequence = _recorded(mgr, mgr.kernel(source).bind(a=a, b=b, c=c, n=n, grid=grid))
+        sequence.eval()
+        _equal(c.read(), x @ y, 1e-3)
+        ways[name] = sequence.eval
+    ways["NumPy on the processor, `a @ b`"] = lambda: x @ y
+    best = measuring.least(ways)
+    rows = tuple((name, duration(s), f"{2 * n**3 / s / 1e9:.1f}") for name, s in best.items())
+    return Table(("kernel", "processor time", "GFLOP for each second of a processor"), rows)
+
+
+@_table("batches")
+def batches(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    items = mgr.tensor(np.ones((100, 1024)))
+    scale = mgr.kernel(sources.SCALE)
+    whole = _recorded(mgr, scale.bind(items, factor=1.0))
+    each = _recorded(mgr, *(scale.bind(items[number], factor=1.0) for number in range(100)))
+    _recorded(mgr, *(scale.bind(items[number], factor=2.0) for number in range(100))).eval()
+    _equal(items.read(), np.full((100, 1024), 2.0))
+    return measuring.table(
+        "100 items of 1,024 numbers",
+        {"a recording of a dispatch for each item": each.eval, "a recording of one dispatch": whole.eval},
+    )
+
+
+@_table("compiling")
+def compiling(measuring: Measuring) -> Table:
+    mgr = kp.Manager(pipeline_cache_dir="")
+    tensor = mgr.tensor(np.ones(1024))
+    scale, sized = mgr.kernel(sources.SCALE), mgr.kernel(sources.SIZED)
+    sizes = iter(range(2, 1 << 16))
+
+    def specialized() -> None:
+        sized.specialize(SIZE=next(sizes) % 500 + 1)(tensor)
+
+    factors = iter(range(1, 1 << 30))
+    return measuring.table(
+        "a call with a tensor of 1,024 numbers",
+        {
+            "`scale(t)`, made before the loop": lambda: scale(tensor, factor=1.0),
+            "`scale(t, factor=...)`, another value each time": lambda: scale(
+                tensor, factor=1.0 + next(factors) * 1e-9
+            ),
+            "`mgr.kernel(source)(t)`": lambda: mgr.kernel(sources.SCALE)(tensor, factor=1.0),
+            "`kernel.specialize(SIZE=...)(t)`, another value each time": specialized,
+        },
+    )
+
+
+@_table("safety")
+def safety(measuring: Measuring) -> Table:
+    n = 256
+    x, y = np.random.default_rng(1).random((2, n, n), np.float32)
+    made: dict[str, dict[str, Callable[[], object]]] = {}
+    keep = []
+    for name, options in (("off", {"robust_access": False}), ("on", {"robust_access": True})):
+        mgr = kp.Manager(**options)
+        keep.append(mgr)
+        a, b, c = mgr.tensor(x), mgr.tensor(y), mgr.zeros((n, n))
+        for title, source, grid in (
+            ("product of 256 x 256 matrices, tiles in shared memory", sources.TILED, (n, n)),
+            ("product of 256 x 256 matrices, 4 x 4 elements each", sources.BLOCKS, (n // 4, n // 4)),
+        ):
+            sequence = _recorded(mgr, mgr.kernel(source).bind(a=a, b=b, c=c, n=n, grid=grid))
+            made.setdefault(f"`robust_access=True`: {title}", {})[name] = sequence.eval
+        counted, bins = mgr.tensor_t(np.arange(1 << 22, dtype=np.uint32)), mgr.zeros(256, np.uint32)
+        histogram = mgr.kernel(sources.HISTOGRAM).bind(counted, bins, groups=1 << 10)
+        sequence = _recorded(mgr, histogram)
+        sequence.eval()
+        _equal(bins.read(), np.full(256, 1 << 14))
+        title = "histogram of 4 Mi numbers, atomics at `s[a[i]]` in shared memory"
+        made.setdefault(f"`robust_access=True`: {title}", {})[name] = sequence.eval
+    for name, validation in (("off", False), ("on", True)):
+        mgr = kp.Manager(validation=validation)
+        keep.append(mgr)
+        t = mgr.tensor(np.ones(1024))
+        once = _recorded(mgr, mgr.kernel(sources.SCALE).bind(t, factor=1.0))
+        made.setdefault("`validation=True`: an evaluation of one dispatch", {})[name] = once.eval
+    mgr = kp.Manager()
+    keep.append(mgr)
+    t = mgr.tensor(np.ones(1024))
+    for name, timestamps in (("off", False), ("on", True)):
+        sequence = mgr.sequence(timestamps=True) if timestamps else mgr.sequence()
+        for _ in range(100):
+            sequence.record(mgr.kernel(sources.SCALE).bind(t, factor=1.0))
+        made.setdefault("`timestamps=True`: an evaluation of 100 dispatches", {})[name] = sequence.eval
+    rows = []
+    for title, ways in made.items():
+        best = measuring.least(ways)
+        rows.append((title, duration(best["off"]), duration(best["on"])))
+    return Table(("option: work", "without", "with"), tuple(rows))
