@@ -12,6 +12,35 @@ layout(push_constant) uniform Push { float factor; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] *= factor; }
 """
 )
+SCALE_BY_TENSOR = (
+    _HEAD
+    + """
+layout(binding = 0) buffer Data { float data[]; };
+layout(binding = 1) readonly buffer Factor { float factor[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] *= factor[0]; }
+"""
+)
+STRUCTS = (
+    _HEAD
+    + """
+struct Particle { float weight; float rest[7]; };
+layout(binding = 0) buffer Data { Particle particles[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < particles.length()) particles[i].weight = 0.5 * particles[i].weight + 1.0;
+}
+"""
+)
+FIELD = (
+    _HEAD
+    + """
+layout(binding = 0) buffer Data { float weights[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < weights.length()) weights[i] = 0.5 * weights[i] + 1.0;
+}
+"""
+)
 COPY = (
     _HEAD
     + """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -69,6 +70,65 @@ def small_kernels(measuring: Measuring) -> Table:
     )
 
 
+@_table("submissions")
+def submissions(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    scale, by_tensor = mgr.kernel(sources.SCALE), mgr.kernel(sources.SCALE_BY_TENSOR)
+    tensor, factor = mgr.tensor(np.ones(1024)), mgr.tensor([1.0])
+    ten = [_recorded(mgr, scale.bind(tensor, factor=1.0)) for _ in range(10)]
+    recorded = mgr.sequence()
+    fixed = _recorded(mgr, by_tensor.bind(tensor, factor))
+    number, numbers = np.array([2.0], np.float32), itertools.count(1)
+
+    def again() -> None:
+        recorded.clear()
+        recorded.record(scale.bind(tensor, factor=1.0 + next(numbers) * 1e-6)).eval()
+
+    def one_by_one() -> None:
+        for each in ten:
+            each.eval()
+
+    def written() -> None:
+        factor.write(number)
+        fixed.eval()
+
+    written()
+    _equal(tensor.read(), np.full(1024, 2.0))
+    tensor.fill(0.0)
+    return measuring.table(
+        "way",
+        {
+            "10 sequences, one after the other": one_by_one,
+            "10 sequences by `mgr.submit(sequences).wait()`": lambda: mgr.submit(ten).wait(),
+            "record a dispatch with another push constant, eval": again,
+            "write a tensor of one number that the recording reads, eval": written,
+        },
+    )
+
+
+@_table("sizes")
+def sizes(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    scale, counts = mgr.kernel(sources.SCALE), (100, 1_000, 10_000, 100_000, 1_000_000)
+    ways = {}
+    for count in counts:
+        tensor = mgr.tensor(np.ones(count))
+        sequence = _recorded(mgr, scale.bind(tensor, factor=3.0))
+        sequence.eval()
+        _equal(tensor.read(), np.full(count, 3.0))
+        tensor.fill(0.0)
+        ways[f"{count:,}"] = sequence.eval
+    best = measuring.least(ways)
+    times = [best[name] for name in ways]
+    return Table(
+        ("numbers in a dispatch", *ways),
+        (
+            ("processor time", *map(duration, times)),
+            ("for 1,000 numbers", *(duration(s / n * 1000) for s, n in zip(times, counts, strict=True))),
+        ),
+    )
+
+
 @_table("transfers")
 def transfers(measuring: Measuring) -> Table:
     mgr = kp.Manager()
@@ -127,20 +187,40 @@ def reading(measuring: Measuring) -> Table:
     )
 
 
+@_table("memory-types")
+def memory_types(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    ways = {}
+    for kind in ("device", "deviceAndHost"):
+        tensor = mgr.tensor(np.ones(1 << 20), kind)
+        work = mgr.kernel(sources.SCALE).bind(tensor, factor=3.0)
+        sequence = _recorded(mgr, kp.OpSyncDevice([tensor]), work, kp.OpSyncLocal([tensor]))
+
+        def run(tensor: kp.Tensor = tensor, sequence: kp.Sequence = sequence) -> None:
+            tensor.data()[:] = 2.0
+            sequence.eval()
+
+        run()
+        _equal(tensor.data(), np.full(1 << 20, 6.0))
+        ways[f"`{kind}`"] = run
+    return measuring.table("memory type", ways)
+
+
 @_table("workgroup-size")
 def workgroup_size(measuring: Measuring) -> Table:
     mgr = kp.Manager()
     numbers, sized = mgr.zeros(1 << 20), mgr.kernel(sources.SIZED)
-    sizes = ("1", "8", "32", "64", "128", "256", "1024")
+    local_sizes = ("1", "8", "32", "64", "128", "256", "1024")
     ways = {}
-    for size in sizes:
+    for size in local_sizes:
         numbers.fill(2.0)
         sequence = _recorded(mgr, sized.specialize(SIZE=int(size)).bind(numbers))
         sequence.eval()
         _equal(numbers.read(), np.full(1 << 20, 4.0))
         ways[size] = sequence.eval
     best = measuring.least(ways)
-    return Table(("`local_size_x`", *sizes), (("processor time", *(duration(best[size]) for size in sizes)),))
+    times = [duration(best[size]) for size in local_sizes]
+    return Table(("`local_size_x`", *local_sizes), (("processor time", *times),))
 
 
 @_table("order")
@@ -159,6 +239,23 @@ def order(measuring: Measuring) -> Table:
         _equal(b.read(), wanted)
         ways[name] = sequence.eval
     return measuring.table("neighbouring invocations read", ways)
+
+
+@_table("structs")
+def structs(measuring: Measuring) -> Table:
+    mgr = kp.Manager()
+    count = 1 << 18
+    particles, weights = mgr.zeros((count, 8)), mgr.zeros(count)
+    ways = {}
+    for name, kernel, tensor in (
+        ("one field of an array of structs of 32 B", mgr.kernel(sources.STRUCTS), particles),
+        ("an array for this field", mgr.kernel(sources.FIELD), weights),
+    ):
+        sequence = _recorded(mgr, kernel.bind(tensor, grid=count))
+        sequence.eval()
+        _equal(tensor.read().reshape(count, -1)[:, 0], np.ones(count))
+        ways[name] = sequence.eval
+    return measuring.table("262,144 invocations change", ways)
 
 
 @_table("barriers")
@@ -230,12 +327,12 @@ def compiling(measuring: Measuring) -> Table:
     mgr = kp.Manager(pipeline_cache_dir="")
     tensor = mgr.tensor(np.ones(1024))
     scale, sized = mgr.kernel(sources.SCALE), mgr.kernel(sources.SIZED)
-    sizes = iter(range(2, 1 << 16))
+    local_sizes = itertools.cycle(range(1, 500))
 
     def specialized() -> None:
-        sized.specialize(SIZE=next(sizes) % 500 + 1)(tensor)
+        sized.specialize(SIZE=next(local_sizes))(tensor)
 
-    factors = iter(range(1, 1 << 30))
+    factors = itertools.count(1)
     return measuring.table(
         "a call with a tensor of 1,024 numbers",
         {

@@ -173,7 +173,8 @@ class Plan:
     """Seconds for one task in a generation, after which no further round is begun."""
 
 
-FULL = Plan(generations=2, rounds=9, block_seconds=0.02, limit=3.0)
+FULL = Plan(generations=2, rounds=7, block_seconds=0.02, limit=2.0)
+_FIRST_ROUNDS = 3  # each takes a second or two for each library
 QUICK = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
 
 
@@ -196,7 +197,7 @@ def take_turns(
             ready.append(worker)
     taken: dict[str, list[tuple[float, float]]] = {worker.name: [] for worker in ready}
     end = time.monotonic() + plan.limit
-    for number in range(plan.rounds):
+    for number in range(min(plan.rounds, _FIRST_ROUNDS) if task.action == FIRST else plan.rounds):
         if number > 1 and time.monotonic() > end:
             break
         for worker in reversed(ready) if number % 2 else list(ready):

@@ -25,7 +25,10 @@ needs() {
             say 'vulkan-validationlayers|-|the tests run with validation on'
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the tests run on'
             ;;
-        bench) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on' ;;
+        bench)
+            say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on'
+            say 'vulkan-validationlayers|-|what validation costs is one of the figures'
+            ;;
         docs) say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on' ;;
         look | shots)
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the notebooks of the site run on'
@@ -40,7 +43,7 @@ needs() {
 
 # optional_needs COMMAND: the same lines, for what the command also runs without. Not every release offers these.
 optional_needs() {
-    [ "$1" != test ] || say 'valgrind|cmd valgrind|counts the instructions that an evaluation takes'
+    case $1 in test | bench) say 'valgrind|cmd valgrind|counts the instructions that an evaluation takes' ;; esac
     # 150 MB to download and 650 MB on the disk; PyTorch's own wheels for Linux take ten times that.
     if [ "$1" = test ] && [ -z "${DEV_WITHOUT_TORCH-}" ]; then
         say 'python3-torch|module torch|PyTorch for the CPU: tests exchange memory with it (DEV_WITHOUT_TORCH=1 goes without)'
