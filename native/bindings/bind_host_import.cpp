@@ -27,7 +27,7 @@ std::vector<Done>& done_list() {
 }
 // Under done_mutex:
 bool asked = false;        // the main thread will come by
-size_t without_array = 0;  // entries whose array is gone, which are the first ones
+size_t without_array = 0;  // entries without an array, which come first
 
 // Lets go of the listed arrays. Needs the interpreter lock and no native lock, because the end of an array
 // may run Python code. Each `on_done` stays on the list, for the main thread.

@@ -229,3 +229,46 @@ def test_values_that_are_no_integers_are_refused_with_advice_that_helps(mgr, val
     if value is None:
         with pytest.raises(kp.ArgumentTypeError, match=message):
             mgr.zeros(4).fill(value)
+
+
+def test_ranges_in_any_order_are_filled_once_each(mgr):
+    """Many parts, some given twice, against NumPy; overlaps are refused, and the error names both parts."""
+    random = np.random.default_rng(5)
+    tensors = [mgr.zeros(200, np.uint8) for _ in range(3)]
+    for _ in range(30):
+        cuts = [np.unique(random.integers(0, 201, 12)) for _ in tensors]
+        parts = [
+            (number, int(begin), int(end))
+            for number, cut in enumerate(cuts)
+            for begin, end in zip(cut[:-1:2], cut[1::2], strict=False)
+        ]
+        random.shuffle(parts)
+        parts += [*parts[:3], (0, 5, 5), (0, 5, 5)]
+        value = int(random.integers(1, 256))
+        expected = [tensor.read() for tensor in tensors]
+        for number, begin, end in parts:
+            expected[number][begin:end] = value
+        mgr.sequence().eval(kp.OpFill([tensors[number][begin:end] for number, begin, end in parts], value))
+        for tensor, array in zip(tensors, expected, strict=True):
+            np.testing.assert_array_equal(tensor.read(), array)
+        number, begin, end = max(parts, key=lambda part: part[2] - part[1])
+        for first, last in ((begin, end - 1), (begin + 1, end), (begin + 1, end - 1), (0, 200)):
+            if (first, last) == (begin, end) or first >= last:
+                continue
+            views = [tensors[number][begin:end] for number, begin, end in parts]
+            views.insert(int(random.integers(0, len(views))), tensors[number][first:last])
+            with pytest.raises(kp.InvalidArgumentError, match="OpFill got parts that overlap: the tensor"):
+                kp.OpFill(views, value)
+
+
+def test_overlapping_parts_are_named(mgr):
+    t = mgr.zeros(16, np.uint8)
+    t.name = "t"
+    with pytest.raises(
+        kp.InvalidArgumentError,
+        match=r"the tensor 't' \(bytes 4 to 9\) and the tensor 't' \(bytes 8 to 12\). Record one",
+    ):
+        kp.OpFill([t[0:2], t[4:9], t[12:16], t[8:12]], 1)
+    # One range with two patterns.
+    with pytest.raises(kp.InvalidArgumentError, match="parts that overlap"):
+        kp.OpFill([t, t.view(np.uint32)], 1)

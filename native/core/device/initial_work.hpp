@@ -15,7 +15,7 @@
 //    the point to wait for.
 //  - Exports (DLPack, the buffer protocol, handles and addresses as integers) and host arrays over the
 //    memory: the call hands over before the address leaves it. So no other API, library or process gets
-//    memory whose work is still collected.
+//    memory before its work was handed over.
 //  - Waits for all work (mgr.synchronize, mgr.destroy): submit() comes first.
 // A new way to use an object's memory must do the same: call Resource::bring() (or initial_end()), and order
 // itself after the point.

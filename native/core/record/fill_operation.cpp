@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace kp {
@@ -140,6 +141,44 @@ private:
     Allocation piece_;
 };
 
+// A range given twice with one pattern is filled once. Other overlaps are refused, because the fills would
+// write in no defined order.
+void drop_repeated(std::vector<Filling>& fillings) {
+    if (fillings.size() < 2) return;
+    std::vector<size_t> order;  // of the ranges by their places: those that overlap are neighbours
+    for (size_t i = 0; i < fillings.size(); ++i)
+        if (fillings[i].range.size != 0) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        const ResourceRange &left = fillings[a].range, &right = fillings[b].range;
+        return std::tuple(left.resource.get(), left.offset, a) <
+               std::tuple(right.resource.get(), right.offset, b);
+    });
+    constexpr size_t none = SIZE_MAX;
+    size_t last = none;  // the range before, or the one that reaches furthest of those that overlap
+    std::pair<size_t, size_t> conflict{none, none};  // the later one of the list first
+    std::vector<bool> repeated(fillings.size());
+    for (const size_t i : order) {
+        if (last == none || !fillings[last].range.overlaps(fillings[i].range)) {
+            last = i;
+        } else if (fillings[last].range == fillings[i].range &&
+                   fillings[last].pattern == fillings[i].pattern) {
+            repeated[i] = true;
+        } else {
+            conflict = std::min(conflict, std::pair(std::max(last, i), std::min(last, i)));
+            if (fillings[i].range.end() > fillings[last].range.end()) last = i;
+        }
+    }
+    if (conflict.first != none)
+        throw Error(ErrorKind::invalid_argument, "OpFill got parts that overlap: the " +
+                                                     fillings[conflict.second].range.label() + " and the " +
+                                                     fillings[conflict.first].range.label() +
+                                                     ". Record one OpFill for each");
+    size_t kept = 0;
+    for (size_t i = 0; i < fillings.size(); ++i)
+        if (!repeated[i] && kept++ != i) fillings[kept - 1] = std::move(fillings[i]);
+    fillings.resize(kept);
+}
+
 }  // namespace
 
 OperationPtr make_fill(std::vector<Filling> fillings) {
@@ -151,31 +190,18 @@ OperationPtr make_fill(std::vector<Filling> fillings) {
                                                          range.label() + " belongs to another one than the " +
                                                          fillings.front().range.label() +
                                                          ". Copy one of them over with .to(mgr)");
-    std::vector<Filling> distinct;
-    for (auto& filling : fillings) {
-        const ResourceRange& range = filling.range;
+    for (const auto& [range, pattern] : fillings) {
         range.resource->require_init("record");
         if (!dynamic_cast<const Buffer*>(range.resource.get()))
             throw Error(ErrorKind::argument_type, "OpFill fills tensors, not the " + range.label());
-        if (filling.pattern.empty() || range.size % filling.pattern.size() != 0)
+        if (pattern.empty() || range.size % pattern.size() != 0)
             throw Error(ErrorKind::invalid_argument,
                         "OpFill cannot fill the " + range.label() + " of " + std::to_string(range.size) +
-                            " bytes with a pattern of " + std::to_string(filling.pattern.size()) +
+                            " bytes with a pattern of " + std::to_string(pattern.size()) +
                             ": the pattern must fit a whole number of times");
-        // A range given twice with one pattern is filled once. Other overlaps are refused, because the
-        // fills would write in no defined order.
-        bool known = false;
-        for (const auto& other : distinct) {
-            if (!other.range.overlaps(range)) continue;
-            if (other.range != range || other.pattern != filling.pattern)
-                throw Error(ErrorKind::invalid_argument, "OpFill got parts that overlap: the " +
-                                                             other.range.label() + " and the " +
-                                                             range.label() + ". Record one OpFill for each");
-            known = true;
-        }
-        if (!known) distinct.push_back(std::move(filling));
     }
-    return std::make_shared<Fill>(device, std::move(distinct));
+    drop_repeated(fillings);
+    return std::make_shared<Fill>(device, std::move(fillings));
 }
 
 }  // namespace kp

@@ -37,7 +37,7 @@ private:
 
 namespace {
 
-// The order of a heap whose first entry has the least value.
+// The order of a heap with the least value first.
 constexpr auto later = [](const auto* left, const auto* right) {
     return left->points.back().value > right->points.back().value;
 };
