@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, kind_of, shown
+from .packing import packed
 from .plain_arguments import as_text, refuse_unordered
 from .text import Told, told
-from .types import data_type_of, is_small_float
+from .types import NUMBERS, data_type_of, is_small_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -27,6 +28,7 @@ _MOST_AXES = 64
 _HUGE = 1 << 1024
 
 FLOAT32 = np.dtype(np.float32)
+_OF_TYPE: dict[type, np.dtype[Any]] = {dtype.type: dtype for dtype in NUMBERS}  # np.float32 and so on
 
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -37,6 +39,10 @@ def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def to_element(dtype: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """`dtype` as a checked np.dtype, and the axes that it adds: ``"3f4"`` gives float32 and (3,)."""
+    if type(dtype) is type:
+        found = _OF_TYPE.get(dtype)
+        if found is not None:
+            return found, ()
     try:
         made: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError, RecursionError) as error:
@@ -208,7 +214,9 @@ def as_indices(values: Any, what: str) -> tuple[int, ...]:
 
     Raises ArgumentTypeError, naming `what`, if there are others, and for a mapping or a set.
     """
-    if type(values) is not tuple:
+    if type(values) is int:
+        values = (values,)
+    elif type(values) is not tuple:
         refuse_unordered(values, what, "an int or a tuple of ints")
     try:
         each = iter(values)
@@ -217,7 +225,8 @@ def as_indices(values: Any, what: str) -> tuple[int, ...]:
     except Exception:
         raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
     try:
-        made = tuple(map(operator.index, islice(each, _MOST_INDICES + 1)))
+        some = values[: _MOST_INDICES + 1] if type(values) is tuple else islice(each, _MOST_INDICES + 1)
+        made = tuple(map(operator.index, some))
     except Exception:  # from the objects' own methods
         raise ArgumentTypeError(f"{what} is {shown(values)}; give an int or a tuple of ints") from None
     if len(made) > _MOST_INDICES:
@@ -234,12 +243,14 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
 
     Raises InvalidArgumentError if an axis is negative or there are too many.
     """
+    if type(shape) is int and 0 <= shape < _HUGE:
+        return (shape,)
     made = as_indices(shape, "The shape")
     if len(made) > _MOST_AXES:
         raise InvalidArgumentError(
             f"The shape has {len(made)} axes; NumPy's arrays have {_MOST_AXES} at most"
         )
-    if any(n < 0 for n in made):
+    if made and min(made) < 0:
         raise InvalidArgumentError(f"The shape {made} has a negative axis; an axis has 0 elements or more")
     return made
 
@@ -417,13 +428,16 @@ def check_out(
 
 def element_bytes(value: Any, dtype: np.dtype[Any], what: Told) -> bytes:
     """The bytes of one `value` as an element of `dtype`. Raises an error if it does not fit."""
+    made = packed(value, dtype)
+    if made is not None:
+        return made
     refuse_mask(value, lambda: f"The value for {told(what)}")
     if dtype.kind == "V":
         if dtype.names is not None:
             _check_fields([*_tuples(value)], dtype, told(what))
         try:
             element = np.array(value, dtype=dtype)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentTypeError(
                 f"{told(what)}: {shown(value)} is not an element of {dtype}: {error}"
             ) from None
@@ -459,6 +473,9 @@ def fill_bytes(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> byte
     The shape of `value` must be the end of `shape`. Raises InvalidArgumentError if `value` does not fit, and
     ArgumentTypeError if it does not convert without loss.
     """
+    made = packed(value, dtype)
+    if made is not None:
+        return made
     what = f"A tensor of shape {shape}, {dtype}"
     if dtype.names is not None and not isinstance(value, np.ndarray):
         return matching([value], dtype, 1, f"An element of {dtype}").tobytes()

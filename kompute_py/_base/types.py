@@ -127,6 +127,8 @@ _DATA_TYPES: dict[str, DataTypes] = {
 # Python each time.
 _OF_DTYPE: dict[np.dtype[Any], DataTypes] = {np.dtype(code): member for code, member in _DATA_TYPES.items()}
 _TEXTS: dict[np.dtype[Any], str] = {dtype: str(dtype) for dtype in _OF_DTYPE}
+NUMBERS = tuple(_OF_DTYPE)
+"""NumPy's dtypes that devices have, in the host's byte order."""
 # NumPy's own dtypes have smaller numbers than those of other packages.
 _FIRST_OF_OTHERS = 256
 

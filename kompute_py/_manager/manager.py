@@ -94,6 +94,19 @@ def _modes(address: Any) -> Any:
         return address  # the Sampler raises the error
 
 
+def _form(shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The axes and the element of a tensor of `shape` and `dtype` (None: float32). Raises the errors of
+    ``mgr.empty``.
+    """
+    if dtype is None:
+        dtype = np.float32
+    try:
+        element, axes = to_element(dtype)
+        return as_shape(shape) + axes, element
+    except ArgumentTypeError as error:
+        raise misplaced.in_allocation(shape, dtype, error) from None
+
+
 class Manager(Device):
     """Opens a device and creates tensors, images, algorithms and sequences on it.
 
@@ -245,7 +258,8 @@ class Manager(Device):
         unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
         the Manager is destroyed.
         """
-        return self._allocate(shape, dtype, memory_type, None)
+        made, element = _form(shape, dtype)
+        return self._made(made, element, memory_type, None)
 
     def zeros(
         self,
@@ -261,7 +275,8 @@ class Manager(Device):
         unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
         the Manager is destroyed.
         """
-        return self._allocate(shape, dtype, memory_type, b"\0")
+        made, element = _form(shape, dtype)
+        return self._made(made, element, memory_type, b"\0")
 
     def full(
         self,
@@ -282,17 +297,12 @@ class Manager(Device):
         whole).
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
-        wanted = fill_value.dtype if own else np.float32 if dtype is None else dtype
-        try:
-            element, axes = to_element(wanted)
-            made = as_shape(shape) + axes
-        except ArgumentTypeError as error:
-            raise misplaced.in_allocation(shape, wanted, error) from None
+        made, element = _form(shape, fill_value.dtype if own else dtype)
         try:
             fill = fill_bytes(fill_value, element, made)
         except ArgumentTypeError as error:
             raise misplaced.of_fill(fill_value, error) from None
-        return self._allocate(shape, wanted, memory_type, fill)
+        return self._made(made, element, memory_type, fill)
 
     def from_host(
         self,
@@ -365,20 +375,25 @@ class Manager(Device):
         return tensor
 
     def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
-        try:
-            element, axes = to_element(np.float32 if dtype is None else dtype)
-            made = as_shape(shape) + axes
-        except ArgumentTypeError as error:
-            raise misplaced.in_allocation(shape, dtype, error) from None
-        where = to_memory_type(memory_type, None, misplaced.BEFORE)
-        count = math.prod(made)
-        if count * element.itemsize > _MOST_BYTES:
+        made, element = _form(shape, dtype)
+        return self._made(made, element, memory_type, fill)
+
+    def _made(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], memory_type: Any, fill: bytes | None
+    ) -> Tensor:
+        """A Tensor of a checked shape and dtype, filled with `fill`, repeated; None: with undefined
+        contents.
+        """
+        where = DEVICE if memory_type is None else to_memory_type(memory_type, None, misplaced.BEFORE)
+        count = math.prod(shape)
+        nbytes = count * dtype.itemsize
+        if nbytes > _MOST_BYTES:
             raise OutOfMemoryError(
-                f"A tensor of shape {made}, {element} would have {count * element.itemsize} bytes; "
+                f"A tensor of shape {shape}, {dtype} would have {nbytes} bytes; "
                 "no device has buffers of that size"
             )
-        native = self._native.buffer(None, count * element.itemsize, where, fill if count else None)
-        tensor = buffer_tensor(native, self, made, element, count, where)
+        native = self._buffer(None, nbytes, where, fill if count else None)
+        tensor = buffer_tensor(native, self, shape, dtype, count, where)
         self._after(where)
         return tensor
 

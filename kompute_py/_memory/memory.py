@@ -522,11 +522,16 @@ def memory_list(
     Raises ArgumentTypeError for anything else, InvalidArgumentError for an empty list or an object of another
     Manager, FailedPreconditionError for a destroyed object.
     """
-    if (type(given) is list or type(given) is tuple) and manager is not None and (given or empty):
+    if (type(given) is list or type(given) is tuple) and (given or empty):
         # The common case, without the texts that only errors need.
+        owner = manager
         for memory in given:
-            if not isinstance(memory, Memory) or memory._manager is not manager or not memory._is_init():
+            if not isinstance(memory, Memory) or not memory._is_init():
                 break
+            if memory._manager is not owner and not across:
+                if owner is not None:
+                    break
+                owner = memory._manager
         else:
             return list(given)
     if isinstance(given, (Memory, *also)):

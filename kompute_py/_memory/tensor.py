@@ -13,6 +13,7 @@ from .._base.array_habits import ArrayAttributeError
 from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, spread, to_dtype
 from .._base.errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, UnimplementedError, shown
 from .._base.misplaced import KEPT_BY_TENSOR_T
+from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
@@ -430,6 +431,9 @@ def fill_pattern(tensor: Any, value: Any) -> bytes:
         raise ArgumentTypeError(
             f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
         )
+    plain = packed(value, tensor._dtype)
+    if plain is not None:
+        return plain
 
     def what() -> str:
         return f"OpFill of {tensor._describe()}"
