@@ -93,6 +93,26 @@ def _kernel_of_new_values(bench: Bench) -> Callable[[], object]:
     return lambda: kernel(x, y, factor=2.0, offset=1.0, count=next(numbers))
 
 
+def _zeros(bench: Bench) -> Callable[[], object]:
+    make = bench.manager.zeros
+    return lambda: make(256)
+
+
+def _full(bench: Bench) -> Callable[[], object]:
+    make = bench.manager.full
+    return lambda: make(256, 1.0)
+
+
+def _op_fill(bench: Bench) -> Callable[[], object]:
+    tensors = bench.tensors[:1]
+    return lambda: kp.OpFill(tensors, 1.0)
+
+
+def _fill(bench: Bench) -> Callable[[], object]:
+    tensor = bench.tensors[0]
+    return lambda: tensor.fill(1.0)
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing),
     "floor": Work("submit and wait in C, called through ctypes", _floor),
@@ -105,4 +125,8 @@ WORKS: dict[str, Work] = {
     "dispatch-constants": Work("make an OpAlgoDispatch with push constants", _dispatch),
     "kernel": Work("call a kernel with the arguments of an earlier call", _kernel),
     "kernel-new-values": Work("call a kernel with other push constants", _kernel_of_new_values),
+    "zeros": Work("make and drop mgr.zeros of 1 KiB", _zeros),
+    "full": Work("make and drop mgr.full of 1 KiB", _full),
+    "op-fill": Work("make an OpFill", _op_fill),
+    "fill": Work("t.fill(1.0), not waited for", _fill),
 }

@@ -1,0 +1,143 @@
+"""Creation: tensors without data, fills, memory that running work still uses, long arrays of descriptors."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import numpy as np
+
+import kompute_py as kp
+
+from .bench import Bench
+from .figures import REGISTRY, TIMES, Measured
+from .timing import Side, side
+
+_NULL = ("null",)  # the driver executes what it is given: on others, the clears would be measured
+_AT_A_TIME = 1000
+
+ARRAY = """#version 450
+#extension GL_EXT_nonuniform_qualifier : require
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer Part { float part[]; } parts[];
+void main() { parts[nonuniformEXT(gl_GlobalInvocationID.x)].part[0] += 1; }
+"""
+FEW = 1_000
+MANY = 60_000
+
+
+@REGISTRY.figure("zeros", "mgr.zeros of 16 elements", "us", drivers=_NULL, baseline="np.zeros", must=3, aim=2)
+def zeros(bench: Bench) -> Measured:
+    make = bench.manager.zeros
+    return bench.compare(side(lambda: make(16)), side(lambda: np.zeros(16, np.float32)))
+
+
+@REGISTRY.figure("full", "mgr.full of 16 elements", "us", drivers=_NULL, baseline="np.full", must=6, aim=3)
+def full(bench: Bench) -> Measured:
+    make = bench.manager.full
+    return bench.compare(side(lambda: make(16, 1.0)), side(lambda: np.full(16, 1.0, np.float32)))
+
+
+@REGISTRY.figure("op-fill", "make an OpFill", "us", drivers=_NULL, must=4, aim=2)
+def op_fill(bench: Bench) -> Measured:
+    tensors = [bench.manager.empty(16)]
+    return bench.compare(side(lambda: kp.OpFill(tensors, 1.0)))
+
+
+@REGISTRY.figure("fill", "t.fill(1.0), not waited for", "us", drivers=_NULL, must=7, aim=4)
+def fill(bench: Bench) -> Measured:
+    tensor = bench.manager.empty(16)
+    return bench.compare(side(lambda: tensor.fill(1.0)))
+
+
+@REGISTRY.figure(
+    "zeros-device-only",
+    "each of 1,000 x mgr.zeros on device-only memory, with their clears",
+    "us",
+    drivers=_NULL,
+    must=4,
+    aim=3,
+)
+def zeros_on_device(bench: Bench) -> Measured:
+    with contextlib.closing(_Closed(force_staging=True)) as closed:
+        manager = closed.manager
+
+        def make(times: int) -> float:
+            made = []
+            start = time.perf_counter()
+            for _ in range(times):
+                made.append(manager.zeros(16))
+            manager.synchronize()
+            return time.perf_counter() - start
+
+        return bench.compare(make, times=_AT_A_TIME)
+
+
+def _beside(bench: Bench, retired: int) -> Measured:
+    """A new tensor while work that is held back uses so many destroyed ones."""
+    with contextlib.closing(_Closed()) as closed:
+        manager = closed.manager
+        data = np.ones(256, np.float32)
+        tensors = [manager.tensor(data) for _ in range(retired)]
+        semaphore = manager.semaphore()
+        sequence = manager.sequence().record(kp.OpFill(tensors, 1.0))
+        sequence.eval_async(wait=(semaphore, 1))
+        for tensor in tensors:
+            tensor.destroy()
+
+        def make(times: int) -> float:
+            made = []
+            start = time.perf_counter()
+            for _ in range(times):
+                made.append(manager.tensor(data))
+            return time.perf_counter() - start
+
+        measured = bench.compare(make, times=_AT_A_TIME)
+        semaphore.signal(1)
+        sequence.eval_await()
+        return measured
+
+
+@REGISTRY.figure(
+    "tensor-1k-retired",
+    "make a 1 KiB tensor while work uses 10,000 destroyed ones",
+    "us",
+    judged_on="null",
+    must=4,
+    aim=2,
+)
+def beside_retired(bench: Bench) -> Measured:
+    return _beside(bench, 10_000)
+
+
+@REGISTRY.figure(
+    "descriptor-array",
+    f"an array of {MANY:,} descriptors under validation, each",
+    TIMES,
+    drivers=_NULL,
+    baseline=f"in one of {FEW:,}",
+    must=1.5,
+    aim=1.1,
+)
+def descriptor_array(bench: Bench) -> Measured:
+    with contextlib.closing(_Closed(validation=True)) as closed:
+        kernel = closed.manager.kernel(ARRAY)
+
+        def bind(count: int) -> Side:
+            tensors = [closed.manager.empty(1) for _ in range(count)]
+            return side(lambda: kernel.bind(tensors, grid=1))
+
+        few, many = bind(FEW), bind(MANY)
+        return bench.compare(
+            lambda times: many(times) / MANY, lambda times: few(times) / FEW, times=1, scale=0.1
+        )
+
+
+class _Closed:
+    """A Manager of a figure's own, with options."""
+
+    def __init__(self, validation: bool = False, force_staging: bool = False) -> None:
+        self.manager = kp.Manager(validation=validation, force_staging=force_staging, pipeline_cache_dir="")
+
+    def close(self) -> None:
+        self.manager.destroy()
