@@ -10,7 +10,7 @@ threads elsewhere. So a figure counts as slower only if everything that was meas
 
 Each must rise by more than the noise: twice the width of both runs' blocks, or what the saved runs of one
 commit differ by, and five per cent at least. Times of another kind of machine, driver or Python are not
-compared.
+compared. The command measures again what seems slower, and calls slower only what is so each time.
 
 Counts of instructions are steady: a hundredth and 20 instructions are noise.
 """

@@ -283,7 +283,7 @@ def test_published_records_are_whole():
 
 
 def options(**given):
-    return argparse.Namespace(**({"save": False, "publish": False, "compare": None} | given))
+    return argparse.Namespace(**({"save": False, "publish": False, "compare": None, "only": []} | given))
 
 
 def compared(made, folders, **given):
@@ -307,6 +307,34 @@ def test_the_exit_status_says_whether_something_is_slower(of_this_machine, capsy
     assert word in text and "Since aaaaaaaaaa (a subject)" in text
     if ours != 1e-6:
         assert "the eval" in text and "null" in text and "1.00 us" in text and "the other" not in text
+
+
+@pytest.mark.parametrize(
+    ("times", "status", "tries"), [([2e-6, 2e-6], 3, 2), ([2e-6, 1e-6], 0, 2), ([1e-6], 0, 1)]
+)
+def test_what_seems_slower_is_measured_again(of_this_machine, capsys, times, status, tries):
+    asked = []
+
+    def again(moves):
+        asked.append([(move.name, move.driver) for move in moves])
+        return [row(ours=times[len(asked) - 1])]
+
+    made = record(row(ours=3e-6), row("other", ours=1e-6), commit="b" * 40, day=2)
+    given = options(compare="", save=True)
+    assert report.compare_and_save(given, made, str, folders=of_this_machine, again=again) == status
+    assert asked == [[("eval", "null")]] * tries
+    shown = capsys.readouterr().out
+    assert ("2.00 us" in shown) == (status == 3) and "3.00 us" not in shown  # the fastest is judged
+    kept = read(of_this_machine[0] / MachineKind.here().file_name)[1][-1]
+    assert kept == made  # and the first is kept
+
+
+def test_figures_that_were_not_asked_for_are_not_missed(of_this_machine, capsys):
+    made = record(row(ours=1e-6), commit="b" * 40)
+    assert compared(made, of_this_machine, compare="") == 0
+    assert "No longer measured: other on null" in capsys.readouterr().out
+    assert compared(made, of_this_machine, compare="", only=["eval"]) == 0
+    assert "No longer" not in capsys.readouterr().out
 
 
 def test_save_and_publish_keep_the_record(of_this_machine, capsys):
