@@ -5,6 +5,7 @@ Each makes what it needs and gives a function to call many times.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -113,6 +114,28 @@ def _fill(bench: Bench) -> Callable[[], object]:
     return lambda: tensor.fill(1.0)
 
 
+def _await(bench: Bench) -> Callable[[], object]:
+    submit = bench.manager.sequence().record(kp.OpAlgoDispatch(bench.algorithm)).eval_async
+
+    async def one() -> None:
+        await submit()
+
+    def work() -> None:
+        # The null driver's work is done at once, so that no event loop is needed.
+        with contextlib.suppress(StopIteration):
+            one().send(None)
+
+    return work
+
+
+def _frame(bench: Bench) -> Callable[[], object]:
+    source, target = bench.manager.zeros(64), bench.manager.zeros(64)
+    algorithm = bench.manager.algorithm([source, source, target], bench.spirv, (1, 1, 1))
+    sequence = bench.manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+    items = itertools.repeat(np.ones(64, np.float32))
+    return iter(sequence.stream(items, inputs=source, outputs=target)).__next__
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing),
     "floor": Work("submit and wait in C, called through ctypes", _floor),
@@ -129,4 +152,6 @@ WORKS: dict[str, Work] = {
     "full": Work("make and drop mgr.full of 1 KiB", _full),
     "op-fill": Work("make an OpFill", _op_fill),
     "fill": Work("t.fill(1.0), not waited for", _fill),
+    "await": Work("await a sequence's eval_async, whose work is done at once", _await),
+    "frame": Work("stream a frame of 256 B", _frame),
 }

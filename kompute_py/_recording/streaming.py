@@ -152,7 +152,6 @@ def _run(pipeline: _Pipeline, source: Iterator[Any]) -> Generator[Any, None, Non
                     error, ended = raised, True
             if not pipeline.in_flight():
                 break
-            pipeline.wait()
             yield pipeline.take()
         if error is not None:
             raise error
@@ -174,7 +173,9 @@ async def _run_async(pipeline: _Pipeline, source: AsyncIterator[Any]) -> AsyncGe
                     error, ended = raised, True
             if not pipeline.in_flight():
                 break
-            await pipeline.fence()
+            fence = pipeline.fence()
+            if fence is not None:
+                await fence
             yield pipeline.take()
         if error is not None:
             raise error
@@ -205,6 +206,7 @@ class _Pipeline:
                 f"sequence is {shown(sequence)}; give a kp.Sequence: sequence.stream(...) makes the stream"
             )
         self._manager = manager
+        self._watch = manager._watch
         self._depth = as_index(depth, "depth")
         if not 1 <= self._depth <= 64:
             raise InvalidArgumentError(f"depth is {depth}; give 1 to 64 frames")
@@ -292,6 +294,11 @@ class _Pipeline:
         self._in_slots = [[_like(each, near) for each in self._inputs] for _ in range(depth)]
         self._out_slots: list[list[Any]] = [[] for _ in range(depth)]
         self._results = [[_like(each, "host") for each in self._outputs] for _ in range(2 * depth)]
+        # The host's side of both.
+        self._filled, self._shown = (
+            [[tensor.data().reshape(tensor._shape) for tensor in slot] for slot in slots]
+            for slots in (self._in_slots, self._results)
+        )
         # Indexed by the frame's number in the ring of results, because outputs in place are part of that
         # ring.
         self._pairs: list[list[tuple[Any, Any]]] = [[] for _ in range(2 * depth)]
@@ -422,7 +429,8 @@ class _Pipeline:
             self._short = number
             self._lengths[number] = length
         self._submitted += 1
-        self._report()
+        if self._watch is not None:
+            self._watch()
 
     def _submit_held(self) -> None:
         held, self._held = self._held, None
@@ -437,16 +445,13 @@ class _Pipeline:
             self._submit_held()
         return last
 
-    def wait(self) -> None:
-        """Waits for the frame to be taken next."""
-        self._last().wait(_NO_LIMIT)
-
-    def fence(self) -> Fence:
-        """The completion of the frame to be taken next."""
-        return Fence(_native.Fence.of([self._last()]), (self._manager,))
+    def fence(self) -> Fence | None:
+        """The completion of the frame to be taken next; None if it is done."""
+        due = self._last().due()
+        return None if isinstance(due, bool) else Fence(due, (self._manager,))
 
     def take(self) -> Any:
-        """The results of the next frame. Call `wait` first."""
+        """Waits for the next frame; returns its results."""
         number = self._taken
         self._last().wait(_NO_LIMIT)
         if self._downloads:
@@ -454,17 +459,17 @@ class _Pipeline:
             self._uploads[slot].wait(_NO_LIMIT)
             self._frames[slot].wait(_NO_LIMIT)
         self._taken += 1
-        self._report()
+        if self._watch is not None:
+            self._watch()
         for op in self._hooks:
             op.post_eval()
-        length = self._lengths.pop(number, None)
-        whole = self._inputs[0]._shape[0] if length is not None else 0
-        results = []
-        for tensor in self._results[number % (2 * self._depth)]:
-            array = tensor.data().reshape(tensor._shape)
-            trimmed = length is not None and tensor._shape[:1] == (whole,)
-            results.append(array[:length] if trimmed else array)
-        return results[0] if len(results) == 1 else tuple(results)
+        shown = self._shown[number % (2 * self._depth)]
+        length = self._lengths.pop(number, None) if self._lengths else None
+        if length is not None:
+            whole = self._inputs[0]._shape[0]
+            shown = [array[:length] if array.shape[:1] == (whole,) else array for array in shown]
+        # New views, because the caller may change the shape of what it gets.
+        return shown[0][...] if len(shown) == 1 else tuple([array[...] for array in shown])
 
     def close(self) -> None:
         """Releases all slots; returned results stay valid.
@@ -477,12 +482,10 @@ class _Pipeline:
         self._pairs.clear()
         self._owned.clear()
         self._results.clear()
-        self._report(can_raise=False)
-
-    def _report(self, can_raise: bool = True) -> None:
-        watch = self._manager._watch
-        if watch is not None:
-            watch(can_raise)
+        self._filled.clear()
+        self._shown.clear()
+        if self._watch is not None:
+            self._watch(False)
 
     # -- items -----------------------------------------------------------------------------------------------
 
@@ -491,11 +494,29 @@ class _Pipeline:
 
         Returns its length along the first axis if it is short, else None.
         """
-        parts = self._parts(item, number)
+        parts, targets = self._parts(item, number), self._filled[slot]
+        for part, target in zip(parts, targets, strict=True):
+            if type(part) is not np.ndarray or part.shape != target.shape or part.dtype != target.dtype:
+                return self._convert(parts, number, targets)
+            target[...] = part
+        return None
+
+    def _convert(self, parts: Seq[Any], number: int, targets: list[np.ndarray[Any, Any]]) -> int | None:
+        """Copies an item that is not made of arrays like the inputs, which needs no more than a copy."""
         arrays = [
             _array(part, tensor, f"items[{number}]" + (f", input {i}" if len(parts) > 1 else ""))
             for i, (part, tensor) in enumerate(zip(parts, self._inputs, strict=True))
         ]
+        length = self._short_length(arrays, number)
+        for array, target in zip(arrays, targets, strict=True):
+            if length is None:
+                target[...] = array
+            else:
+                target[:length] = array
+                target[length:] = np.zeros((), target.dtype)
+        return length
+
+    def _short_length(self, arrays: list[np.ndarray[Any, Any]], number: int) -> int | None:
         lengths = {
             array.shape[0] if array.shape != tensor._shape else None
             for array, tensor in zip(arrays, self._inputs, strict=True)
@@ -509,18 +530,11 @@ class _Pipeline:
             raise InvalidArgumentError(
                 f"items[{number}] is short, and the inputs differ in length: a short item cannot be padded"
             )
-        for array, tensor in zip(arrays, self._in_slots[slot], strict=True):
-            target = tensor.data().reshape(tensor._shape)
-            if length is None:
-                target[...] = array
-            else:
-                target[:length] = array
-                target[length:] = np.zeros((), tensor._dtype)
         return length
 
     def _parts(self, item: Any, number: int) -> Seq[Any]:
         inputs = self._inputs
-        if isinstance(item, Mapping):
+        if type(item) not in _PLAIN and isinstance(item, Mapping):
             parts = []
             for tensor in inputs:
                 name = tensor._native.name
@@ -548,6 +562,10 @@ class _Pipeline:
         if len(item) != len(inputs):
             raise InvalidArgumentError(f"items[{number}] has {len(item)} arrays for {len(inputs)} inputs")
         return item
+
+
+# Types of items that are no mapping: asking an abstract class costs more than copying a small frame.
+_PLAIN = frozenset((np.ndarray, tuple, list))
 
 
 def _host_is_near(manager: Manager, memories: Iterable[Any]) -> bool:

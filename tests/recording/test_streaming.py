@@ -222,6 +222,63 @@ def test_host_memory_and_in_place(device):
         np.testing.assert_array_equal(s, item * 3)
 
 
+class _Derived(np.ndarray):
+    pass
+
+
+FORMS = {
+    "array": lambda a: a,
+    "tuple": lambda a: (a,),
+    "list of numbers": lambda a: a.tolist(),
+    "list of a list": lambda a: (a.tolist(),),
+    "every second": lambda a: np.repeat(a, 2)[::2],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "a class of its own": lambda a: a.view(_Derived),
+    "memoryview": lambda a: memoryview(a),
+    "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype),
+    "by tensor": lambda a: {"tensor": a},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_items(device, form):
+    seq, src, dst = doubling(device)
+    data = frames(7)
+    items = [FORMS[form](item) for item in data]
+    if form == "by tensor":
+        items = [{src: item["tensor"]} for item in items]
+    results = [out.copy() for out in stream(seq, items, inputs=src, outputs=dst)]
+    np.testing.assert_array_equal(results, np.stack(data) * 2)
+    mixed = [each for pair in zip(data, items, strict=True) for each in pair]
+    results = [out.copy() for out in stream(seq, mixed, inputs=src, outputs=dst)]
+    np.testing.assert_array_equal(results, np.repeat(np.stack(data) * 2, 2, axis=0))
+
+
+def test_a_result_whose_shape_is_changed_leaves_later_ones_alone(device):
+    seq, src, dst = doubling(device)
+    data = frames(9)
+    kept = None
+    for out, item in zip(stream(seq, data, inputs=src, outputs=dst, depth=1), data, strict=True):
+        assert out.shape == (N,) and out is not kept
+        np.testing.assert_array_equal(out, item * 2)
+        kept = out
+        kept.shape = (2, N // 2)
+
+
+def test_the_manager_is_destroyed_meanwhile(make_manager, needs):
+    manager = make_manager()
+    needs(manager, "dispatch")
+    seq, src, dst = doubling(manager)
+    results = iter(seq.stream(frames(9), inputs=src, outputs=dst))
+    first = next(results)
+    before = first.copy()
+    manager.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        list(results)
+    np.testing.assert_array_equal(first, before)
+
+
 def test_short_last_item(device):
     mgr = device
     src, dst, total = mgr.zeros((10, 3)), mgr.zeros((10, 3)), mgr.zeros(30)
