@@ -206,6 +206,19 @@ def test_futures(mgr, seq):
     assert kp.Fence.join().future().result(1).done()
 
 
+def test_the_waiting_thread_sleeps(mgr):
+    # A wait for any of several semaphores spins in some drivers, and takes a core from the shaders.
+    sem = mgr.semaphore()
+    future = sem.at(1).future()
+    for waits in (True, False):
+        before = time.process_time()
+        time.sleep(0.3)
+        assert time.process_time() - before < 0.15
+        if waits:
+            sem.signal(1)
+            assert future.result(10).done()
+
+
 def test_fences_of_two_managers(mgr, make_manager):
     other = make_manager()
     a, b = mgr.semaphore(), other.semaphore()

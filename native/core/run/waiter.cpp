@@ -2,12 +2,18 @@
 
 #include "base/error.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace kp {
 
+using namespace std::chrono_literals;
+
 Waiter::Waiter(std::shared_ptr<Device> device)
-    : device_(std::move(device)), waking_(device_->timeline_parts(), 0, "the waiting thread", true) {
+    : device_(std::move(device)),
+      polls_(device_->physical().v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE),
+      waking_(device_->timeline_parts(), 0, "the waiting thread", true) {
     device_->add_waiter(*this);
 }
 
@@ -68,7 +74,25 @@ void Waiter::forget(uint64_t number) noexcept {
     gone = take(number);
 }
 
+std::vector<uint64_t> Waiter::poll(uint64_t nanoseconds) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::nanoseconds shortest = 50us, longest = 1ms;
+    auto since = Clock::now();
+    const auto end = since + std::chrono::nanoseconds(nanoseconds);
+    std::vector<Watched> gone;
+    std::unique_lock lock(mutex_);
+    while (true) {
+        std::vector<uint64_t> passed = collect(gone);
+        const auto now = Clock::now();
+        if (!passed.empty() || closed() || now >= end) return passed;
+        const uint64_t known = woken_;
+        const auto next = due_.empty() ? end : now + std::clamp((now - since) / 8, shortest, longest);
+        if (changed_.wait_until(lock, next, [&] { return woken_ != known; })) since = Clock::now();
+    }
+}
+
 std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
+    if (polls_) return poll(nanoseconds);
     std::vector<VkSemaphore> semaphores;
     std::vector<uint64_t> values;
     std::vector<std::shared_ptr<Fence>> kept;  // keeps alive what the thread sleeps on
@@ -111,6 +135,10 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
 
     std::vector<Watched> gone;
     const std::lock_guard lock(mutex_);
+    return collect(gone);
+}
+
+std::vector<uint64_t> Waiter::collect(std::vector<Watched>& gone) {
     sleeping_.clear();
     std::vector<uint64_t> passed = std::exchange(finished_, {});
     std::vector<uint64_t> moved;
@@ -143,8 +171,10 @@ std::vector<uint64_t> Waiter::wait(uint64_t nanoseconds) {
 
 void Waiter::wake_locked() noexcept {
     if (closed()) return;
+    ++woken_;
+    if (polls_) return changed_.notify_one();
     try {
-        waking_.raise(++woken_);
+        waking_.raise(woken_);
     } catch (const Error&) {
         return;  // the device is lost: every wait ends by itself
     }

@@ -2,6 +2,9 @@
 //
 // The thread sleeps in one wait-any over the lowest watched value of each timeline and over a timeline of
 // its own. Raising that timeline wakes the thread to look again.
+//
+// lavapipe spins in a wait for any of several semaphores, and takes a core from the shaders. There the thread
+// queries the counters instead, and sleeps in between for an eighth of the time that it has waited so far.
 #pragma once
 
 #include "base/ranked.hpp"
@@ -10,6 +13,7 @@
 #include "sync/timeline.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -52,10 +56,17 @@ private:
     // may hold the last reference to a semaphore, and the semaphore's end wakes the waiters.
     [[nodiscard]] Watched take(uint64_t number) noexcept;
     void wake_locked() noexcept;
+    // Under the lock: stops watching what has passed since, and returns its numbers. The caller drops `gone`
+    // after releasing the lock, as above.
+    [[nodiscard]] std::vector<uint64_t> collect(std::vector<Watched>& gone);
+    // wait() on a driver that spins.
+    [[nodiscard]] std::vector<uint64_t> poll(uint64_t nanoseconds);
 
     std::shared_ptr<Device> device_;
+    const bool polls_;
     Timeline waking_;
     RankedMutex mutex_{LockRank::waiter};
+    std::condition_variable_any changed_;  // of woken_, if the thread polls
     std::unordered_map<uint64_t, Watched> watched_;
     std::map<Timeline*, std::multimap<uint64_t, uint64_t>> due_;  // by timeline: value -> number
     std::vector<uint64_t> finished_;                              // passed before they were watched
