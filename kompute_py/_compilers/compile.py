@@ -267,7 +267,7 @@ def _compile(
         )
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
-        if _GRAPHICS.search(text):
+        if re.search(_GRAPHICS, text):
             # The compiler complains about each line that only a graphics shader can have; this says what they
             # have in common.
             error.args = (
@@ -415,10 +415,10 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
 
 
 # Built-in variables, and inputs and outputs by location, that only graphics stages have.
-_GRAPHICS = re.compile(
-    rb"\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
-    rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b",
-    re.IGNORECASE,
+# Compiled when an error is looked at.
+_GRAPHICS = (
+    rb"(?i)\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
+    rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b"
 )
 _STAGES = {
     ".vert": "vertex", ".frag": "fragment", ".geom": "geometry", ".tesc": "tessellation control",

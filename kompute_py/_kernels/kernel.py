@@ -36,7 +36,6 @@ from .grid_check import GridCheck, grid_check
 from .operation import OpKernel, OpWatchedKernel, Version
 from .outputs import Output, Outputs
 from .prepared import Checks, table_for, teach
-from .reload import Reloader, not_in_a_file, reloader_for
 from .scratch import Scratch
 from .sizes import Launch, SizeRules, launch_of
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
     from .._manager.manager import Manager
     from ..typing import KernelOptions, ShaderSource, TextLanguage
+    from .reload import Reloader
 
 _EMPTY: Mapping[str, Any] = {}
 # (what a call returns, array to read into, memory of the results); None, None if it is the memory itself.
@@ -175,7 +175,11 @@ class Kernel:
         )
         with naming(module.name):
             native = manager._native.shader(module.to_spirv(), module.entry, module._declared)
-        reloader = reloader_for(manager, source, options, module, watch)
+        reloader = None
+        if watch is not False or module._sought:
+            from .reload import reloader_for  # late, because most kernels come from text
+
+            reloader = reloader_for(manager, source, options, module, watch)
         look = reloader.look if reloader is not None and watch else None
         self._setup(manager, module, native, NO_SPECIALIZATION, {}, Specializations(manager), reloader, look)
 
@@ -835,6 +839,8 @@ class Kernel:
         file.
         """
         if self._reloader is None:
+            from .reload import not_in_a_file
+
             raise not_in_a_file(self.name)
         return self._reloader.reload()
 

@@ -9,7 +9,7 @@ of set 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._base.text import nearest
 from .constants import SpecConstants
 from .layout import BUFFERS, element_dtype
-from .push import Block
 from .type_text import GLSL_SCALARS, type_text
+
+if TYPE_CHECKING:
+    from .push import Block
 
 # The first part of GLSL's image types, by Vulkan's term; all others are samplers.
 _IMAGES = {"storage image": "image", "storage texel buffer": "image", "sampled image": "texture"}
@@ -255,7 +257,11 @@ class Signature:
         self._bindings: tuple[Binding, ...] | None = None
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
-        self.push: Block | None = Block(block) if block is not None and block["size"] else None
+        self.push: Block | None = None
+        if block is not None and block["size"]:
+            from .push import Block  # late, because many shaders have no push constants
+
+            self.push = Block(block)
         self.spec: SpecConstants = SpecConstants(reflected["spec_constants"])
         self.spec_constants: tuple[Mapping[str, Any], ...] = tuple(reflected["spec_constants"])
         self.local_size: tuple[int, int, int] = tuple(reflected["local_size"])
