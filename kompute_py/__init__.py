@@ -78,6 +78,11 @@ from .errors import (
 
 if TYPE_CHECKING:
     from ._compilers.compile import Shader, compile
+    from ._custom.builder import KernelBuilder
+    from ._custom.custom_op import CustomOp, OpCustom, Operation
+    from ._custom.library import OpLibrary, op_library
+    from ._custom.selection import KernelSelection
+    from ._custom.specs import TensorSpec
     from ._device.devices import list_devices
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
     from ._device.shader_check import Finding, check
@@ -109,6 +114,7 @@ __all__ = [
     "CommandRecorder",
     "CompileTimeoutError",
     "ConfigReport",
+    "CustomOp",
     "DataTypes",
     "DeviceInfo",
     "DeviceLostError",
@@ -125,6 +131,8 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "Kernel",
+    "KernelBuilder",
+    "KernelSelection",
     "KomputeError",
     "KomputeWarning",
     "Manager",
@@ -140,14 +148,17 @@ __all__ = [
     "OpCopy",
     "OpCopyRange",
     "OpCopyRegion",
+    "OpCustom",
     "OpFill",
     "OpKernel",
+    "OpLibrary",
     "OpMult",
     "OpSyncDevice",
     "OpSyncLocal",
     "OpTensorCopy",
     "OpTensorSyncDevice",
     "OpTensorSyncLocal",
+    "Operation",
     "OutOfMemoryError",
     "OutOfRangeError",
     "PipelineUse",
@@ -165,6 +176,7 @@ __all__ = [
     "TensorDict",
     "TensorFileEntry",
     "TensorFileInfo",
+    "TensorSpec",
     "TensorTypes",
     "UnavailableError",
     "UnimplementedError",
@@ -182,6 +194,7 @@ __all__ = [
     "list_devices",
     "load_tensors",
     "manager",
+    "op_library",
     "plot",
     "save_tensors",
     "struct_dtype",
@@ -192,6 +205,11 @@ __all__ = [
 # Modules that a script may do without, loaded when one of their names is first used.
 _LATER = {
     "_compilers.compile": ("Shader", "compile"),
+    "_custom.builder": ("KernelBuilder",),
+    "_custom.custom_op": ("CustomOp", "OpCustom", "Operation"),
+    "_custom.library": ("OpLibrary", "op_library"),
+    "_custom.selection": ("KernelSelection",),
+    "_custom.specs": ("TensorSpec",),
     "_device.devices": ("list_devices",),
     "_device.memory_use": ("DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"),
     "_device.shader_check": ("Finding", "check"),
@@ -262,7 +280,7 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return _publish(name, getattr(import_module(f".{_module_of[name]}", __name__), name))
-    if name in ("notebook", "typing"):
+    if name in ("notebook", "ops", "typing"):
         from importlib import import_module
 
         return import_module(f".{name}", __name__)

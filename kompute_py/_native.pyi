@@ -690,13 +690,13 @@ def op_bound_dispatch(
     algorithm: Algorithm, groups: _Groups, push_constants: bytes, references: _Memories
 ) -> BoundDispatch: ...
 
-class CallEntry:
+class CallEntry(_Object):
     """The descriptor sets for the memory of a kernel's calls."""
 
     @property
     def algorithm(self) -> Algorithm: ...
 
-class CallTable:
+class CallTable(_Object):
     """The prepared calls of a kernel: see native/bindings/call_table.hpp."""
 
     name: str

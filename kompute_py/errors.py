@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._base.array_habits import ArrayAttributeError
 from ._base.errors import (
     AbortedError,
+    AlreadyExistsError,
     ArgumentTypeError,
     CompileTimeoutError,
     DeviceLostError,
@@ -22,6 +23,7 @@ from ._base.errors import (
     OutOfRangeError,
     ShaderCompileError,
     ShaderCompileWarning,
+    SignatureError,
     UnavailableError,
     UnimplementedError,
     ValidationError,
@@ -30,6 +32,7 @@ from ._base.errors import (
 
 __all__ = [
     "AbortedError",
+    "AlreadyExistsError",
     "ArgumentTypeError",
     "ArrayAttributeError",
     "CompileTimeoutError",
@@ -48,6 +51,7 @@ __all__ = [
     "OutOfRangeError",
     "ShaderCompileError",
     "ShaderCompileWarning",
+    "SignatureError",
     "UnavailableError",
     "UnimplementedError",
     "ValidationError",

@@ -23,18 +23,33 @@ import numpy as np
 
 from ._base.settings import Setting
 from ._base.types import MemoryTypes
+from ._custom.builder import ScratchValue, TensorValue
+from ._custom.custom_op import CacheInfo
+from ._custom.expressions import Size
+from ._custom.selection import (
+    ArgDesc,
+    AttrArg,
+    EmptyOptionalTensorArg,
+    TensorArg,
+    TensorListArg,
+    ValueArg,
+)
 from ._device.names import DeviceInfo
 from ._shaders.signature import Binding, Parameter, PushConstants, Signature, SpecConstant
 
 __all__ = [
     "AddressMode",
+    "ArgDesc",
     "Array",
+    "AttrArg",
     "Binding",
     "BorderColor",
+    "CacheInfo",
     "CompileOptions",
     "CompilerName",
     "CopyMode",
     "DeviceLike",
+    "EmptyOptionalTensorArg",
     "FilterName",
     "FormatName",
     "HasSpirv",
@@ -50,13 +65,19 @@ __all__ = [
     "PushConstants",
     "ResultOptions",
     "SamplerOptions",
+    "ScratchValue",
     "Setting",
     "ShaderSource",
     "Signature",
+    "Size",
     "SizeLike",
     "SpecConstant",
     "Target",
+    "TensorArg",
+    "TensorListArg",
+    "TensorValue",
     "TextLanguage",
+    "ValueArg",
     "WaitMode",
 ]
 

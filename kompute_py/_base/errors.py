@@ -323,6 +323,44 @@ class ShaderCompileError(InvalidArgumentError):
         return as_html(str(self))
 
 
+class AlreadyExistsError(KomputeError):
+    """A library has an operation of that name already.
+
+    >>> library = kp.op_library("exists")
+    >>> try:
+    ...     kp.op_library("exists")
+    ... except kp.errors.AlreadyExistsError as error:
+    ...     print(error.code.name)
+    ALREADY_EXISTS
+    """
+
+    code = ErrorCode.ALREADY_EXISTS
+
+
+class SignatureError(InvalidArgumentError, SyntaxError):
+    """The signature of a custom operation cannot be read.
+
+    `text` is the signature and `offset` the column of the fault, counted from 1.
+
+    >>> try:
+    ...     @kp.CustomOp.register
+    ...     class Double(kp.CustomOp):
+    ...         signature = "double(Tenser x) -> Tensor"
+    ... except kp.errors.SignatureError as error:
+    ...     print(error.offset)
+    8
+    """
+
+    def __init__(self, message: str = "", text: str = "", offset: int = 0) -> None:
+        super().__init__(message)
+        self.msg: str = message
+        self.text: str = text
+        self.offset: int = offset
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
 class CompileTimeoutError(ShaderCompileError, TimeoutError):
     """The compiler exceeded its time limit; see the `timeout` of `kompute_py.compile`."""
 

@@ -5,8 +5,8 @@ here, and the table of prepared calls (`prepared`) runs the later ones with no P
 descriptor sets for the memory that it is given and evaluates a recording of one dispatch, in which push
 constants and the grid are changed in place.
 
-The file has 900 lines because a call is one thing: its checks, the operation that `bind` makes and the kernel's
-other versions share their state.
+The file has 900 lines because a call is one thing: its checks, the operation that `bind` makes and the
+kernel's other versions share their state.
 """
 
 from __future__ import annotations

@@ -180,6 +180,11 @@ class Sequence:
 
     def _record_slow(self, op: OpBase) -> None:
         _require_operation(op)
+        parts = getattr(op, "_parts", None)
+        if parts is not None:
+            for part in parts:
+                self._record(part)
+            return
         native, borrowed = op._bind(self._manager)
         if type(native) is PeerCopies:
             self._split()

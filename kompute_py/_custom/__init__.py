@@ -1,0 +1,1 @@
+"""Custom operations: what a class declares becomes a callable, an operation to record, and a file."""

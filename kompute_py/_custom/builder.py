@@ -1,0 +1,497 @@
+"""KernelBuilder: the GLSL of an operation's dispatches, written by its `generate`."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .._base.arrays import to_dtype
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of
+from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
+from .selection import (
+    ArgDesc,
+    AttrArg,
+    EmptyOptionalTensorArg,
+    KernelSelection,
+    TensorArg,
+    TensorListArg,
+    ValueArg,
+)
+from .specs import Element, element_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_RESERVED = ("gl_", "kp_")
+_MOST_PUSH = 128
+"""Bytes of push constants that every device has."""
+
+
+class Origin(NamedTuple):
+    """The line of the generator that wrote a line of the kernel."""
+
+    file: str
+    line: int
+
+
+class TensorValue:
+    """A tensor in the kernels. ``str(value)`` is its name, and the name of the buffer's array in GLSL.
+
+    With the name ``x``, the GLSL has ``x_load(i)`` and ``x_store(i, value)`` for element `i` in row-major
+    order, ``x_at(i0, i1, ...)`` for the index of an element by its coordinates, ``x_dim0``, ``x_dim1``, ...
+    for the lengths of the axes, ``x_stride0``, ... for the number of elements from one to the next on each
+    axis, and ``x_size``. All indices are uint.
+
+    Use ``x_load`` and ``x_store`` for elements of 8 and 16 bits: the buffer of a device without such elements
+    is an array of uint. ``x_load`` gives float for float16, int for int8 and int16, uint for uint8 and
+    uint16, and bool for bool; ``x_store`` takes these.
+    """
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    def __init__(
+        self,
+        name: str,
+        dtype: np.dtype[Any],
+        shape: tuple[IntOrSize, ...],
+        features: frozenset[str] | None = None,
+    ) -> None:
+        self.name: str = name
+        """Its name."""
+        self.dtype: np.dtype[Any] = dtype
+        """The elements' dtype."""
+        self.shape: tuple[IntOrSize, ...] = shape
+        """The lengths of the axes: ints if they are specialized, else sizes."""
+        self.element: Element = element_of(dtype, features)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> IntOrSize:
+        """The number of elements."""
+        if all(isinstance(n, int) for n in self.shape):
+            return product(self.shape)
+        return Size.named(f"{self.name}_size")
+
+    @property
+    def type(self) -> str:
+        """The type of an element in GLSL expressions."""
+        return self.element.type
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<TensorValue {self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]>"
+
+
+class ScratchValue(TensorValue):
+    """Memory of an operation that lives from its first to its last dispatch. One axis."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    @property
+    def size(self) -> IntOrSize:
+        """The number of elements."""
+        return self.shape[0]
+
+
+class Dispatch:
+    """One dispatch while it is written."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.body: list[tuple[str, Origin]] = []
+        self.outside: list[tuple[str, Origin]] = []
+        self.extensions: list[str] = []
+        self.local_size: tuple[int, int, int] = (64, 1, 1)
+        self.grid: tuple[IntOrSize, IntOrSize, IntOrSize] | None = None
+
+
+class KernelBuilder:
+    """The kernels of one specialization of an operation.
+
+    ::
+
+        def generate(self, ksel, kb):
+            x, y = kb.arg_value("x"), kb.result(0)
+            kb.grid(y.size)
+            kb.emit('''
+                uint i = gl_GlobalInvocationID.x;
+                if (i < x_size) result_store(i, 2.0 * x_load(i));
+            ''')
+
+    Everything that `emit` is given between two calls of `begin_dispatch` is the body of one kernel. A
+    dispatch runs after those before it, and sees what they have written. The kernels must write each element
+    of each result: its contents are undefined before.
+
+    >>> @kp.CustomOp.register
+    ... class twice(kp.CustomOp):
+    ...     signature = "twice(Tensor x) -> Tensor"
+    ...     def select(self, ksel):
+    ...         x = ksel.arg_tensor("x")
+    ...         ksel.return_new_tensor(x.shape, x.dtype)
+    ...     def generate(self, ksel, kb):
+    ...         print(kb.arg_value("x").size, kb.constant_index(3))
+    ...         kb.yield_results("x_load(i) * 2")
+    >>> twice(mgr.tensor([1, 2])).tolist()
+    x_size 3u
+    [2.0, 4.0]
+    """
+
+    __module__ = "kompute_py"
+
+    def __init__(self, selection: KernelSelection, single_dispatch: bool) -> None:
+        self.selection: KernelSelection = selection
+        """The decisions of `select`."""
+        self._single = single_dispatch
+        self._tensors: dict[str, TensorValue] = {}
+        self._values: dict[str, ValueArg] = {}
+        self._results: list[TensorValue] = []
+        self._scratch: dict[str, tuple[ScratchValue, IntOrSize]] = {}
+        self._dispatches: list[Dispatch] = []
+        self._current: Dispatch | None = None
+        self._yielded = False
+        for tensor in selection._tensors():
+            self._tensors[tensor.name] = TensorValue(
+                tensor.name,
+                tensor.dtype,
+                tuple(tensor.dim(axis) for axis in range(tensor.ndim)),
+                selection._features,
+            )
+        for desc in selection.arg_descs:
+            if isinstance(desc, ValueArg):
+                self._values[desc.name] = desc
+        self._results = [self._tensors[result.name] for result in selection.results]
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def arg_value(self, argument: int | str) -> Any:
+        """An argument in the kernels, by position or name: a `TensorValue`; a list of them for ``Tensor[]``;
+        the name of a number that `select` declared with `arg_int` or `arg_float`.
+
+        Raises InvalidArgumentError for an attribute (its value is ``ksel``'s, not the kernels'), a tensor
+        that was not given, and an unknown argument.
+        """
+        desc = self._desc(argument)
+        if isinstance(desc, TensorArg):
+            return self._tensors[desc.name]
+        if isinstance(desc, TensorListArg):
+            return [self._tensors[item.name] for item in desc.items]
+        if isinstance(desc, ValueArg):
+            return desc.name
+        reason = (
+            "was not given; ask arg_optional_tensor's result"
+            if isinstance(desc, EmptyOptionalTensorArg)
+            else "is an attribute: its value is `v` of what attr_...() returned"
+        )
+        raise InvalidArgumentError(
+            f"{self._who()}: the argument {desc.name!r} is no value of the kernels: it {reason}"
+        )
+
+    @property
+    def arg_bindings(self) -> list[Any]:
+        """`arg_value` of all arguments that are values in the kernels, in the signature's order."""
+        return [
+            self.arg_value(desc.index)
+            for desc in self.selection.arg_descs
+            if desc is not None and not isinstance(desc, (AttrArg, EmptyOptionalTensorArg))
+        ]
+
+    def result(self, position: int = 0) -> TensorValue:
+        """A result in the kernels. Raises InvalidArgumentError if there is no such result."""
+        if type(position) is not int or not 0 <= position < len(self._results):
+            raise InvalidArgumentError(
+                f"{self._who()} has {len(self._results)} results; result was given {position!r}"
+            )
+        return self._results[position]
+
+    def constant_index(self, number: int) -> str:
+        """A whole number as an index in GLSL: ``5u``.
+
+        Raises InvalidArgumentError unless it is an int from 0 to 2**32 - 1.
+        """
+        if type(number) is not int or not 0 <= number < 2**32:
+            raise InvalidArgumentError(f"An index is an int from 0 to 2**32 - 1, not {number!r}")
+        return f"{number}u"
+
+    def scratch(self, name: str, size: IntOrSize, dtype: DTypeLike = np.float32) -> ScratchValue:
+        """Memory of `size` elements for the operation's own dispatches, with undefined contents at first.
+
+        Raises InvalidArgumentError if `name` is no GLSL name or taken, ArgumentTypeError if `size` is neither
+        an int nor a size, or for an unsupported dtype.
+        """
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith(_RESERVED):
+            raise InvalidArgumentError(f"{self._who()}: {name!r} cannot name scratch memory in GLSL")
+        if name in self._tensors or name in self._values:
+            raise InvalidArgumentError(f"{self._who()}: {name!r} names something else already")
+        _check_size(size, "The size of scratch memory")
+        made = ScratchValue(name, to_dtype(dtype), (size,), self.selection._features)
+        self._tensors[name] = made
+        self._scratch[name] = made, size
+        return made
+
+    @staticmethod
+    def ceil_div(a: IntOrSize, b: IntOrSize) -> IntOrSize:
+        """`a` divided by `b`, rounded up: of ints an int, else a size."""
+        return ceil_div(a, b)
+
+    @staticmethod
+    def smallest(a: IntOrSize, b: IntOrSize) -> IntOrSize:
+        """The smaller one: of ints an int, else a size."""
+        return smallest(a, b)
+
+    @staticmethod
+    def largest(a: IntOrSize, b: IntOrSize) -> IntOrSize:
+        """The larger one: of ints an int, else a size."""
+        return largest(a, b)
+
+    # -- dispatches ------------------------------------------------------------------------------------------
+
+    def begin_dispatch(self, name: str = "") -> None:
+        """Begins the next dispatch. `name` is added to the operation's in errors and profiles.
+
+        Raises FailedPreconditionError if the operation says `single_dispatch` and has one.
+        """
+        if self._single and self._dispatches:
+            raise FailedPreconditionError(
+                f"{self._who()} has single_dispatch = True, so generate may not begin another dispatch"
+            )
+        self._current = Dispatch(name)
+        self._dispatches.append(self._current)
+
+    def workgroup(self, x: int, y: int = 1, z: int = 1) -> None:
+        """The number of invocations in a workgroup; 64 by default. Raises InvalidArgumentError if not
+        positive."""
+        for size in (x, y, z):
+            if type(size) is not int or size < 1:
+                raise InvalidArgumentError(f"A workgroup has ints from 1 in x, y, z, not {(x, y, z)}")
+        self._dispatch().local_size = (x, y, z)
+
+    def grid(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None:
+        """The number of invocations, which is rounded up to whole workgroups. With 0, the dispatch does not
+        run.
+
+        Raises ArgumentTypeError if one is neither an int nor a size.
+        """
+        for size in (x, y, z):
+            _check_size(size, "The grid")
+        self._dispatch().grid = (x, y, z)
+
+    def groups(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None:
+        """The number of workgroups; call it after `workgroup`. As `grid` of so many whole workgroups."""
+        i, j, k = self._dispatch().local_size
+        self.grid(*(product((size, local)) for size, local in ((x, i), (y, j), (z, k))))
+
+    def emit(self, source: Any) -> None:
+        """Adds lines to the body of the dispatch's ``main``."""
+        self._dispatch().body += _lines(source, 2)
+
+    def declare(self, source: Any) -> None:
+        """Adds lines before ``main``: functions, constants, shared memory."""
+        self._dispatch().outside += _lines(source, 2)
+
+    def extension(self, name: str) -> None:
+        """Enables a GLSL extension. Raises InvalidArgumentError if it is no name."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InvalidArgumentError(f"{name!r} is not the name of a GLSL extension")
+        self._dispatch().extensions.append(name)
+
+    def yield_results(self, *values: Any) -> None:
+        """Ends the dispatch with one expression for each result: the element ``i`` of the result.
+
+        The dispatch then has one invocation for each element of the first result, ``i`` is declared as the
+        element's number, and ends invocations beyond. The results must have one size. Without `values`, it
+        says that the emitted lines store all results themselves.
+
+        Raises InvalidArgumentError unless there is one value for each result, FailedPreconditionError if the
+        dispatch has a grid already.
+        """
+        if not self._results or (values and len(values) != len(self._results)):
+            raise InvalidArgumentError(
+                f"{self._who()} has {len(self._results)} results; yield_results was given {len(values)} "
+                "values"
+            )
+        if values:
+            dispatch = self._dispatch()
+            if dispatch.grid is not None:
+                raise FailedPreconditionError(
+                    f"{self._who()}: yield_results with values sets the grid itself; this dispatch has one"
+                )
+            first = self._results[0]
+            self.grid(first.size)
+            origin = _caller(1)
+            dispatch.body.insert(0, ("uint i = gl_GlobalInvocationID.x;", origin))
+            dispatch.body.insert(1, (f"if (i >= {glsl(first.size)}) return;", origin))
+            for result, value in zip(self._results, values, strict=True):
+                dispatch.body.append((f"{result.name}_store(i, {value});", origin))
+        self._yielded = True
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _who(self) -> str:
+        return self.selection._who()
+
+    def _desc(self, argument: int | str) -> ArgDesc:
+        descs = [desc for desc in self.selection.arg_descs if desc is not None]
+        for desc in descs:
+            if argument == desc.parameter.name or (type(argument) is int and argument == desc.index):
+                return desc
+        raise InvalidArgumentError(
+            f"{self._who()} has no argument {argument!r}; it has {', '.join(d.name for d in descs)}"
+        )
+
+    def _dispatch(self) -> Dispatch:
+        if self._current is None:
+            self.begin_dispatch()
+        assert self._current is not None
+        return self._current
+
+    def _finish(self) -> list[Dispatch]:
+        if not self._dispatches:
+            raise InvalidArgumentError(f"{self._who()}: generate wrote no kernel: call kb.emit(...)")
+        for number, dispatch in enumerate(self._dispatches):
+            if dispatch.grid is None:
+                raise InvalidArgumentError(
+                    f"{self._who()}: dispatch {number} has no grid: call kb.grid(...), kb.groups(...) or "
+                    "kb.yield_results(values)"
+                )
+        written = "\n".join(line for d in self._dispatches for line, _ in (*d.outside, *d.body))
+        for result in self._results:
+            if not re.search(rf"\b{result.name}(_store)?\b", written):
+                raise InvalidArgumentError(
+                    f"{self._who()}: no kernel writes the result {result.name!r}: store its elements with "
+                    f"{result.name}_store(i, value), or call kb.yield_results(value, ...)"
+                )
+        return self._dispatches
+
+
+class Source(NamedTuple):
+    """A dispatch's GLSL, and what it uses."""
+
+    text: str
+    origins: list[Origin | None]
+    """For each line the generator's line, None for lines of the builder."""
+    tensors: list[str]
+    """The tensors in the order of their bindings."""
+    parameters: list[tuple[str, str]]
+    """(name, "uint", "int" or "float") of the run-time values, in the order of the block."""
+    words: frozenset[str]
+    """The tensors that are bound as arrays of uint."""
+    pushed: bool
+    """The values are push constants; else they are in a buffer after the tensors'."""
+
+
+def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
+    """The GLSL of one dispatch."""
+    written = [line for line, _ in (*dispatch.outside, *dispatch.body)]
+    words = set(_NAME.findall("\n".join(written)))
+    macros: list[str] = []
+    tensors: list[TensorValue] = []
+    for value in builder._tensors.values():
+        if words & {value.name, f"{value.name}_load", f"{value.name}_store"}:
+            tensors.append(value)
+    for value in builder._tensors.values():
+        strided = f"{value.name}_stride"
+        if f"{value.name}_at" in words or any(word.startswith(strided) for word in words):
+            for axis in range(value.ndim):
+                if f"{value.name}_at" in words or f"{strided}{axis}" in words:
+                    macros.append(f"#define {strided}{axis} {glsl(product(value.shape[axis + 1 :]))}")
+            names = [f"i{axis}" for axis in range(value.ndim)]
+            index = " + ".join(f"({name}) * {strided}{axis}" for axis, name in enumerate(names)) or "0u"
+            macros.append(f"#define {value.name}_at({', '.join(names)}) ({index})")
+            words |= set(_NAME.findall(" ".join(macros)))
+        for axis, length in enumerate(value.shape):
+            if isinstance(length, int) and f"{value.name}_dim{axis}" in words:
+                macros.append(f"#define {value.name}_dim{axis} {length}u")
+        if f"{value.name}_size" in words and (isinstance(value, ScratchValue) or isinstance(value.size, int)):
+            size = value.shape[0] if isinstance(value, ScratchValue) else value.size
+            macros.append(f"#define {value.name}_size {glsl(size)}")
+            words |= set(_NAME.findall(glsl(size)))
+    numbers = builder.selection._numbers()
+    parameters = [(name, "uint") for name in numbers if name in words and name not in builder._values]
+    taken = {line.split()[1].split("(")[0] for line in macros}
+    parameters = [(name, kind) for name, kind in parameters if name not in taken]
+    parameters += [(name, desc.glsl_type) for name, desc in builder._values.items() if name in words]
+    pushed = 4 * len(parameters) <= _MOST_PUSH
+    extensions = [e for value in tensors for e in value.element.extensions] + dispatch.extensions
+    head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
+    x, y, z = dispatch.local_size
+    head.append(f"layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;")
+    if parameters:
+        members = " ".join(f"{kind} {name};" for name, kind in parameters)
+        place = "push_constant" if pushed else f"binding = {len(tensors)}"
+        qualifier = "uniform" if pushed else "readonly buffer"
+        head.append(f"layout({place}) {qualifier} kp_parameters {{ {members} }};")
+    arguments = {desc.name for desc in builder.selection._tensors() if not desc.is_result}
+    tied = {desc.name for desc in builder.selection.inplace_tied_arg_descs}
+    for binding, value in enumerate(tensors):
+        element = value.element
+        fixed = value.name in arguments and value.name not in tied
+        head.append(
+            f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{value.name}_buffer "
+            f"{{ {element.stored} {value.name}[]; }};"
+        )
+        if element.words:
+            bits = value.dtype.itemsize * 8
+            word, shift = f"{value.name}[i / {32 // bits}u]", f"(i % {32 // bits}u * {bits}u)"
+            loaded = element.load.format(w=word, s=shift)
+            # Two steps, but no invocation changes the bits of another.
+            stored = (
+                f"atomicAnd({word}, ~({hex((1 << bits) - 1)}u << {shift})); "
+                f"atomicOr({word}, ({element.store.format('v')}) << {shift});"
+            )
+        else:
+            loaded = element.load.format(f"{value.name}[i]")
+            stored = f"{value.name}[i] = {element.store.format('v')};"
+        head.append(f"{element.type} {value.name}_load(uint i) {{ return {loaded}; }}")
+        if not fixed:
+            head.append(f"void {value.name}_store(uint i, {element.type} v) {{ {stored} }}")
+    lines: list[tuple[str, Origin | None]] = [(line, None) for line in (*head, *macros)]
+    lines += dispatch.outside
+    lines.append(("void main() {", None))
+    lines += dispatch.body
+    lines.append(("}", None))
+    return Source(
+        "\n".join(line for line, _ in lines) + "\n",
+        [origin for _, origin in lines],
+        [value.name for value in tensors],
+        parameters,
+        frozenset(value.name for value in tensors if value.element.words),
+        pushed,
+    )
+
+
+def _check_size(size: Any, what: str) -> None:
+    if type(size) is not int and not isinstance(size, Size):
+        raise ArgumentTypeError(f"{what} is an int or a size, such as kb.result(0).size, not {kind_of(size)}")
+    if isinstance(size, int) and size < 0:
+        raise InvalidArgumentError(f"{what} is not negative; {size} was given")
+
+
+def _caller(depth: int) -> Origin:
+    frame = sys._getframe(depth + 1)
+    return Origin(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _lines(source: Any, depth: int) -> list[tuple[str, Origin]]:
+    """The lines of `source`, each with the line of the generator that it stands on, or else the call's."""
+    if not isinstance(source, str):
+        raise ArgumentTypeError(f"Kernels are written as text, not as {kind_of(source)}")
+    call = _caller(depth)
+    lines = source.split("\n")
+    # In a text over several lines, they follow each other in the file, too. The call's line is that of its
+    # first or last argument, according to the version of Python.
+    for first in (call.line, call.line - len(lines) + 1):
+        seen = [linecache.getline(call.file, first + number) for number in range(len(lines))]
+        if len(lines) > 1 and all(line.strip() in text for line, text in zip(lines, seen, strict=True)):
+            return [(line, Origin(call.file, first + number)) for number, line in enumerate(lines)]
+    return [(line, call) for line in lines]

@@ -1,0 +1,79 @@
+"""Libraries of operations: names of their own under `kp.ops`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._base.errors import AlreadyExistsError, ArgumentTypeError, InvalidArgumentError, kind_of
+from .._base.text import nearest
+
+if TYPE_CHECKING:
+    from .custom_op import Operation
+
+
+class OpLibrary:
+    """Operations under one name: ``kp.ops.NAME.operation``. Made by `kp.op_library`.
+
+    >>> library = kp.op_library("shapes")
+    >>> @kp.CustomOp.register(library=library)
+    ... class flat(kp.CustomOp):
+    ...     signature = "flat(Tensor x) -> Tensor"
+    ...     def select(self, ksel):
+    ...         x = ksel.arg_tensor("x")
+    ...         ksel.return_new_tensor((x.size,), x.dtype)
+    ...     def generate(self, ksel, kb):
+    ...         kb.yield_results("x_load(i)")
+    >>> library.flat(mgr.zeros((2, 3))).shape
+    (6,)
+    """
+
+    __module__ = "kompute_py"
+
+    def __init__(self, name: str) -> None:
+        self.name: str = name
+        """Its name."""
+        self._operations: dict[str, Operation] = {}
+
+    def _add(self, operation: Operation) -> None:
+        name = operation.__name__
+        if name in self._operations or name in type(self).__dict__ or name in self.__dict__:
+            raise AlreadyExistsError(f"The library {self.name!r} has {name!r} already; give it another name")
+        self._operations[name] = operation
+
+    def __getattr__(self, name: str) -> Operation:
+        found = self.__dict__.get("_operations", {}).get(name)
+        if found is None:
+            raise AttributeError(
+                f"The library {self.__dict__.get('name', '')!r} has no operation {name!r}"
+                f"{nearest(name, self.__dict__.get('_operations', {}))}"
+            )
+        return found  # type: ignore[no-any-return]
+
+    def __dir__(self) -> list[str]:
+        return sorted(["name", *self._operations])
+
+    def __repr__(self) -> str:
+        return f"<kp.OpLibrary {self.name}: {', '.join(sorted(self._operations)) or 'no operations'}>"
+
+
+libraries: dict[str, OpLibrary] = {}
+"""The libraries of the process, by name."""
+
+
+def op_library(name: str) -> OpLibrary:
+    """A new library of operations; its operations are ``kp.ops.NAME.operation``, too.
+
+    Raises AlreadyExistsError if the process has a library of that name, InvalidArgumentError if `name` is no
+    Python identifier, ArgumentTypeError if it is not a str.
+
+    >>> kp.op_library("signal").name
+    'signal'
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"The name of a library is a str, not {kind_of(name)}")
+    if not name.isidentifier() or name.startswith("_"):
+        raise InvalidArgumentError(f"A library is named by a Python identifier; {name!r} is none")
+    if name in libraries:
+        raise AlreadyExistsError(f"There is a library {name!r} already")
+    library = libraries[name] = OpLibrary(name)
+    return library

@@ -1,0 +1,517 @@
+"""KernelSelection: what an operation decides about a call before its kernels are generated.
+
+`select` of an operation says for each argument whether it specializes the kernels or is a value when they
+run, and what the results are. Two calls with the same `spec_key` run the same kernels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .._base.arrays import as_shape, to_dtype
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .._base.text import nearest
+from .declaration import Declaration, Parameter
+from .expressions import IntOrSize, Size
+from .specs import TensorSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .._device.names import DeviceInfo
+
+_Arg = TypeVar("_Arg", bound="ArgDesc")
+
+
+class ArgDesc:
+    """An argument as `select` declared it. Its classes are `TensorArg`, `TensorListArg`, `ValueArg` and
+    `AttrArg`."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    ir_arity = 0
+    """The number of buffers or run-time values that the kernels get for it."""
+    is_list = False
+    """Whether it is a list of tensors."""
+
+    def __init__(self, index: int, parameter: Parameter, value: Any) -> None:
+        self.index: int = index
+        """The parameter's position in the signature."""
+        self.parameter = parameter
+        self.v: Any = value
+        """The caller's value: a number, a text, a list, or the spec of a tensor."""
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return self.parameter.name
+
+    @property
+    def maybe_tensor_value(self) -> TensorSpec | None:
+        """The shape and dtype of a tensor; None for others."""
+        return None
+
+    @property
+    def spec_key(self) -> str:
+        """Its part in the specialization, as text."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.spec_key}>"
+
+
+class TensorArg(ArgDesc):
+    """A tensor: its dtype and number of axes specialize the kernels, and the axes that `specialize_dims`
+    names. The lengths of the others are values when the kernels run.
+    """
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    ir_arity = 1
+
+    def __init__(self, index: int, parameter: Parameter, spec: TensorSpec, name: str = "") -> None:
+        super().__init__(index, parameter, spec)
+        self._name = name or parameter.name
+        self.t: TensorSpec = spec
+        """Its shape and dtype."""
+        self.spec_dims: set[int] = set()
+        """The axes whose lengths specialize the kernels."""
+        self.is_result = False
+        """Whether it is a new tensor that the operation makes."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the generated source."""
+        return self._name
+
+    @property
+    def maybe_tensor_value(self) -> TensorSpec | None:
+        """Its shape and dtype."""
+        return self.t
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes in this call."""
+        return self.t.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The elements' dtype."""
+        return self.t.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.t.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements in this call."""
+        return self.t.size
+
+    def specialize_dims(self, *axes: int) -> TensorArg:
+        """Makes the lengths of `axes` part of the specialization: constants in the kernels. Negative axes
+        count from the end. Returns itself.
+
+        Raises InvalidArgumentError for an axis that the tensor does not have.
+        """
+        for axis in axes:
+            if type(axis) is not int or not -self.ndim <= axis < self.ndim:
+                raise InvalidArgumentError(
+                    f"{self.name} has {self.ndim} axes; specialize_dims was given {axis!r}"
+                )
+            self.spec_dims.add(axis % self.ndim)
+        return self
+
+    def specialize_all_dims(self) -> TensorArg:
+        """Makes the lengths of all axes part of the specialization. Returns itself."""
+        self.spec_dims.update(range(self.ndim))
+        return self
+
+    def dim(self, axis: int) -> IntOrSize:
+        """The length of an axis in the kernels: an int if it is specialized, else a `Size`.
+
+        Raises InvalidArgumentError for an axis that the tensor does not have.
+        """
+        if not -self.ndim <= axis < self.ndim:
+            raise InvalidArgumentError(f"{self.name} has {self.ndim} axes; dim was given {axis}")
+        axis %= self.ndim
+        return self.shape[axis] if axis in self.spec_dims else Size.named(f"{self.name}_dim{axis}")
+
+    @property
+    def spec_key(self) -> str:
+        """Dtype, and for each axis its length or "?"."""
+        dims = ",".join(str(n) if i in self.spec_dims else "?" for i, n in enumerate(self.shape))
+        return f"{self.dtype.name}[{dims}]"
+
+
+class TensorListArg(ArgDesc):
+    """A list of tensors: its length specializes the kernels, and what specializes each tensor."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    is_list = True
+
+    def __init__(self, index: int, parameter: Parameter, specs: Sequence[TensorSpec]) -> None:
+        super().__init__(index, parameter, list(specs))
+        self.items: tuple[TensorArg, ...] = tuple(
+            TensorArg(index, parameter, spec, f"{parameter.name}{number}")
+            for number, spec in enumerate(specs)
+        )
+        """The tensors, named after the parameter with numbers."""
+
+    @property
+    def ir_arity(self) -> int:  # type: ignore[override]
+        """The number of tensors."""
+        return len(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, position: int) -> TensorArg:
+        return self.items[position]
+
+    @property
+    def spec_key(self) -> str:
+        """The keys of the tensors."""
+        return f"({';'.join(item.spec_key for item in self.items)})"
+
+
+class EmptyOptionalTensorArg(ArgDesc):
+    """A ``Tensor?`` that was not given."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    @property
+    def spec_key(self) -> str:
+        """That it is absent."""
+        return "none"
+
+
+class ValueArg(ArgDesc):
+    """A number when the kernels run: a push constant. It does not specialize them."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    ir_arity = 1
+
+    def __init__(self, index: int, parameter: Parameter, value: Any, glsl_type: str) -> None:
+        super().__init__(index, parameter, value)
+        self.glsl_type: str = glsl_type
+        """Its type in the kernels: int or float."""
+
+    @property
+    def spec_key(self) -> str:
+        """Its type."""
+        return self.glsl_type
+
+
+class AttrArg(ArgDesc):
+    """A value that decides what the kernels are. It specializes them and is no value in them."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    @property
+    def spec_key(self) -> str:
+        """The value."""
+        return repr(self.v)
+
+
+class KernelSelection:
+    """One call of an operation, as its `select` sees it. Arguments are named by position or by name.
+
+    Each argument must be declared once: as a tensor (`arg_tensor`, `arg_optional_tensor`, `arg_tensor_list`),
+    as a number when the kernels run (`arg_int`, `arg_float`), or as an attribute that decides what the
+    kernels are (`attr_int`, `attr_float`, `attr_bool`, `attr_str`, `attr_list_int`, `attr_list_float`).
+
+    >>> @kp.CustomOp.register
+    ... class first(kp.CustomOp):
+    ...     signature = "first(Tensor x, int n=1) -> Tensor"
+    ...     def select(self, ksel):
+    ...         x, n = ksel.arg_tensor("x"), ksel.attr_int("n").v
+    ...         ksel.return_new_tensor((n, *x.shape[1:]), x.dtype)
+    ...         print(ksel.spec_key)
+    >>> first.meta(kp.TensorSpec((5, 2)), 3)
+    first(x=float32[?,?],n=3)->float32[?,?]
+    kp.TensorSpec((3, 2), 'float32')
+    """
+
+    __module__ = "kompute_py"
+
+    def __init__(
+        self,
+        op: Any,
+        declaration: Declaration,
+        values: Sequence[Any],
+        device: DeviceInfo | None,
+        features: frozenset[str] | None = None,
+    ) -> None:
+        self.op = op
+        """The operation."""
+        self.device: DeviceInfo | None = device
+        """The device that will run it; None in `meta`, whose results do not depend on a device."""
+        self.variant: str = ""
+        """Free text that tells several ways to generate the kernels apart, such as "subgroups". Part of
+        `spec_key`."""
+        self.arg_descs: list[ArgDesc | None] = [None] * len(values)
+        """The declared arguments, in the signature's order; None for those not declared yet."""
+        self.inplace_tied_arg_descs: list[TensorArg] = []
+        """The arguments that the operation writes, in the order of their declaration."""
+        self.results: list[TensorArg] = []
+        """The results, in the order of their declaration."""
+        self._declaration = declaration
+        self._values = values
+        self._features = features
+        self._made = 0
+
+    # -- arguments -------------------------------------------------------------------------------------------
+
+    def arg_tensor(self, argument: int | str, *, inplace_tied: bool = False) -> TensorArg:
+        """A tensor. With `inplace_tied`, the kernels write it too: its type is ``Tensor(a!)``.
+
+        Raises InvalidArgumentError if the signature says otherwise.
+        """
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("Tensor",), "arg_tensor")
+        if inplace_tied is not bool(parameter.alias):
+            raise InvalidArgumentError(
+                f"{self._who()}: the signature says {parameter}, so it is "
+                f"{'' if parameter.alias else 'not '}written: arg_tensor({argument!r}, "
+                f"inplace_tied={bool(parameter.alias)})"
+            )
+        arg = self._keep(TensorArg(index, parameter, self._values[index]))
+        if inplace_tied:
+            self.inplace_tied_arg_descs.append(arg)
+        return arg
+
+    def arg_optional_tensor(self, argument: int | str) -> TensorArg | None:
+        """A tensor of type ``Tensor?``; None if it was not given.
+
+        Raises InvalidArgumentError if the signature says otherwise.
+        """
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("Tensor?",), "arg_optional_tensor")
+        if self._values[index] is None:
+            self._keep(EmptyOptionalTensorArg(index, parameter, None))
+            return None
+        return self._keep(TensorArg(index, parameter, self._values[index]))
+
+    def arg_tensor_list(self, argument: int | str) -> TensorListArg:
+        """Tensors of type ``Tensor[]``. Raises InvalidArgumentError if the signature says otherwise."""
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("Tensor[]",), "arg_tensor_list")
+        return self._keep(TensorListArg(index, parameter, self._values[index]))
+
+    def arg_int(self, argument: int | str) -> ValueArg:
+        """An int that the kernels get when they run, as an int of 32 bits.
+
+        Raises InvalidArgumentError if the signature says otherwise or the number does not fit.
+        """
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("int",), "arg_int")
+        value = self._values[index]
+        if not -(2**31) <= value < 2**31:
+            raise InvalidArgumentError(
+                f"{self._who()}: {parameter.name} is {value}; the kernels take ints of 32 bits"
+            )
+        return self._keep(ValueArg(index, parameter, value, "int"))
+
+    def arg_float(self, argument: int | str) -> ValueArg:
+        """A float that the kernels get when they run, rounded to float32.
+
+        Raises InvalidArgumentError if the signature says otherwise.
+        """
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("float",), "arg_float")
+        return self._keep(ValueArg(index, parameter, self._values[index], "float"))
+
+    def attr_int(self, argument: int | str) -> AttrArg:
+        """An int that decides what the kernels are; `v` is its value."""
+        return self._attribute(argument, "int", "attr_int")
+
+    def attr_float(self, argument: int | str) -> AttrArg:
+        """A float that decides what the kernels are; `v` is its value."""
+        return self._attribute(argument, "float", "attr_float")
+
+    def attr_bool(self, argument: int | str) -> AttrArg:
+        """A bool that decides what the kernels are; `v` is its value."""
+        return self._attribute(argument, "bool", "attr_bool")
+
+    def attr_str(self, argument: int | str) -> AttrArg:
+        """A text that decides what the kernels are; `v` is its value."""
+        return self._attribute(argument, "str", "attr_str")
+
+    def attr_list_int(self, argument: int | str) -> AttrArg:
+        """A list of ints that decides what the kernels are; `v` is its value."""
+        return self._attribute(argument, "int[]", "attr_list_int")
+
+    def attr_list_float(self, argument: int | str) -> AttrArg:
+        """A list of floats that decides what the kernels are; `v` is its value."""
+        return self._attribute(argument, "float[]", "attr_list_float")
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def return_new_tensor(self, shape: int | Iterable[int], dtype: DTypeLike) -> TensorArg:
+        """A result that the call makes: its shape in this call, and its dtype.
+
+        The lengths of its axes are values when the kernels run, as for arguments. Raises InvalidArgumentError
+        if the signature has no such result, or for a negative axis.
+        """
+        position = len(self.results)
+        declared = self._declaration.results
+        if position >= len(declared) or declared[position].alias:
+            self._refuse_result(position)
+        name = declared[position].name
+        parameter = Parameter(name, "Tensor", "", None, False)
+        size = as_shape(shape if isinstance(shape, int) else tuple(shape))
+        result = TensorArg(len(self._values) + position, parameter, TensorSpec(size, to_dtype(dtype)))
+        result.is_result = True
+        self.results.append(result)
+        return result
+
+    def return_tensor(self, argument: TensorArg) -> TensorArg:
+        """A result that is an argument which the kernels write. Returns `argument`.
+
+        Raises InvalidArgumentError if the signature has no such result.
+        """
+        position = len(self.results)
+        declared = self._declaration.results
+        if (
+            position >= len(declared)
+            or not isinstance(argument, TensorArg)
+            or not declared[position].alias
+            or declared[position].alias != argument.parameter.alias
+        ):
+            self._refuse_result(position)
+        self.results.append(argument)
+        return argument
+
+    def get_provided_arg_descs(self) -> list[ArgDesc]:
+        """The arguments without the tensors that were not given."""
+        return [a for a in self.arg_descs if a is not None and not isinstance(a, EmptyOptionalTensorArg)]
+
+    @property
+    def spec_key(self) -> str:
+        """All that the kernels depend on, as text: the same in every process and run."""
+        arguments = ",".join(f"{a.name}={a.spec_key}" for a in self.arg_descs if a is not None)
+        results = ",".join(result.spec_key for result in self.results)
+        variant = f"/{self.variant}" if self.variant else ""
+        return f"{self._declaration.name}({arguments})->{results}{variant}"
+
+    @property
+    def digest(self) -> str:
+        """`spec_key` as 16 hexadecimal digits."""
+        return hashlib.sha256(self.spec_key.encode()).hexdigest()[:16]
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _who(self) -> str:
+        return self._declaration.name
+
+    def _parameter(self, argument: int | str) -> tuple[int, Parameter]:
+        parameters = self._declaration.parameters
+        if isinstance(argument, str):
+            names = [each.name for each in parameters]
+            if argument not in names:
+                raise InvalidArgumentError(
+                    f"{self._who()} has no parameter {argument!r}{nearest(argument, names)}"
+                )
+            index = names.index(argument)
+        elif type(argument) is int and 0 <= argument < len(parameters):
+            index = argument
+        elif type(argument) is int:
+            raise InvalidArgumentError(
+                f"{self._who()} has {len(parameters)} parameters; select asked for number {argument}"
+            )
+        else:
+            raise ArgumentTypeError(
+                f"{self._who()}: an argument is named by its position or name, not by {argument!r}"
+            )
+        if self.arg_descs[index] is not None:
+            raise FailedPreconditionError(
+                f"{self._who()}: select declares the argument {parameters[index].name!r} twice"
+            )
+        return index, parameters[index]
+
+    def _expect(self, parameter: Parameter, types: tuple[str, ...], call: str) -> None:
+        if parameter.type not in types:
+            raise InvalidArgumentError(
+                f"{self._who()}: the signature says {parameter}, and {call} is for {' or '.join(types)}"
+            )
+
+    def _attribute(self, argument: int | str, kind: str, call: str) -> AttrArg:
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, (kind,), call)
+        return self._keep(AttrArg(index, parameter, self._values[index]))
+
+    def _keep(self, desc: _Arg) -> _Arg:
+        self.arg_descs[desc.index] = desc
+        return desc
+
+    def _refuse_result(self, position: int) -> None:
+        declared = self._declaration.results
+        if position >= len(declared):
+            raise InvalidArgumentError(
+                f"{self._who()}: select declares {position + 1} results; the signature has {len(declared)}"
+            )
+        expected = declared[position]
+        way = (
+            f"return_tensor(...) of the argument {expected.name!r}"
+            if expected.alias
+            else "return_new_tensor(shape, dtype)"
+        )
+        raise InvalidArgumentError(
+            f"{self._who()}: by the signature, result {position} ({expected.name!r}) is declared by {way}"
+        )
+
+    def _finish(self) -> None:
+        """Raises InvalidArgumentError if `select` left out an argument or a result."""
+        for parameter, desc in zip(self._declaration.parameters, self.arg_descs, strict=True):
+            if desc is None:
+                kind = parameter.type.rstrip("[]?").lower()
+                call = (
+                    {"Tensor?": "arg_optional_tensor", "Tensor[]": "arg_tensor_list"}.get(
+                        parameter.type, "arg_tensor"
+                    )
+                    if parameter.is_tensor
+                    else f"attr_list_{kind}"
+                    if parameter.type.endswith("[]")
+                    else f"attr_{kind}"
+                )
+                raise InvalidArgumentError(
+                    f"{self._who()}: select does not declare the argument {parameter.name!r}: "
+                    f"ksel.{call}({parameter.name!r})"
+                )
+        if len(self.results) < len(self._declaration.results):
+            missing = self._declaration.results[len(self.results)]
+            raise InvalidArgumentError(
+                f"{self._who()}: select does not declare the result {missing.name!r}: "
+                f"{'ksel.return_tensor(arg)' if missing.alias else 'ksel.return_new_tensor(shape, dtype)'}"
+            )
+
+    def _tensors(self) -> list[TensorArg]:
+        """The tensors that the kernels may use: arguments, then new results."""
+        found: list[TensorArg] = []
+        for desc in self.arg_descs:
+            if isinstance(desc, TensorArg):
+                found.append(desc)
+            elif isinstance(desc, TensorListArg):
+                found.extend(desc.items)
+        return [*found, *(result for result in self.results if result.is_result)]
+
+    def _numbers(self) -> Mapping[str, int]:
+        """The lengths of all axes and the run-time ints, by their names in the kernels."""
+        numbers: dict[str, int] = {}
+        for tensor in self._tensors():
+            numbers[f"{tensor.name}_size"] = math.prod(tensor.shape)
+            for axis, length in enumerate(tensor.shape):
+                numbers[f"{tensor.name}_dim{axis}"] = length
+        for desc in self.arg_descs:
+            if isinstance(desc, ValueArg) and desc.glsl_type == "int":
+                numbers[desc.name] = desc.v
+        return numbers

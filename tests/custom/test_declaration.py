@@ -1,0 +1,128 @@
+"""Signatures of custom operations: what they say, and where a fault is."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import kompute_py as kp
+from kompute_py._custom.declaration import MISSING, parse
+
+
+def test_all_types_and_defaults():
+    text = (
+        "norm(Tensor x, Tensor? weight, Tensor[] more, Tensor(a!) state, int axis=-1, float eps=1e-5, "
+        "bool keepdims=False, str mode='it\\'s', int[] pads=[0, -1], float[] taps=[1, .5], *, float top=inf) "
+        "-> (Tensor, Tensor second, Tensor(a!))"
+    )
+    found = parse(text)
+    assert found.name == "norm" and not found.single
+    assert [(p.type, p.name, p.alias, p.by_name) for p in found.parameters] == [
+        ("Tensor", "x", "", False),
+        ("Tensor?", "weight", "", False),
+        ("Tensor[]", "more", "", False),
+        ("Tensor", "state", "a", False),
+        ("int", "axis", "", False),
+        ("float", "eps", "", False),
+        ("bool", "keepdims", "", False),
+        ("str", "mode", "", False),
+        ("int[]", "pads", "", False),
+        ("float[]", "taps", "", False),
+        ("float", "top", "", True),
+    ]
+    assert [p.default for p in found.parameters[:4]] == [MISSING] * 4
+    assert [p.default for p in found.parameters[4:]] == [
+        -1, 1e-5, False, "it's", [0, -1], [1.0, 0.5], float("inf"),
+    ]  # fmt: skip
+    assert [tuple(r) for r in found.results] == [("result", ""), ("second", ""), ("state", "a")]
+
+
+def test_few():
+    assert parse("f() -> ()").results == () and parse("f() -> Tensor").single
+    assert [r.name for r in parse("f(Tensor result) -> (Tensor, Tensor)").results] == ["result1", "result2"]
+
+
+def test_unique_names():
+    one, two = parse("f_@UNIQUE@() -> ()"), parse("f_@UNIQUE@() -> ()")
+    assert one.name != two.name and one.name.startswith("f_")
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "part"),
+    [
+        ("", 1, "the operation's name is missing"),
+        ("f", 2, r"wants '\('"),
+        ("f(", 3, "a type is missing"),
+        ("f(Tensor)", 9, "the name of a parameter of type Tensor is missing"),
+        ("f(Tensor x -> Tensor", 12, "wants ','"),
+        ("f(Tensor x) Tensor", 13, "wants '->'"),
+        ("f(Tensor x) ->", 15, "a type is missing"),
+        ("f(Tensor x) -> int", 16, "a result is a Tensor, not int"),
+        ("f(tensor x) -> Tensor", 3, "'tensor' is no type"),
+        ("f(str[] x) -> Tensor", 3, "no lists of str"),
+        ("f(int x=1.5) -> ()", 9, "cannot be 1.5"),
+        ("f(int[] x=[1.5]) -> ()", 11, r"cannot be \[1.5\]"),
+        ("f(bool x=1) -> ()", 10, "cannot be 1"),
+        ("f(Tensor x=3) -> ()", 12, "cannot be 3"),
+        ("f(int x=) -> ()", 9, r"'\)' is no value"),
+        ("f(Tensor(a!) x) -> Tensor(b!)", 20, "no argument has the letter 'b'"),
+        ("f(Tensor(a!) x) -> (Tensor(a!), Tensor(a!))", 33, "twice"),
+        ("f(Tensor(a!) x, Tensor(a!) y) -> ()", 28, "two arguments"),
+        ("f(Tensor(a) x) -> ()", 11, "wants '!'"),
+        ("f(Tensor x, Tensor x) -> Tensor", 20, "two parameters"),
+        ("f(int a=1, int b) -> ()", 16, "follows one that has"),
+        ("f(*, *) -> ()", 6, "twice"),
+        ("f(int a, *) -> ()", 13, "no parameter follows"),
+        ("f(Tensor x) -> Tensor y z", 25, "'z' stands after"),
+        ("f(Tensor x, $) -> ()", 13, r"'\$' has no meaning"),
+        ("f(Tensor input) -> Tensor", 10, "GLSL reserves it"),
+        ("f(Tensor gl_x) -> Tensor", 10, "GLSL reserves it"),
+        ("f(Tensor x) -> Tensor buffer", 23, "GLSL reserves it"),
+        ("f(Tensor out) -> Tensor", 10, "an argument of every call"),
+        ("f(Tensor x) -> Tensor x", 23, "names something else"),
+    ],
+)
+def test_faults_have_a_column(text, column, part):
+    with pytest.raises(kp.errors.SignatureError, match=part) as caught:
+        parse(text)
+    error = caught.value
+    assert isinstance(error, SyntaxError) and isinstance(error, kp.InvalidArgumentError)
+    assert (error.offset, error.text) == (column, text)
+    assert str(error).splitlines()[-1].index("^") == 4 + column - 1
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(kp.ArgumentTypeError, match="signature is a list; give a str"):
+        parse(["f() -> ()"])
+
+
+def test_any_text_is_read_or_refused_with_a_column():
+    words = [
+        "f",
+        "x",
+        "Tensor",
+        "Tensor?",
+        "Tensor[]",
+        "(a!)",
+        "int",
+        "float[]",
+        "=",
+        "1",
+        "-2.5e3",
+        "'t'",
+        "[",
+        "]",
+    ]
+    words += ["(", ")", ",", "->", "*", "?", "!", "True", "None", " ", "\n", "é", "\0", '"', "nan"]
+    choose = random.Random(7)
+    read = 0
+    for _ in range(3000):
+        text = "f(" * choose.randrange(2) + "".join(choose.choices(words, k=choose.randrange(14)))
+        text += choose.choice(["", ") -> Tensor", " -> ()"])
+        try:
+            parse(text)
+            read += 1
+        except kp.errors.SignatureError as error:
+            assert 1 <= error.offset <= len(text) + 1
+    assert read > 10
