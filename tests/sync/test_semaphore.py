@@ -43,6 +43,17 @@ def first(tensor):
     return tensor.read()[0]
 
 
+def test_a_long_wait_takes_no_processor(mgr):
+    # Drivers that emulate a wait for any of several semaphores spin in it, beside the shaders.
+    sem = mgr.semaphore()
+    timer = threading.Timer(0.4, sem.signal, (1,))
+    before = time.process_time()
+    timer.start()
+    assert sem.wait(1, timeout=60) is sem
+    assert time.process_time() - before < 0.2
+    timer.join()
+
+
 def test_counts(mgr):
     sem = mgr.semaphore(3)
     assert sem.query() == 3 and sem.at(2).done() and not sem.at(4).done()

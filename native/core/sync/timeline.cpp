@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -40,6 +41,24 @@ bool look(const Query& query, uint64_t value, uint64_t nanoseconds) {
         for (int i = 0; i < 32; ++i) relax();
     } while (Clock::now() < end);
     return false;
+}
+
+// Queries the counter, and sleeps in between for an eighth of the time that it has waited so far.
+template <typename Query>
+bool poll(const Query& query, uint64_t value, uint64_t nanoseconds) {
+    using Clock = std::chrono::steady_clock;
+    constexpr Clock::duration awake = std::chrono::microseconds(100), longest = std::chrono::milliseconds(1);
+    const auto begin = Clock::now();
+    const Clock::duration limit(std::min<uint64_t>(nanoseconds, INT64_MAX / 2));
+    while (query() < value) {
+        const auto waited = Clock::now() - begin;
+        if (waited >= limit) return false;
+        if (waited < awake)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::min({waited / 8, longest, limit - waited}));
+    }
+    return true;
 }
 
 }  // namespace
@@ -168,7 +187,11 @@ bool Timeline::wait(uint64_t value, uint64_t nanoseconds, std::atomic<bool>* was
         if (!done) {
             VkResult result = VK_SUCCESS;
             if constexpr (shared) {
-                result = wait_in_driver(value, nanoseconds);
+                // lavapipe would spin in that call, as in Waiter, and take a core from the shaders.
+                if (context_.physical().v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
+                    result = poll(counter, value, nanoseconds) ? VK_SUCCESS : VK_TIMEOUT;
+                else
+                    result = wait_in_driver(value, nanoseconds);
             } else {
                 VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
                 info.semaphoreCount = 1;
