@@ -20,6 +20,7 @@ namespace {
 
 constexpr auto in_place_memory = "memory that an operation may use without saying so";
 constexpr uint64_t huge_page = uint64_t{2} << 20;
+constexpr uint64_t least_page = 4096;
 constexpr uint64_t host_copy_alignment = 64;  // a cache line; also a multiple of every texel size
 
 uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
@@ -186,7 +187,8 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     // A CPU driver's memory begins at malloc's address. If a block begins on a huge page, it is in huge pages
     // throughout, and copies run at memcpy's rate. The skipped bytes are never touched, so they only cost
     // address space.
-    const bool aligns = dedicated && size >= huge_page_threshold && size + huge_page <= heap.size &&
+    const bool for_one = dedicated || request.footprint() > size / 2;
+    const bool aligns = for_one && size >= huge_page_threshold && size + huge_page <= heap.size &&
                         size + huge_page <= below_limit() && size + huge_page <= max_allocation_ &&
                         context_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     block->reserved = aligns ? size + huge_page : size;
@@ -227,7 +229,8 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
         result = vk.vkMapMemory(context_.handle(), block->memory, 0, VK_WHOLE_SIZE, 0, &address);
         block->mapped = static_cast<std::byte*>(address);
         if (result == VK_SUCCESS) advise_huge_pages(address, needs.size);
-        const uint64_t skip = (huge_page - reinterpret_cast<uintptr_t>(address) % huge_page) % huge_page;
+        uint64_t skip = (huge_page - reinterpret_cast<uintptr_t>(address) % huge_page) % huge_page;
+        if (!dedicated) skip = round_up(skip, least_page);  // for requests of other alignments
         if (result == VK_SUCCESS && aligns && skip % request.alignment == 0) block->bias = skip;
     }
     if (result != VK_SUCCESS) {
@@ -256,6 +259,7 @@ void MemoryAllocator::forget_block(const MemoryBlock& block) noexcept {
 }
 
 Allocation MemoryAllocator::take(MemoryBlock& block, const Request& request) {
+    if (block.bias % request.alignment != 0) return {};
     const auto range = block.ranges.allocate(request.footprint(), request.alignment);
     if (!range) return {};
     if (request.front != 0) {
@@ -511,11 +515,24 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size
             if (!each->dedicated) held += each->reserved;
         const uint64_t largest = largest_block(heap.size, options_, max_allocation_);
         const uint64_t usual = usual_block(held, largest);
-        EmptyBlocks others;
-        for (const auto& each : pool.blocks)
-            if (each.get() != block && !each->dedicated && each->ranges.empty())
-                (each->reserved > usual ? others.larger : others.usual) += each->reserved;
-        if (keeps_empty(block->reserved, usual, others, largest)) return;
+        const auto others = [&] {
+            EmptyBlocks bytes;
+            for (const auto& each : pool.blocks)
+                if (each.get() != block && !each->dedicated && each->ranges.empty())
+                    (each->size > usual ? bytes.larger : bytes.usual) += each->size;
+            return bytes;
+        };
+        while (!keeps_empty(block->size, usual, others(), largest)) {
+            // A larger block takes the place of those that became empty before it.
+            const auto before = std::find_if(pool.blocks.begin(), pool.blocks.end(), [&](const auto& each) {
+                return block->size > usual && each.get() != block && !each->dedicated && each->ranges.empty();
+            });
+            if (before == pool.blocks.end()) break;
+            forget_block(**before);
+            destroy_block(before->get());
+            pool.blocks.erase(before);
+        }
+        if (keeps_empty(block->size, usual, others(), largest)) return;
     }
     forget_block(*block);
     destroy_block(block);

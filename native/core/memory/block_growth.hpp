@@ -65,7 +65,7 @@ struct EmptyBlocks {
 // True if a block of `size` that has become empty stays with the pool; else it goes back to the driver. A few
 // stay, so that a loop that makes and drops the same tensors does not call the driver each time: one of the
 // usual size or below, larger ones of half the largest block together, and never more than the largest block
-// in all.
+// in all. A larger block takes the place of empty ones for which that leaves no room.
 constexpr bool keeps_empty(uint64_t size, uint64_t usual, const EmptyBlocks& others,
                            uint64_t largest) noexcept {
     if (others.usual + others.larger == 0) return true;
