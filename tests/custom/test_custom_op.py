@@ -121,6 +121,32 @@ def test_the_same_call_again_takes_new_contents(mgr):
     assert softmax.cache_info().prepared == 3
 
 
+def test_calls_that_are_repeated_exactly(mgr):
+    rng = np.random.default_rng(8)
+    x, y, out = mgr.zeros((3, 4)), mgr.zeros((3, 4)), mgr.zeros((3, 4))
+    for _ in range(4):
+        x.write(rng.random((3, 4)))
+        y.write(rng.random((3, 4)))
+        for axis in (0, 1, -1):
+            assert softmax(x, axis, out=out) is out
+            np.testing.assert_allclose(out.read(), softmax_of(x.read(), axis), rtol=1e-6)
+            assert softmax(axis=axis, x=y, out=out) is out
+            np.testing.assert_allclose(out.read(), softmax_of(y.read(), axis), rtol=1e-6)
+    values, keep = mgr.tensor_t(np.arange(9, dtype=np.int32)), mgr.tensor_t(np.arange(9) % 2 == 0)
+    outs = (mgr.zeros(9, np.int32), mgr.zeros((), np.uint32))
+    for _ in range(4):
+        assert compact(values, keep, out=outs) == outs
+        assert int(outs[1]) == 5 and outs[0].read()[:5].tolist() == [0, 2, 4, 6, 8]
+    with pytest.raises(kp.ArgumentTypeError, match="axis is a bool"):
+        softmax(x, True, out=out)
+    x.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        softmax(x, 0, out=out)
+    repeated = len(softmax._repeated)
+    del y
+    assert len(softmax._repeated) < repeated
+
+
 @pytest.mark.parametrize("key", [np.s_[1:10], np.s_[::3], np.s_[::-1], np.s_[16:32], np.s_[5:5]])
 def test_views(mgr, key):
     x = np.random.default_rng(0).random(64, np.float32)
