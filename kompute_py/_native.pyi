@@ -11,6 +11,7 @@ __version__: str
 _Memories = Sequence[Memory | BufferView]
 _Groups = tuple[int, int, int]
 _Region = tuple[int, int, int, int, int, int, int, int]  # x, y, z, layer, width, height, depth, layers
+_Pairs = list[tuple[int, int]]
 _SpecMap = Sequence[tuple[int, int, int]]  # (constant id, offset, size) into the bytes of the constants
 _Diagnostic = tuple[str, int, int, str, str, str]  # the fields of Diagnostic
 _Text = str | bytes
@@ -956,18 +957,23 @@ def invocation_use(
     """
 
 def reach_spirv(
-    spirv: bytes, entry: str = "main", spec_constants: bytes = b"", spec_map: _SpecMap = ()
+    spirv: bytes,
+    entry: str = "main",
+    spec_constants: bytes = b"",
+    spec_map: _SpecMap = (),
+    judged: bool = False,
 ) -> tuple[
     list[tuple[str, int, int, int]],
-    list[tuple[int, int, int, int, int, list[tuple[int, int]], bool]],
-    list[tuple[int, int, int, int, int, list[int], list[tuple[int, int]], bool, bool]],
-    list[tuple[int, int]],
+    list[tuple[int, int, int, int, int, _Pairs, bool]],
+    list[tuple[int, int, int, int, int, list[int], _Pairs, bool, bool, tuple[str, _Pairs, _Pairs, _Pairs]]],
+    _Pairs,
 ]:
     """The elements of run-time arrays that every invocation uses.
 
     Expressions (term, value, a, b); (set, binding, offset, stride, index, guards, alone) of each array;
-    (set, binding, offset, stride, length, indices, guards, written, certain) of each access; (set, binding)
-    of each binding with writes that are not among these. See native/core/spirv/reach.hpp.
+    (set, binding, offset, stride, length, indices, guards, written, certain, write) of each access, with
+    write as (same, holding, required, reads), known if `judged`; (set, binding) of each binding with writes
+    that are not among these. See native/core/spirv/reach.hpp.
     """
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...

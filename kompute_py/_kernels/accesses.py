@@ -20,6 +20,21 @@ _PLAIN = frozenset(("add", "multiply", "minimum", "maximum", "shift_left"))
 _BINARY = _NARROWING | _PLAIN | {"subtract", "either"}
 
 
+class Write(NamedTuple):
+    """What invocations do that write the same element (native/core/spirv/dependence.hpp)."""
+
+    same: str
+    """"yes" if they write the same value, if `required` holds; "no"; "unknown" if it was not judged."""
+    holding: tuple[tuple[int, int], ...]
+    """Pairs of expressions: for each that writes, the first is less than the second. Only those that may
+    differ between invocations with the same element.
+    """
+    required: tuple[tuple[int, int], ...]
+    """Some of `holding`."""
+    reads: frozenset[int]
+    """Positions of the parameters that the value is computed from."""
+
+
 class Access(NamedTuple):
     """An element of an array, or a texel of an image, that invocations use."""
 
@@ -37,6 +52,7 @@ class Access(NamedTuple):
     written: bool
     certain: bool
     """Whether every invocation that passes the guards makes the access."""
+    write: Write
 
     def elements(self, bound: tuple[Any, ...]) -> int:
         """The argument's number of elements."""
@@ -57,12 +73,13 @@ def axes_of(image: Any) -> tuple[int, ...]:
 class Accesses:
     """All accesses of a shader's code."""
 
-    __slots__ = ("_rules", "_varying", "all", "narrow", "plain", "push")
+    __slots__ = ("_counted", "_rules", "_varying", "all", "narrow", "plain", "push")
 
     def __init__(self, rules: SizeRules) -> None:
         self._rules = rules
         self._varying: dict[int, bool] = {}
-        self.all = [Access(*each) for each in rules.accesses]
+        self._counted: dict[tuple[int, int], bool] = {}
+        self.all = [Access(*each[:-1], _write(rules, each[-1])) for each in rules.accesses]
         self.narrow = {a for a in range(len(self.all)) if any(map(self.narrows, self.all[a].indices))}
         """Accesses, by number, with an index that divides or masks the invocation's number: several may share
         an element.
@@ -91,6 +108,17 @@ class Accesses:
             self._varying[index] = known
         return known
 
+    def counts(self, index: int, axis: int) -> bool:
+        """Whether an expression contains the invocation's number on `axis`, or may contain it."""
+        known = self._counted.get((index, axis))
+        if known is None:
+            term, value, a, b = self._rules.expressions[index]
+            known = term == "derived" or (term in ("invocation", "group", "local") and value == axis)
+            if term in _BINARY:
+                known = self.counts(a, axis) or self.counts(b, axis)
+            self._counted[(index, axis)] = known
+        return known
+
     def narrows(self, index: int) -> bool:
         """Whether an expression divides or masks the invocation's number, or is unknown."""
         term, _, a, b = self._rules.expressions[index]
@@ -110,6 +138,14 @@ class Accesses:
         ):
             return self._is_plain(a) or self._is_plain(b)
         return term in _PLAIN and self._is_plain(a) and self._is_plain(b)
+
+
+def _write(rules: SizeRules, found: tuple[str, Any, Any, Any]) -> Write:
+    same, holding, required, reads = found
+    positions = (rules.position(group, binding) for group, binding in reads)
+    return Write(
+        same, tuple(holding), tuple(required), frozenset(each for each in positions if each is not None)
+    )
 
 
 class Numbers:
@@ -160,6 +196,33 @@ class Numbers:
         if index not in self._sums:
             self._sums[index] = self._made(index)
         return self._sums[index]
+
+    def steps(self, index: int) -> dict[int, int | None]:
+        """By axis, how much an expression changes from one invocation to the next, apart from values that are
+        the same for all; None if unknown.
+        """
+        term, value, a, b = self._expressions[index]
+        if not self._accesses.varies(index):
+            return {}
+        if term == "invocation":
+            return {value: 1}
+        if term in ("add", "subtract"):
+            left, right = self.steps(a), self.steps(b)
+            sign = 1 if term == "add" else -1
+            made: dict[int, int | None] = {}
+            for axis in left.keys() | right.keys():
+                one, two = left.get(axis, 0), right.get(axis, 0)
+                made[axis] = None if one is None or two is None else one + sign * two
+            return made
+        if term == "multiply" and not (self._accesses.varies(a) and self._accesses.varies(b)):
+            varying, other = (a, b) if self._accesses.varies(a) else (b, a)
+            factor = self.sum(other)
+            known = None if factor is None else factor.known
+            return {
+                axis: None if step is None or known is None else step * known
+                for axis, step in self.steps(varying).items()
+            }
+        return {axis: None for axis in range(3) if self._accesses.counts(index, axis)}
 
     def _made(self, index: int) -> Sum | None:
         term, value, a, b = self._expressions[index]

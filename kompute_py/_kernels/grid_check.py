@@ -34,6 +34,7 @@ from .accesses import Access, Accesses, Numbers
 from .digits import Sum
 from .grid import Choice, GridRule, Spelling, as_keywords, settled, short
 from .sizes import Launch, Reached, SizeRules, Use
+from .spill import SpillCheck
 
 if TYPE_CHECKING:
     from .._shaders.constants import Specialization
@@ -46,7 +47,7 @@ _MOST_PASSED = 256
 class GridCheck:
     """Compares the default grids of a shader with the elements that its invocations use."""
 
-    __slots__ = ("_accesses", "_beside", "_own", "_passed", "_rules", "_settings")
+    __slots__ = ("_accesses", "_beside", "_own", "_passed", "_rules", "_settings", "spill")
 
     def __init__(self, rules: SizeRules, settings: frozenset[int] = frozenset()) -> None:
         """`rules` belong to the optimized code. `settings`: parameters with sizes unrelated to the work."""
@@ -61,6 +62,8 @@ class GridCheck:
         self._passed: set[tuple[Any, ...]] = set()
         """Sizes and values of calls that passed, because calls repeat."""
         self._beside = [(index, use) for index, uses in plain for use in uses]
+        self.spill = SpillCheck(rules, self._accesses)
+        """The check of the invocations that fill up the last workgroups."""
 
     @property
     def rules(self) -> SizeRules:

@@ -12,7 +12,7 @@ kernel's other versions share their state.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -38,6 +38,7 @@ from .outputs import Output, Outputs
 from .prepared import Checks, table_for, teach
 from .scratch import Scratch
 from .sizes import Launch, SizeRules, launch_of
+from .spill import fills_up
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -103,6 +104,8 @@ class Kernel:
     components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image
     has its texels. In doubt, InvalidArgumentError names the choices. (docs/guides/kernels.md has the rule in
     full.)
+    Invocations beyond the grid, which fill up the last groups, may write elements of others: ``b[y * w + x]``
+    without a check of x. If they write other values there, InvalidArgumentError names the axis.
     More groups on one axis than the device takes run in layers, as one dispatch.
 
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong
@@ -241,8 +244,9 @@ class Kernel:
 
         Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of
         the wrong kind, push constants out of range, a negative grid or one beyond the device's limits, a grid
-        that was left out and that the shader leaves open, an output that was left out and whose shape does
-        not follow; ArgumentTypeError for objects of wrong types and
+        that was left out and that the shader leaves open, a grid with invocations beyond it that write other
+        values to elements of others, an output that was left out and whose shape does not follow;
+        ArgumentTypeError for objects of wrong types and
         for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
         if self._look is not None:
@@ -285,7 +289,7 @@ class Kernel:
         extent, count = self._extent(grid, groups, bound)
         references = self._references(members, uses)
         push = self._pack(members)
-        self._check_sizes(bound, extent, count, push, by_default)
+        self._check_sizes(bound, extent, count, push, by_default, left_out)
         if outputs:
             self._output_rule().check(
                 self.name, outputs, bound, self._launch(extent, count, push, by_default)
@@ -641,13 +645,20 @@ class Kernel:
         groups: tuple[int, int, int],
         push: bytes,
         by_default: bool,
+        made: Sequence[int] = (),
     ) -> None:
-        """Raises if an array ends before the invocations that use it do: see `sizes`; or if a default
-        grid is in doubt.
+        """Raises if an array ends before the invocations that use it do: see `sizes`; if a default grid is
+        in doubt; or if invocations beyond the grid change elements of others: see `spill`. `made` are
+        outputs that were left out, with a check of their own.
         """
         rules = self._size_rules()
         if by_default:
             self._doubt(bound, extent, groups, push)
+        if fills_up(extent, groups, self._local_size):
+            if self._grid_check is None:
+                self._grid_check = self._made_grid_check()
+            launch = self._launch(extent, groups, push, by_default)
+            self._grid_check.spill.check(self.name, bound, launch, made)
         if rules.groups and rules.differing(bound):
             rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
 

@@ -16,6 +16,7 @@ from .calls import flat
 from .grid import grid_rule
 from .grid_check import grid_check
 from .sizes import launch_of
+from .spill import fills_up
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -206,10 +207,13 @@ class OpKernel(OpBase):
                 if rule.has_source(self._memories):  # else nothing tells the grid: it is kept
                     extent = rule.grid(kernel.name, self._memories)
             groups = kernel._groups_of(extent, version.signature.local_size, version.native, version.special)
-            if self._by_default and rule.has_source(self._memories):
+            judged = self._by_default and rule.has_source(self._memories)
+            if judged or fills_up(extent, groups, version.signature.local_size):
                 check = grid_check(version.module, version.signature, version.special)
-                launch = launch_of(version.signature, extent, groups, packed, True)
-                check.judge(kernel.name, self._memories, rule, launch)
+                launch = launch_of(version.signature, extent, groups, packed, self._by_default)
+                if judged:
+                    check.judge(kernel.name, self._memories, rule, launch)
+                check.spill.check(kernel.name, self._memories, launch)
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
         references = self._uses if push is None else (*push.references(self._members, who), *self._uses)
         return algorithm, extent, groups, packed, references

@@ -13,8 +13,8 @@ A kernel makes an output itself if it knows how large the shader needs it. The r
 So that no result is lost or made up, the call is also refused in these cases: writes whose index is not
 followed (in loops, from memory, at constants), bounds checks that stop before the output's last element,
 arguments of different sizes or shapes with the same index, and reads of such an argument beyond its end. It
-is also refused if invocations beyond the grid, which fill up the last workgroups, write elements of others:
-``c[y * w + x]`` without a check of x does so if w is not a multiple of the workgroup's size.
+is also refused if invocations beyond the grid, which fill up the last workgroups, write other values to
+elements of others: see `spill`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .accesses import Access, Accesses, Numbers, axes_of
 from .digits import Digit
 from .grid import elements_shape
 from .sizes import Launch, Reached, SizeRules
+from .spill import same_values, spills
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -120,13 +121,15 @@ class Outputs:
                     "the arguments",
                 )
             for access in writes:
-                axis = _spilling(access, numbers, launch, output.elements)
-                if axis is not None:
+                axis = spills(access, numbers, self._accesses, launch, output.elements)
+                if axis is not None and not same_values(access, numbers, launch, bound):
+                    letter = "xyz"[axis]
                     raise self._refusal(
                         kernel,
                         output.position,
                         f"the grid {launch.extent} is filled up to whole groups of {launch.local_size}, and "
-                        f"invocations beyond its {axis} write elements of others: check {axis} in the shader",
+                        f"invocations beyond its {letter} write elements of others: check {letter} in the "
+                        "shader",
                     )
             for tied in self._tied(output.position, bound):
                 for access in self._accesses.all:
@@ -325,26 +328,6 @@ class Outputs:
             f"{kernel}: {parameter.name!r} ({parameter.type}) was left out, and its shape does not follow: "
             f"{why}. To choose it, {also}give {thing}: {keyword}="
         )
-
-
-def _spilling(access: Access, numbers: Numbers, launch: Launch, elements: int) -> str | None:
-    """An axis on which invocations beyond the grid pass the bounds checks and write among the first
-    `elements`; None if there is none or it is unknown.
-    """
-    found = numbers.element(access)
-    if launch.extent is None or found is None or found.loose:
-        return None
-    for axis, first in enumerate(launch.extent):
-        factor = found.on(axis).get(Digit(axis, 1, 0), 0)
-        if not factor or len(found.on(axis)) > 1:
-            continue
-        run = [1, 1, 1]  # the others are zero: a check of a sum leaves them the most
-        run[axis] = launch.groups[axis] * launch.local_size[axis]
-        limit = numbers.limit(access, axis, (run[0], run[1], run[2]))
-        last = run[axis] if limit is None else min(run[axis], limit)
-        if last > first and 0 <= found.constant + factor * first < elements:
-            return "xyz"[axis]
-    return None
 
 
 def _invocations(launch: Launch) -> Counts:

@@ -114,7 +114,7 @@ class SizeRules:
         self._signature = signature
         spirv = module.to_spirv() if optimized else module._declared or module.to_spirv()
         self.expressions, reaches, accesses, elsewhere = _native.reach_spirv(
-            spirv, module.entry, special.data, special.entries
+            spirv, module.entry, special.data, special.entries, optimized
         )
         """(term, value, a, b): see native/core/spirv/reach.hpp."""
         self._places = {(p.set, p.binding): i for i, p in enumerate(signature.parameters)}
@@ -127,8 +127,8 @@ class SizeRules:
         self.all = list(groups.items())
         """Arrays with one element per invocation, by the number of the index."""
         self.accesses = [
-            (position, offset, stride, length, tuple(indices), tuple(guards), written, certain)
-            for group, binding, offset, stride, length, indices, guards, written, certain in accesses
+            (position, offset, stride, length, tuple(indices), tuple(guards), written, certain, write)
+            for group, binding, offset, stride, length, indices, guards, written, certain, write in accesses
             if (position := self._places.get((group, binding))) is not None
             and signature.parameters[position].descriptors == 1
         ]

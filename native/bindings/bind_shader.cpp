@@ -271,6 +271,7 @@ py::tuple reach_to_python(const ShaderReach& found) {
                                      "derived", "add",           "subtract",   "multiply",   "minimum",
                                      "maximum", "divide",        "modulo",     "shift_left", "shift_right",
                                      "bit_and", "bit_or",        "bit_xor",    "either"};
+    constexpr const char* same[] = {"unknown", "no", "yes"};
     py::list expressions, reaches, accesses;
     for (const auto& each : found.expressions)
         expressions.append(py::make_tuple(names[static_cast<size_t>(each.term)], each.value, each.a, each.b));
@@ -278,9 +279,11 @@ py::tuple reach_to_python(const ShaderReach& found) {
         reaches.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.index,
                                       py::cast(each.guards), each.alone));
     for (const auto& each : found.accesses)
-        accesses.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.length,
-                                       py::cast(each.indices), py::cast(each.guards), each.written,
-                                       each.certain));
+        accesses.append(py::make_tuple(
+            each.set, each.binding, each.offset, each.stride, each.length, py::cast(each.indices),
+            py::cast(each.guards), each.written, each.certain,
+            py::make_tuple(same[static_cast<size_t>(each.write.same)], py::cast(each.write.holding),
+                           py::cast(each.write.required), py::cast(each.write.reads))));
     return py::make_tuple(expressions, reaches, accesses, py::cast(found.written_elsewhere));
 }
 
@@ -319,12 +322,12 @@ void bind_shader(py::module_& m) {
     m.def(
         "reach_spirv",
         [](const py::bytes& spirv, const std::string& entry, const py::bytes& spec,
-           const SpecializationMap& map) {
+           const SpecializationMap& map, bool judged) {
             const std::vector<uint32_t> words = spirv_words(spirv);
-            return reach_to_python(reach(words, entry, specialization_of(spec, map).values()));
+            return reach_to_python(reach(words, entry, specialization_of(spec, map).values(), judged));
         },
         py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
-        py::arg("spec_map") = SpecializationMap{});
+        py::arg("spec_map") = SpecializationMap{}, py::arg("judged") = false);
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
         .def_property(

@@ -11,6 +11,11 @@ namespace kp::spirv {
 
 inline bool in(uint32_t op, uint32_t first, uint32_t last) { return op >= first && op <= last; }
 
+inline bool atomic_access(uint32_t op) {
+    return in(op, spv::OpAtomicLoad, spv::OpAtomicXor) || op == spv::OpAtomicFAddEXT ||
+           op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
+}
+
 // Each component of the result is a sum of the same component of the operands, so scales stay.
 inline bool keeps_scale(uint32_t op) {
     switch (op) {

@@ -1,4 +1,4 @@
-// About 1170 lines because the path and the values form one class: each needs the other.
+// About 1300 lines because the path and the values form one class: each needs the other.
 //
 // Model. The walker follows one path from the entry point's first block: the path of an invocation that
 // passes every bounds check. A branch is a bounds check if its condition compares an expression of the
@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "spirv/constants.hpp"
+#include "spirv/dependence.hpp"
 #include "spirv/module.hpp"
 #include "spirv/operands.hpp"
 #include "spirv/reflect.hpp"
@@ -37,6 +38,7 @@
 namespace kp {
 namespace {
 
+using spirv::atomic_access;
 using spirv::Constants;
 using spirv::Function;
 using spirv::Instruction;
@@ -54,11 +56,11 @@ struct Block {
     std::vector<Instruction> body;
 };
 
-class Walker {
+class Walker : private spirv::Numbering {
 public:
     Walker(std::span<const uint32_t> words, const std::string& entry,
-           std::span<const SpecValue> specialization)
-        : module_(words), constants_(module_, specialization) {
+           std::span<const SpecValue> specialization, bool judged)
+        : module_(words), constants_(module_, specialization), judged_(judged) {
         const ShaderInfo info = reflect(words, entry, specialization);
         for (const auto& point : module_.entry_points)
             if (point.model == spv::ExecutionModelGLCompute && point.name == info.entry)
@@ -72,6 +74,7 @@ public:
         look_beside();
         mark_shared_bindings();
         find_other_writes();
+        if (judged_) judge_writes();
         return std::move(result_);
     }
 
@@ -95,9 +98,23 @@ private:
     [[nodiscard]] const Function* called(Instruction call) const;
     [[nodiscard]] bool others_fail(Instruction phi, uint32_t way, bool holds) const;
     [[nodiscard]] std::optional<Guards> guards_if(uint32_t condition, bool holds, uint32_t depth);
-    void visit(Instruction instruction);
-    void note(Instruction instruction, const Guards& guards, bool certain);
+    void visit(Instruction instruction, uint32_t label);
+    void note(Instruction instruction, uint32_t label, const Guards& guards, bool certain);
     void list(Instruction instruction, const Guards& guards, bool certain);
+    void judge_writes();
+    [[nodiscard]] bool has_several_axes(uint32_t number) const;
+
+    // -- for spirv::Dependence
+    uint32_t number_of(uint32_t id) override { return value(id); }
+    uint32_t number_of_part(uint32_t id, uint32_t index) override { return component(id, index, 0); }
+    uint32_t number_of(const ReachExpression& made) override {
+        return made.term >= ReachTerm::add ? pair(made.term, made.a, made.b) : expression(made);
+    }
+    [[nodiscard]] const ReachExpression& expression(uint32_t number) const override {
+        return result_.expressions[number];
+    }
+    [[nodiscard]] uint32_t original(uint32_t id) const override { return origin(id); }
+    [[nodiscard]] uint32_t only_value(uint32_t variable) const override { return stored_in(variable); }
 
     // -- values
     uint32_t expression(ReachExpression made);
@@ -122,7 +139,7 @@ private:
     [[nodiscard]] uint32_t converted(uint32_t number, uint32_t none);
     [[nodiscard]] std::optional<uint64_t> byte_of(Instruction chain, std::optional<uint32_t> index,
                                                   bool floating = false) const;
-    [[nodiscard]] bool varies(uint32_t expression) const;
+    [[nodiscard]] bool varies(uint32_t expression) const override;
     [[nodiscard]] std::optional<Reach> reach_of(uint32_t pointer, uint64_t* length = nullptr);
     void mark_shared_bindings();
     void find_other_writes();
@@ -132,6 +149,7 @@ private:
 
     Module module_;
     Constants constants_;
+    bool judged_;
     uint32_t entry_ = 0;
     std::array<uint32_t, 3> local_size_{1, 1, 1};
     std::unordered_map<uint32_t, Block> blocks_;     // by label
@@ -162,22 +180,23 @@ private:
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> on_path_;  // binding -> accesses
     std::set<Write> listed_;                                     // writes that are in `accesses`
     std::set<Write> lost_;                                       // writes with an index that is not
+    struct Place {
+        size_t access;  // its place in `accesses`
+        Instruction instruction;
+        uint32_t label;
+    };
+    std::vector<Place> written_;  // writes to arrays, except in functions that are called in several places
     ShaderReach result_;
 };
 
 bool is_chain(uint32_t op) { return op == spv::OpAccessChain || op == spv::OpInBoundsAccessChain; }
-
-bool is_atomic(uint32_t op) {
-    return (op >= spv::OpAtomicLoad && op <= spv::OpAtomicXor) || op == spv::OpAtomicFAddEXT ||
-           op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
-}
 
 // The pointer that an instruction reads or writes through; 0 for other instructions.
 uint32_t pointer_of(Instruction instruction) {
     const uint32_t op = instruction.op();
     if (op == spv::OpLoad) return instruction[3];
     if (op == spv::OpStore || op == spv::OpAtomicStore) return instruction[1];
-    return is_atomic(op) ? instruction[3] : 0;
+    return atomic_access(op) ? instruction[3] : 0;
 }
 
 uint32_t first_label(const Function& function) {
@@ -414,7 +433,7 @@ void Walker::walk(const Function& function, uint32_t depth) {
                 }
                 break;
             }
-            default: visit(instruction); break;
+            default: visit(instruction, label); break;
             }
         }
         if (loop) next = 0;
@@ -505,7 +524,7 @@ void Walker::look_beside(uint32_t label, Guards guards, const std::set<uint32_t>
                 if (const Function* callee = module_.function(instruction[3]))
                     look_into(instruction, *callee, guards, depth + 1);
             }
-            note(instruction, guards, false);
+            note(instruction, label, guards, false);
         }
         const auto next = successors(label);
         if (next.size() == 1) {
@@ -614,9 +633,13 @@ bool Walker::others_fail(Instruction phi, uint32_t way, bool holds) const {
 }
 
 // Records the elements that an access uses, in code that `guards` protect.
-void Walker::note(Instruction instruction, const Guards& guards, bool certain) {
+void Walker::note(Instruction instruction, uint32_t label, const Guards& guards, bool certain) {
     const size_t known = result_.accesses.size();
     list(instruction, guards, certain);
+    if (result_.accesses.size() > known && inside_ == 0) {
+        const ReachAccess& made = result_.accesses.back();
+        if (made.written && made.stride != 0) written_.push_back({known, instruction, label});
+    }
     const uint32_t op = instruction.op();
     if (op != spv::OpStore && op != spv::OpImageWrite) return;
     auto& place = result_.accesses.size() > known ? listed_ : lost_;
@@ -655,8 +678,38 @@ void Walker::list(Instruction instruction, const Guards& guards, bool certain) {
         result_.accesses.push_back(std::move(made));
 }
 
-void Walker::visit(Instruction instruction) {
-    note(instruction, held_, true);
+// Finds out whether invocations that write the same element write the same value.
+void Walker::judge_writes() {
+    std::optional<spirv::Dependence> dependence;
+    for (const Place& place : written_) {
+        ReachAccess& access = result_.accesses[place.access];
+        if (!has_several_axes(access.indices.front())) continue;  // one element for each number
+        if (!dependence)
+            dependence.emplace(module_, constants_, entry_, static_cast<spirv::Numbering&>(*this));
+        access.write = dependence->judge(place.instruction, place.label, access.indices.front());
+    }
+}
+
+// True if an expression contains the invocation's number on several axes.
+bool Walker::has_several_axes(uint32_t number) const {
+    std::set<int64_t> axes;
+    std::set<uint32_t> seen;
+    std::vector<uint32_t> open{number};
+    while (!open.empty()) {
+        const uint32_t at = open.back();
+        open.pop_back();
+        if (!varies(at) || !seen.insert(at).second) continue;
+        const ReachExpression& made = result_.expressions[at];
+        if (made.term >= ReachTerm::add)
+            open.insert(open.end(), {made.a, made.b});
+        else if (made.term != ReachTerm::derived)
+            axes.insert(made.value);
+    }
+    return axes.size() > 1;
+}
+
+void Walker::visit(Instruction instruction, uint32_t label) {
+    note(instruction, label, held_, true);
     const uint32_t pointer = pointer_of(instruction);
     if (pointer == 0) return;
     auto found = reach_of(pointer);
@@ -761,7 +814,7 @@ void Walker::find_other_writes() {
                     add(image[3]);
                 else
                     found.insert(ShaderReach::any_binding);
-            } else if (is_atomic(op) && op != spv::OpAtomicLoad) {
+            } else if (atomic_access(op) && op != spv::OpAtomicLoad) {
                 add(pointer_of(instruction));
             }
         }
@@ -1230,8 +1283,8 @@ std::optional<uint64_t> Walker::byte_of(Instruction chain, std::optional<uint32_
 }  // namespace
 
 ShaderReach reach(std::span<const uint32_t> words, const std::string& entry,
-                  std::span<const SpecValue> specialization) {
-    return Walker(words, entry, specialization).run();
+                  std::span<const SpecValue> specialization, bool judged) {
+    return Walker(words, entry, specialization, judged).run();
 }
 
 }  // namespace kp

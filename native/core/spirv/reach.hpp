@@ -2,9 +2,9 @@
 // invocation certainly uses, as an expression of its number, push constants and array lengths. Pure.
 #pragma once
 
+#include "spirv/reach_terms.hpp"
 #include "spirv/shader_info.hpp"
 
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,42 +12,6 @@
 #include <vector>
 
 namespace kp {
-
-enum class ReachTerm : uint8_t {
-    unknown,        // a value of its own
-    constant,       // value
-    invocation,     // gl_GlobalInvocationID, axis `value`
-    group,          // gl_WorkGroupID
-    local,          // gl_LocalInvocationID
-    groups,         // gl_NumWorkGroups
-    push_constant,  // 32-bit integer at push-constant byte `value`; `b` is 1 if converted from a float
-    length,         // of the run-time array of binding `b` in set `a`
-    image_size,     // of the image of binding `b` in set `a`, axis `value`
-    memory,         // at byte `value` of binding `b` in set `a`, which no invocation writes
-    derived,        // made of the invocation's number in an unknown way, such as by float arithmetic
-    add,            // terms a and b
-    subtract,
-    multiply,
-    minimum,
-    maximum,
-    divide,  // towards zero
-    modulo,  // with the sign of `a`
-    shift_left,
-    shift_right,
-    bit_and,
-    bit_or,
-    bit_xor,
-    either,  // one of the two
-};
-
-struct ReachExpression {
-    ReachTerm term = ReachTerm::unknown;
-    int64_t value = 0;
-    uint32_t a = 0;
-    uint32_t b = 0;
-
-    friend auto operator<=>(const ReachExpression&, const ReachExpression&) = default;
-};
 
 // Every invocation for which left < right holds for each of `guards` uses element `index` of the array that
 // begins at byte `offset` of the block.
@@ -73,6 +37,7 @@ struct ReachAccess {
     std::vector<std::pair<uint32_t, uint32_t>> guards;  // hold at every such access, unlike `Reach::guards`
     bool written = false;
     bool certain = false;  // every invocation that passes the guards makes it
+    ReachWrite write;      // of writes to arrays, if they were judged
 };
 
 struct ShaderReach {
@@ -86,8 +51,9 @@ struct ShaderReach {
     static constexpr std::pair<uint32_t, uint32_t> any_binding{~0u, ~0u};
 };
 
-// Throws the errors of reflect().
+// Throws the errors of reflect(). `judged`: finds `ReachAccess::write` of writes with an index of several
+// axes.
 [[nodiscard]] ShaderReach reach(std::span<const uint32_t> words, const std::string& entry = "main",
-                                std::span<const SpecValue> specialization = {});
+                                std::span<const SpecValue> specialization = {}, bool judged = false);
 
 }  // namespace kp
