@@ -334,7 +334,12 @@ class Kernel:
             or (doubts is not None and not doubts.needed(rule.source(bound), rule.axes))
         ):
             doubts = None
-        checks = Checks(self._size_rules(), rule, doubts, (self._output_rule(), outputs) if outputs else None)
+        spill = None
+        if self._grid_check is not None and fills_up(extent, groups, self._local_size):
+            spill = self._grid_check.spill if self._grid_check.spill.any else None
+        checks = Checks(
+            self._size_rules(), rule, doubts, (self._output_rule(), outputs) if outputs else None, spill
+        )
         if algorithm is None:
             assert entry is not None
             algorithm = entry.algorithm

@@ -23,6 +23,7 @@ from .grid import GridRule
 from .grid_check import GridCheck
 from .outputs import Output, Outputs
 from .sizes import SizeRules, launch_of
+from .spill import SpillCheck
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -92,11 +93,13 @@ class Checks(NamedTuple):
     doubts: GridCheck | None
     outputs: tuple[Outputs, list[Output]] | None
     """What the call leaves out."""
+    spill: SpillCheck | None
+    """Of invocations beyond the grid, if there are some."""
 
     @property
-    def any(self) -> bool:
-        """Whether there are any."""
-        return bool(self.rules.groups) or self.doubts is not None or self.outputs is not None
+    def made(self) -> list[int]:
+        """The positions of what the call leaves out."""
+        return [] if self.outputs is None else [each.position for each in self.outputs[1]]
 
 
 class PushCheck:
@@ -125,11 +128,11 @@ class PushCheck:
     def __call__(self, push: bytes) -> bool:
         """Whether the call passes with these push constants. The longer way raises the error if not."""
         launch = launch_of(self._signature, self._extent, self._groups, push, self._by_default)
-        rules, rule, doubts, outputs = self._checks
+        rules, rule, doubts, outputs, spill = self._checks
         try:
             if outputs is not None:
                 maker, made = outputs
-                places = [each.position for each in made]
+                places = self._checks.made
                 given = tuple(MISSING if i in places else each for i, each in enumerate(self._bound))
                 chosen = None if self._by_default else launch._replace(by_default=False)
                 if maker.shapes(self._kernel, places, given, chosen) != made:
@@ -137,6 +140,8 @@ class PushCheck:
                 maker.check(self._kernel, made, self._bound, launch)
             if doubts is not None and rule is not None:
                 doubts.judge(self._kernel, self._bound, rule, launch)
+            if spill is not None and spill.check(self._kernel, self._bound, launch, self._checks.made):
+                return False  # the longer way knows which memory overlaps
             rules.check(self._kernel, self._bound, launch)
         except KomputeError:
             return False
@@ -200,9 +205,15 @@ def teach(
     differs = bool(checks.rules.groups) and bool(checks.rules.differing(bound))
     if differs and by_default and arrays:
         return  # each call warns of what it leaves out
+    by_memory = False
+    if checks.spill is not None:
+        launch = launch_of(signature, extent, groups, push, by_default)
+        by_memory = checks.spill.check(kernel, bound, launch, checks.made)
     check = None
-    if signature.push is not None and (differs or checks.doubts is not None or checks.outputs is not None):
+    if signature.push is not None and (
+        differs or checks.doubts is not None or checks.outputs is not None or checks.spill is not None
+    ):
         check = PushCheck(kernel, signature, bound, extent, groups, by_default, checks)
     info = (extent, groups, by_default)
-    general = plain and not (differs and by_default)
+    general = plain and not by_memory and not (differs and by_default)
     table.learn(args, keywords, entry, algorithm, slots, results, groups, push, check, info, general)

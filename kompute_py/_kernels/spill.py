@@ -140,15 +140,23 @@ class SpillCheck:
                 or (each.write.same == "yes" and (each.write.required or each.write.reads))
             )
         ]
-        self._passed: set[tuple[Any, ...]] = set()
-        """Sizes and values of calls that passed, because calls repeat."""
+        self._passed: dict[tuple[Any, ...], bool] = {}
+        """By sizes and values of calls that passed, because calls repeat: what `check` returned."""
 
-    def check(self, kernel: str, bound: tuple[Any, ...], launch: Launch, but: Container[int] = ()) -> None:
-        """Raises InvalidArgumentError if invocations that fill up the last workgroups change elements of
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to check."""
+        return bool(self._suspects)
+
+    def check(self, kernel: str, bound: tuple[Any, ...], launch: Launch, but: Container[int] = ()) -> bool:
+        """Whether other memory in the place of `bound`, of the same sizes, could be refused: arguments that
+        overlap are changed in place.
+
+        Raises InvalidArgumentError if invocations that fill up the last workgroups change elements of
         others. Parameters in `but` are not checked.
         """
         if not self._suspects or launch.extent is None or not all(launch.groups):
-            return
+            return False
         push, start = launch.push, launch.push_offset
         values = [push[at - start : at - start + 4] for at in self._accesses.push if at >= start]
         sizes = [_size(each) for each in bound]
@@ -158,20 +166,26 @@ class SpillCheck:
             for each in access.write.reads
         ]
         looked_at = (launch.extent, launch.groups, *values, *sizes, *shared)
-        if looked_at in self._passed:
-            return
+        known = self._passed.get(looked_at)
+        if known is not None:
+            return known
         numbers = Numbers(self._rules, self._accesses, bound, launch)
+        by_memory = False
         for access in self._suspects:
             memory = bound[access.position]
             if access.position in but or memory is MISSING or type(memory) is tuple:
                 continue
             axis = spills(access, numbers, self._accesses, launch, access.elements(bound))
-            if axis is not None and not same_values(access, numbers, launch, bound):
+            if axis is None:
+                continue
+            if not same_values(access, numbers, launch, bound):
                 raise _refusal(kernel, self._rules.names[access.position], axis, launch)
+            by_memory = by_memory or bool(access.write.reads)
         if len(self._passed) >= _MOST_PASSED:
             self._passed.clear()
         if not but:
-            self._passed.add(looked_at)
+            self._passed[looked_at] = by_memory
+        return by_memory
 
 
 def _refusal(kernel: str, name: str, axis: int, launch: Launch) -> InvalidArgumentError:

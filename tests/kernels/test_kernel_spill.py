@@ -389,6 +389,13 @@ def test_one_tensor_in_two_places_is_changed_in_place(made, mgr):
     for a, o in ((t, t), (u[:10], u[:10]), (u[:10], u[5:15])):
         with pytest.raises(kp.InvalidArgumentError, match=r"x = 20 to 31"):
             kernel(a, o, w=20, h=10)
+    v = mgr.tensor(ones)
+    for _ in range(3):
+        kernel(v, t, w=20, h=10)
+    t.write(ones)
+    for _ in range(3):  # calls of this kind are prepared by now
+        with pytest.raises(kp.InvalidArgumentError, match=r"x = 20 to 31"):
+            kernel(t, t, w=20, h=10)
     kernel(u[:10], u[10:], w=20, h=10)
     np.testing.assert_array_equal(np.asarray(u), np.repeat([[1.0], [2.0]], 10, 0) * np.ones(20))
     kernel(t, u[:10], w=20, h=10)
@@ -435,6 +442,21 @@ def test_recordings_and_changed_push_constants_are_checked(made, mgr):
     with pytest.raises(kp.InvalidArgumentError, match=r"x = 20 to 31"):
         mgr.sequence().record(kernel.bind(a, o, w=20, h=16, grid=(20, 16)))
     operation.set(w=20, grid=(32, 16))
+
+
+def test_prepared_calls_with_other_push_constants_are_checked(made, mgr):
+    kernel = made("if (x >= h) return; o[y * w + x] = float(x);")
+    for a, o in (
+        (np.zeros(1, np.float32), np.zeros((10, 20), np.float32)),
+        (mgr.zeros(1, np.float32), mgr.zeros((10, 20), np.float32)),
+    ):
+        for _ in range(3):
+            kernel(a, o, w=20, h=20)
+        for _ in range(2):
+            with pytest.raises(kp.InvalidArgumentError, match=r"x = 20 to 31"):
+                kernel(a, o, w=20, h=40)
+        kernel(a, o, w=20, h=19)
+        np.testing.assert_array_equal(np.asarray(o), np.mgrid[:10, :20][1])
 
 
 def test_repeated_calls_are_not_judged_again(made, monkeypatch):
