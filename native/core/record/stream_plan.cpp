@@ -1,6 +1,7 @@
 #include "record/stream_plan.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace kp {
 
@@ -39,24 +40,10 @@ void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& r
     ++commands_.back().count;
 }
 
-void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
-                           const ResourceRange& part) {
+void StreamPlan::add_range(MappedRanges& ranges, const Allocation& memory, const ResourceRange& part) {
     if (!memory.mapped() || memory.coherent()) return;
     // An optimal image's bytes in memory are not its texels in order, so it is moved as a whole.
-    add_range(ranges, part.whole() ? memory.mapped_range() : memory.mapped_range(part.offset, part.size));
-}
-
-void StreamPlan::add_range(std::vector<VkMappedMemoryRange>& ranges, const VkMappedMemoryRange& range) {
-    for (auto& other : ranges) {
-        if (other.memory != range.memory || other.offset > range.offset + range.size ||
-            range.offset > other.offset + other.size)
-            continue;
-        const uint64_t end = std::max(other.offset + other.size, range.offset + range.size);
-        other.offset = std::min(other.offset, range.offset);
-        other.size = end - other.offset;
-        return;
-    }
-    ranges.push_back(range);
+    ranges.add(part.whole() ? memory.mapped_range() : memory.mapped_range(part.offset, part.size));
 }
 
 void StreamPlan::use(const ResourceRange& range, UseKind kind) {
@@ -110,7 +97,12 @@ void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {
 }
 
 void StreamPlan::settle_host_side() {
-    if (downloaded_.empty()) return;
+    if (!downloaded_.empty()) settle_downloads();
+    flushes_.settle();
+    invalidates_.settle();
+}
+
+void StreamPlan::settle_downloads() {
     const auto number = [](const HostCopyNumber& each) { return each.number; };
     std::ranges::sort(downloaded_, {}, number);
     const auto twice = std::ranges::unique(downloaded_, {}, number);
@@ -127,17 +119,19 @@ void StreamPlan::settle_host_side() {
         }
         // Flush it before as well: otherwise a cache line that the host changed could be written back at
         // any later moment, over the device's writes.
-        add_range(flushes_, range);
-        add_range(invalidates_, range);
+        flushes_.add(range);
+        invalidates_.add(range);
     }
+    if (slot_bytes() != 0) std::ranges::sort(downloaded_, std::less<>(), &HostCopyNumber::resource);
 }
 
 std::vector<HostPiece> StreamPlan::host_pieces(const ResourceRange& range, SyncDirection direction) {
-    for (const auto& [resource, number] : downloaded_)
-        if (resource == range.resource.get())
-            return direction == SyncDirection::to_host ? edges_.downloaded(number, range.offset, range.size)
-                                                       : edges_.uploaded(number, range.offset, range.size);
-    return {{range.offset, range.size}};
+    const auto found =
+        std::ranges::lower_bound(downloaded_, range.resource.get(), std::less<>(), &HostCopyNumber::resource);
+    if (found == downloaded_.end() || found->resource != range.resource.get())
+        return {{range.offset, range.size}};
+    return direction == SyncDirection::to_host ? edges_.downloaded(found->number, range.offset, range.size)
+                                               : edges_.uploaded(found->number, range.offset, range.size);
 }
 
 void Recorder::sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction) {

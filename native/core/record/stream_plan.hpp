@@ -5,6 +5,7 @@
 #include "record/access.hpp"
 #include "record/hazard.hpp"
 #include "record/host_edges.hpp"
+#include "record/mapped_ranges.hpp"
 #include "resource/object.hpp"
 #include "resource/resource.hpp"
 #include "sync/freshness.hpp"
@@ -68,10 +69,13 @@ public:
     [[nodiscard]] const std::vector<CommandUses>& commands() const noexcept { return commands_; }
     [[nodiscard]] const std::vector<Use>& uses() const noexcept { return uses_; }
     [[nodiscard]] const std::vector<uint8_t>& host_visible() const noexcept { return host_visible_; }
-    // Ranges of non-coherent memory to flush before the submission and to invalidate after it.
-    [[nodiscard]] const std::vector<VkMappedMemoryRange>& flushes() const noexcept { return flushes_; }
+    // Ranges of non-coherent memory to flush before the submission and to invalidate after it, each list
+    // settled (see MappedRanges).
+    [[nodiscard]] const std::vector<VkMappedMemoryRange>& flushes() const noexcept {
+        return flushes_.ranges();
+    }
     [[nodiscard]] const std::vector<VkMappedMemoryRange>& invalidates() const noexcept {
-        return invalidates_;
+        return invalidates_.ranges();
     }
     // Atoms of host copies that are partly held by slots, and the bytes to copy there from the slots (see
     // record/host_edges.hpp).
@@ -89,10 +93,9 @@ public:
 
 private:
     uint32_t object_slot(Object& object);
+    void settle_downloads();
     void add_use(uint32_t resource, UseKind kind, const ResourceRange& range);
-    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const Allocation& memory,
-                          const ResourceRange& part);
-    static void add_range(std::vector<VkMappedMemoryRange>& ranges, const VkMappedMemoryRange& range);
+    static void add_range(MappedRanges& ranges, const Allocation& memory, const ResourceRange& part);
 
     uint64_t epoch_ = 0;
     std::vector<PlannedObject> objects_;
@@ -117,13 +120,14 @@ private:
         Effect effect;
     };
     std::vector<Synced> synced_;  // in the order of the commands
-    std::vector<VkMappedMemoryRange> flushes_;
-    std::vector<VkMappedMemoryRange> invalidates_;
+    MappedRanges flushes_;
+    MappedRanges invalidates_;
     struct HostCopyNumber {
         const Resource* resource = nullptr;
         uint32_t number = 0;
     };
-    std::vector<HostCopyNumber> downloaded_;  // host copies that are not coherent
+    std::vector<HostCopyNumber> downloaded_;  // host copies that are not coherent; in the order of
+                                              // their addresses if some bytes go through slots
     HostEdges edges_;
     std::vector<VkMappedMemoryRange> edge_atoms_;
     std::vector<Landing> landings_;

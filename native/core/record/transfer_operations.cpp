@@ -6,6 +6,7 @@
 #include "record/substitution.hpp"
 #include "resource/buffer.hpp"
 #include "resource/image.hpp"
+#include "resource/overlaps.hpp"
 
 #include <numeric>
 
@@ -213,7 +214,6 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
     if (ranges.size() < 2)
         throw Error(ErrorKind::invalid_argument, "OpCopy needs a source and at least one destination");
     const ResourceRange& source = ranges.front();
-    std::vector<ResourceRange> distinct{source};
     for (size_t i = 1; i < ranges.size(); ++i) {
         const ResourceRange& destination = ranges[i];
         if (destination.overlaps(source))
@@ -226,17 +226,18 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
         const auto* to = dynamic_cast<const Image*>(destination.resource.get());
         if (from && !to) check_texel_offset(destination, *from);
         if (to && !from) check_texel_offset(source, *to);
-        // A repeated destination would be written twice at once, so it is written once.
-        bool known = false;
-        for (size_t j = 1; j < distinct.size() && !known; ++j) {
-            known = distinct[j] == destination;
-            if (!known && distinct[j].overlaps(destination))
-                throw Error(ErrorKind::invalid_argument, "OpCopy has destinations that overlap: the " +
-                                                             distinct[j].label() + " and the " +
-                                                             destination.label());
-        }
-        if (!known) distinct.push_back(destination);
     }
+    // The source overlaps no destination.
+    const Repetitions found = repetitions(ranges);
+    if (found.overlap)
+        throw Error(ErrorKind::invalid_argument, "OpCopy has destinations that overlap: the " +
+                                                     ranges[found.overlap->first].label() + " and the " +
+                                                     ranges[found.overlap->second].label());
+    // A repeated destination would be written twice at once, so it is written once.
+    std::vector<ResourceRange> distinct;
+    distinct.reserve(ranges.size());
+    for (size_t i = 0; i < ranges.size(); ++i)
+        if (found.first[i] == i) distinct.push_back(std::move(ranges[i]));
     return std::make_shared<Copy>(std::move(device), "OpCopy", std::move(distinct));
 }
 

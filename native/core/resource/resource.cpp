@@ -620,25 +620,4 @@ std::string ResourceRange::label() const {
     return resource->label() + " (bytes " + std::to_string(offset) + " to " + std::to_string(end()) + ")";
 }
 
-std::vector<ResourceRange> merged(std::vector<ResourceRange> ranges) {
-    std::vector<ResourceRange> result;
-    result.reserve(ranges.size());
-    for (auto& range : ranges) {
-        // Merges each overlapping range into this one, and then the ranges that the larger one overlaps, so
-        // that ranges of the result never overlap.
-        for (auto other = result.begin(); other != result.end();) {
-            if (!other->overlaps(range)) {
-                ++other;
-                continue;
-            }
-            const uint64_t end = std::max(range.end(), other->end());
-            range.offset = std::min(range.offset, other->offset);
-            range.size = end - range.offset;
-            other = result.erase(other);
-        }
-        result.push_back(std::move(range));
-    }
-    return result;
-}
-
 }  // namespace kp

@@ -319,7 +319,4 @@ struct ResourceRange {
     friend bool operator==(const ResourceRange&, const ResourceRange&) = default;
 };
 
-// The union of ranges, as disjoint ranges.
-[[nodiscard]] std::vector<ResourceRange> merged(std::vector<ResourceRange> ranges);
-
 }  // namespace kp

@@ -6,15 +6,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace kp {
 
 const VkMappedMemoryRange* find_overlap(std::span<const VkMappedMemoryRange> some,
                                         std::span<const VkMappedMemoryRange> others) noexcept {
-    for (const auto& a : some)
-        for (const auto& b : others)
-            if (a.memory == b.memory && a.offset < b.offset + b.size && b.offset < a.offset + a.size)
-                return &a;
+    for (const auto& a : some) {
+        // The last of `others` that begins before the end of `a`.
+        const auto after = std::ranges::partition_point(others, [&](const VkMappedMemoryRange& b) {
+            return b.memory == a.memory ? b.offset < a.offset + a.size : std::less<>()(b.memory, a.memory);
+        });
+        if (after == others.begin()) continue;
+        const VkMappedMemoryRange& b = *(after - 1);
+        if (b.memory == a.memory && a.offset < b.offset + b.size) return &a;
+    }
     return nullptr;
 }
 

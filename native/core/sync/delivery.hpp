@@ -44,7 +44,8 @@ class Allocation;
 class DeviceContext;
 class MemoryAllocator;
 
-// The first of `some` that overlaps one of `others`; null if none does.
+// The first of `some` that overlaps one of `others`; null if none does. `others` are in the order of their
+// memory and offset, and disjoint.
 [[nodiscard]] const VkMappedMemoryRange* find_overlap(std::span<const VkMappedMemoryRange> some,
                                                       std::span<const VkMappedMemoryRange> others) noexcept;
 
