@@ -286,6 +286,7 @@ void Device::order_after_initial_work(Point end) {
     if (logical_queues_.size() <= 1) return;
     // A recording with undeclared uses may have got an object's address, and was built before that object.
     const std::lock_guard lock(graph_mutex_);
+    if (!undeclared_crossing_.written()) return;
     for (Recording* recording : built_recordings_) recording->come_after(end);
 }
 

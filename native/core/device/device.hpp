@@ -9,6 +9,7 @@
 #include "device/memory_report.hpp"
 #include "device/recording.hpp"
 #include "memory/allocator.hpp"
+#include "sync/crossing.hpp"
 #include "sync/delivery.hpp"
 #include "sync/gate.hpp"
 #include "sync/queue.hpp"
@@ -88,8 +89,10 @@ public:
     // streams that share memory one sees the other. Taken before the graph mutex and the gate's lock.
     [[nodiscard]] RankedMutex& order_mutex() noexcept { return order_mutex_; }
     [[nodiscard]] uint64_t next_epoch() noexcept { return ++epoch_; }  // under the graph mutex
-    // The built recordings, if there are several queues. Under the graph mutex.
+    // The built recordings, if there are several queues; and their crossing in memory that operations do not
+    // declare: recordings with such operations write it, all others read it. Under the graph mutex.
     [[nodiscard]] std::vector<Recording*>& built_recordings() noexcept { return built_recordings_; }
+    [[nodiscard]] Crossing& undeclared_crossing() noexcept { return undeclared_crossing_; }
 
     // Waits for the device's work and destroys every object made from it. The VkDevice and host copies live
     // until the last owner of an object is gone, so that NumPy views stay readable.
@@ -158,6 +161,7 @@ private:
     RankedMutex graph_mutex_{LockRank::graph};
     uint64_t epoch_ = 0;
     std::vector<Recording*> built_recordings_;
+    Crossing undeclared_crossing_;
     RankedMutex members_mutex_{LockRank::members};
     RankedMutex names_mutex_{LockRank::names};
     Member* members_ = nullptr;

@@ -11,6 +11,7 @@
 
 #include "device/member.hpp"
 #include "device/recording.hpp"
+#include "sync/crossing.hpp"
 #include "sync/freshness.hpp"
 #include "sync/point.hpp"
 
@@ -89,6 +90,8 @@ private:
     std::string name_;  // guarded by the device's names mutex
     // Guarded by the device's graph mutex.
     std::vector<User> users_;
+    // Null as long as all users are of one queue.
+    std::unique_ptr<Crossing> crossing_;
     std::vector<Point> left_behind_;  // ends of work by destroyed streams
     // A stream numbers the objects of its plan; the number is valid while epoch_ is the plan's.
     uint64_t epoch_ = 0;

@@ -25,8 +25,6 @@ HazardPlanner& planner() {
 
 thread_local uint32_t calls_out = 0;  // how deep this thread is in foreign code
 
-void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
-
 // How often a recording is rebuilt because its objects change meanwhile.
 constexpr int most_attempts = 16;
 
@@ -484,7 +482,7 @@ bool Stream::covered_by_caller(Resource& resource) {
 void Stream::come_after(Point point) {
     if (!undeclared_ || point.timeline == queue_) return;
     merge_point(inherited_, point);
-    note_rivals();
+    note_order();
 }
 
 void Stream::prepare_host_side() {
@@ -507,19 +505,88 @@ void Stream::prepare_host_side() {
         submission_.deliveries.push_back(std::make_shared<const Delivery>(std::move(delivery)));
 }
 
-void Stream::order_with(Stream& other) {
-    if (other.queue_ == queue_ || std::find(rivals_.begin(), rivals_.end(), &other) != rivals_.end()) return;
-    rivals_.push_back(&other);
-    other.rivals_.push_back(this);
-    other.has_rivals_.store(true, std::memory_order_seq_cst);
+bool Stream::lists_disjoint(const Object& object) const noexcept {
+    return std::any_of(disjoint_.begin(), disjoint_.end(),
+                       [&](const auto& each) { return each.get() == &object; });
 }
 
-bool Stream::apart_from(const Stream& other, const Object& object) const noexcept {
-    const auto lists = [&](const Stream& stream) {
-        return std::any_of(stream.disjoint_.begin(), stream.disjoint_.end(),
-                           [&](const auto& each) { return each.get() == &object; });
+void Stream::add_contested() {
+    crossed_.reserve(contested_ + size_t{1});
+    ++contested_;
+    crossed_changed_ = true;
+    note_order();
+}
+
+void Stream::drop_contested() noexcept {
+    --contested_;
+    crossed_changed_ = true;
+    note_order();
+}
+
+template <typename Others>
+void Stream::begin_crossing(Crossing& crossing, bool writes, const Others& others) {
+    const bool before = crossing.contested();
+    crossing.add(*queue_, writes);
+    if (!crossing.contested()) return;
+    add_contested();
+    if (before) return;
+    // Until now, the others did not note their ends.
+    size_t count = 1;
+    others([&](Stream&, bool) { ++count; });
+    crossing.reserve(2 * count);  // and for those that are about to note one: see note_crossed()
+    others([&](Stream& other, bool other_writes) {
+        other.add_contested();
+        // From here on it submits in order, unless it is submitting now.
+        while (other.submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
+        if (const Point end = other.last_point(); end.timeline) crossing.note(end, other_writes);
+    });
+}
+
+template <typename Others>
+void Stream::end_crossing(Crossing& crossing, bool writes, const Others& others) noexcept {
+    const bool before = crossing.contested();
+    crossing.remove(*queue_, writes);
+    if (!before || crossing.contested()) return;
+    crossing.forget();
+    others([](Stream& other, bool) { other.drop_contested(); });
+}
+
+void Stream::begin_crossing(const PlannedObject& planned) {
+    Object& object = *planned.object;
+    const auto others = [&](const auto& each) {
+        for (const auto& user : object.users_)
+            if (Stream& other = of(*user.recording); !other.lists_disjoint(object))
+                each(other, other.writes(user.slot));
     };
-    return lists(*this) || lists(other);
+    if (!object.crossing_) {
+        if (object.users_.empty() || of(*object.users_.front().recording).queue_ == queue_) return;
+        object.crossing_ = std::make_unique<Crossing>();
+        others([&](const Stream& other, bool writes) { object.crossing_->add(*other.queue_, writes); });
+    }
+    if (!lists_disjoint(object)) begin_crossing(*object.crossing_, planned.written, others);
+}
+
+void Stream::end_crossing(const PlannedObject& planned) noexcept {
+    Object& object = *planned.object;
+    if (!object.crossing_) return;
+    if (!lists_disjoint(object))
+        end_crossing(*object.crossing_, planned.written, [&](const auto& each) {
+            for (const auto& user : object.users_)
+                if (Stream& other = of(*user.recording); !other.lists_disjoint(object)) each(other, false);
+        });
+    if (object.users_.empty()) object.crossing_.reset();
+}
+
+const std::vector<Stream::Crossed>& Stream::crossed() noexcept {
+    if (!std::exchange(crossed_changed_, false)) return crossed_;
+    crossed_.clear();
+    if (device().undeclared_crossing().contested())
+        crossed_.push_back({&device().undeclared_crossing(), undeclared_});
+    for (const auto& planned : plan_.objects())
+        if (Crossing* crossing = planned.object->crossing_.get();
+            crossing && crossing->contested() && !lists_disjoint(*planned.object))
+            crossed_.push_back({crossing, planned.written});
+    return crossed_;
 }
 
 void Stream::register_users() {
@@ -529,9 +596,12 @@ void Stream::register_users() {
     if (several_queues) {
         // An operation may touch anything that it does not declare, so such a stream is ordered with all
         // streams of other queues.
-        for (Recording* each : device().built_recordings())
-            if (Stream& other = of(*each); undeclared_ || other.undeclared_) order_with(other);
-        device().built_recordings().push_back(this);
+        auto& built = device().built_recordings();
+        begin_crossing(device().undeclared_crossing(), undeclared_, [&](const auto& each) {
+            for (Recording* other : built) each(of(*other), of(*other).undeclared_);
+        });
+        built_link_ = static_cast<uint32_t>(built.size());
+        built.push_back(this);
         std::vector<Point> points;
         device().add_undeclared(points, false);
         if (undeclared_)
@@ -548,12 +618,7 @@ void Stream::register_users() {
         if (!object.is_init())
             stale_.store(true, std::memory_order_seq_cst);  // destroyed since check(); submit() finds out
         if (several_queues) {
-            for (const auto& user : object.users_) {
-                Stream& other = of(*user.recording);
-                if ((planned.written || other.plan_.objects()[user.slot].written) &&
-                    !apart_from(other, object))
-                    order_with(other);
-            }
+            begin_crossing(planned);
             for (const auto& point : object.left_behind_)
                 if (point.timeline != queue_) merge_point(inherited_, point);
             if (planned.used)
@@ -565,7 +630,7 @@ void Stream::register_users() {
         object.users_.push_back({this, slot});
     }
     registered_ = true;
-    note_rivals();
+    note_order();
 }
 
 void Stream::unregister_users() noexcept {
@@ -574,7 +639,16 @@ void Stream::unregister_users() noexcept {
     registered_ = false;
     settle_covers();
     covers_ = false;
-    std::erase(device().built_recordings(), this);
+    const bool several_queues = device().queues().size() > 1;
+    if (several_queues) {
+        auto& built = device().built_recordings();
+        built[built_link_] = built.back();
+        of(*built[built_link_]).built_link_ = built_link_;
+        built.pop_back();
+        end_crossing(device().undeclared_crossing(), undeclared_, [&](const auto& each) {
+            for (Recording* other : built) each(of(*other), false);
+        });
+    }
     for (const auto& planned : plan_.objects()) {
         auto& users = planned.object->users_;
         const uint32_t link = planned.link;
@@ -583,14 +657,13 @@ void Stream::unregister_users() noexcept {
             of(*users[link].recording).plan_.objects()[users[link].slot].link = link;
         }
         users.pop_back();
+        if (several_queues) end_crossing(planned);
     }
     plan_.objects().clear();
-    for (Stream* rival : rivals_) {
-        remove(rival->rivals_, this);
-        rival->note_rivals();
-    }
-    rivals_.clear();
-    note_rivals();
+    crossed_.clear();
+    crossed_changed_ = false;
+    contested_ = 0;
+    note_order();
     // These mappings no longer know this stream.
     held_back_.store(0, std::memory_order_release);
 }
@@ -801,34 +874,15 @@ bool Stream::submit_driven() {
             submit_driven(device(), *queue_, {this}, {});
             return true;
         }
-        const bool ordered = has_rivals_.load(std::memory_order_acquire) || has_waits_;
-        {
-            std::unique_lock<RankedMutex> order;
-            if (ordered) [[unlikely]] {
-                order = std::unique_lock(device().order_mutex());
-                const std::vector<Point> points = ends_on_other_queues();
-                if (!promised(points)) {
-                    order.unlock();
-                    submit_driven(device(), *queue_, {this}, {});
-                    return true;
-                }
-                submission_.clear_waits();
-                for (const auto& point : points) submission_.add_wait(point);
-                has_waits_ = !points.empty();
-            }
+        if (is_ordered_.load(std::memory_order_acquire) || has_waits_) [[unlikely]] {
+            if (submit_in_order()) return true;
+        } else {
             const Submitting submitting(*this);
             // A stream of another queue that was built a moment ago either sees this stream submitting, or
             // is seen here.
-            if (!ordered && has_rivals_.load(std::memory_order_seq_cst)) continue;
+            if (is_ordered_.load(std::memory_order_seq_cst)) continue;
             if (fit_to_submit()) [[likely]] {
-                flush();
-                try {
-                    note_submitted(queue_->submit(submission_));
-                } catch (const Error& error) {
-                    rethrow_unsubmitted({this}, error);
-                }
-                if (undeclared_) [[unlikely]]
-                    queue_->note_undeclared(last_point().value);
+                send();
                 return true;
             }
         }
@@ -836,6 +890,37 @@ bool Stream::submit_driven() {
     }
     throw Error(ErrorKind::failed_precondition,
                 "The " + label() + " cannot be evaluated: an operation changes it each time it is recorded");
+}
+
+bool Stream::submit_in_order() {
+    std::unique_lock order(device().order_mutex());
+    const std::vector<Point> points = ends_on_other_queues(1);
+    if (!promised(points)) {
+        order.unlock();
+        submit_driven(device(), *queue_, {this}, {});
+        return true;
+    }
+    submission_.clear_waits();
+    for (const auto& point : points) submission_.add_wait(point);
+    has_waits_ = !points.empty();
+    {
+        const Submitting submitting(*this);
+        if (!fit_to_submit()) return false;
+        send();
+    }
+    note_crossed();
+    return true;
+}
+
+void Stream::send() {
+    flush();
+    try {
+        note_submitted(queue_->submit(submission_));
+    } catch (const Error& error) {
+        rethrow_unsubmitted({this}, error);
+    }
+    if (undeclared_) [[unlikely]]
+        queue_->note_undeclared(last_point().value);
 }
 
 void Stream::require_possible(const SubmitOrder& order) {
@@ -925,7 +1010,7 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
                 for (const auto& earlier : submission.deliveries) stream->require_clear_of(earlier->edges);
                 if (gate.holds()) stream->require_clear_of(gate.edges(later));
             }
-            for (const Point& point : stream->ends_on_other_queues())
+            for (const Point& point : stream->ends_on_other_queues(ready.size()))
                 if (!std::any_of(later.begin(), later.end(),
                                  [&](const Point& p) { return p.timeline == point.timeline; }))
                     merge_point(submission.order.waits, point);
@@ -967,6 +1052,8 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
                     stream->note_submitted(value ? value : stream->own_.value | own_bit);
             }
         }
+        if (!unfit)
+            for (Stream* stream : ready) stream->note_crossed();
         order_lock.unlock();
         if (!unfit) {
             if (value) Gate::note_uses(submission, value);
@@ -998,19 +1085,22 @@ std::vector<std::string> Stream::cancel_held() {
 
 Point Stream::next_own() { return {own_.timeline, ++own_.value}; }
 
-std::vector<Point> Stream::ends_on_other_queues() {
+std::vector<Point> Stream::ends_on_other_queues(size_t submitted) {
     const std::lock_guard lock(device().graph_mutex());
     if (std::erase_if(inherited_, [](const Point& point) { return point.timeline->passed(point.value); }))
-        note_rivals();
+        note_order();
     std::vector<Point> points = inherited_;
-    for (const Stream* rival : rivals_) {
-        // The rival may be submitting without having seen this stream.
-        while (rival->submitting_.load(std::memory_order_seq_cst)) std::this_thread::yield();
-        // Cancelled work did not run, so there is nothing to wait for.
-        if (const Point point = rival->last_point(); point.timeline && !point.timeline->failed(point.value))
-            merge_point(points, point);
+    for (const auto& [crossing, writes] : crossed()) {
+        crossing->collect(*queue_, writes, points);
+        crossing->reserve(submitted);
     }
     return points;
+}
+
+void Stream::note_crossed() noexcept {
+    const std::lock_guard lock(device().graph_mutex());
+    const Point last = last_point();
+    for (const auto& [crossing, writes] : crossed()) crossing->note(last, writes);
 }
 
 void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& later) {
@@ -1027,7 +1117,8 @@ void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& lat
         for (const auto& user : planned.object->users_)
             if (const Stream& other = of(*user.recording);
                 &other != this && (other.undeclared_ || ((planned.written || other.writes(user.slot)) &&
-                                                         !apart_from(other, *planned.object))))
+                                                         !lists_disjoint(*planned.object) &&
+                                                         !other.lists_disjoint(*planned.object))))
                 merge(other.last_point());
     }
 }
@@ -1190,6 +1281,26 @@ void Stream::release(std::vector<Point> points) {
     release_driven(std::move(points));
 }
 
+// Work of other streams still has to come after `last`, although this stream leaves the crossings.
+void Stream::pass_on(Point last) {
+    const auto leave_to = [&](Stream& other, bool conflicts) {
+        if (!conflicts || other.queue_ == queue_) return;
+        merge_point(other.inherited_, last);
+        other.note_order();
+    };
+    if (device().undeclared_crossing().contested())
+        for (Recording* other : device().built_recordings())
+            leave_to(of(*other), undeclared_ || of(*other).undeclared_);
+    for (const auto& planned : plan_.objects()) {
+        Object& object = *planned.object;
+        merge_point(object.left_behind_, last);
+        if (!object.crossing_ || !object.crossing_->contested() || lists_disjoint(object)) continue;
+        for (const auto& user : object.users_)
+            if (Stream& other = of(*user.recording); !other.lists_disjoint(object))
+                leave_to(other, planned.written || other.writes(user.slot));
+    }
+}
+
 void Stream::release_driven(std::vector<Point> points) {
     struct Payload {
         Device& device;
@@ -1212,9 +1323,7 @@ void Stream::release_driven(std::vector<Point> points) {
         const Point point = make_stale();
         if (point.timeline && is_running()) {
             merge_point(points, point);
-            for (const auto& planned : plan_.objects()) merge_point(planned.object->left_behind_, point);
-            // A built recording looks only at its rivals, not at its objects.
-            for (Stream* rival : rivals_) merge_point(rival->inherited_, point);
+            pass_on(point);
         }
         unregister_users();
         payload->disjoint = std::move(disjoint_);

@@ -183,13 +183,28 @@ private:
     [[nodiscard]] std::vector<std::shared_ptr<Resource>> plan(StreamPlan::Kept& outdated);
     [[nodiscard]] std::vector<std::shared_ptr<Resource>> absent();
     void register_users();
-    // Call it after a change of either list, under the graph mutex.
-    void note_rivals() noexcept {
-        has_rivals_.store(!rivals_.empty() || !inherited_.empty(), std::memory_order_seq_cst);
+    // Call it after a change of `contested_` or `inherited_`, under the graph mutex.
+    void note_order() noexcept {
+        is_ordered_.store(contested_ != 0 || !inherited_.empty(), std::memory_order_seq_cst);
     }
-    void order_with(Stream& other);
-    // True if one of the two streams lists `object` as disjoint.
-    [[nodiscard]] bool apart_from(const Stream& other, const Object& object) const noexcept;
+    // Under the graph mutex. `others` calls its argument with each other stream that uses the thing of the
+    // crossing, and with whether that stream writes it.
+    template <typename Others>
+    void begin_crossing(Crossing& crossing, bool writes, const Others& others);
+    template <typename Others>
+    void end_crossing(Crossing& crossing, bool writes, const Others& others) noexcept;
+    void add_contested();
+    void drop_contested() noexcept;
+    void begin_crossing(const PlannedObject& planned);
+    void end_crossing(const PlannedObject& planned) noexcept;
+    struct Crossed {
+        Crossing* crossing = nullptr;
+        bool writes = false;
+    };
+    // The contested things that this stream uses.
+    [[nodiscard]] const std::vector<Crossed>& crossed() noexcept;
+    void pass_on(Point last);
+    [[nodiscard]] bool lists_disjoint(const Object& object) const noexcept;
     void drop_operations();
     void unregister_users() noexcept;
     void record_commands();
@@ -198,6 +213,9 @@ private:
     [[noreturn]] void refuse_second_thread() const;
     class Submitting;
     bool submit_driven();
+    // The same after other queues' work. Returns false if the recording changed meanwhile.
+    bool submit_in_order();
+    void send();
     static void submit_driven(Device& device, Queue& queue, const std::vector<Stream*>& streams,
                               const SubmitOrder& order);
     // Makes the recording ready for submission; false if it is empty.
@@ -219,7 +237,10 @@ private:
     [[nodiscard]] static std::vector<Stream*> make_ready(const std::vector<Stream*>& streams);
     static void require_possible(const SubmitOrder& order);
     static void require_once(const std::vector<Stream*>& streams);
-    [[nodiscard]] std::vector<Point> ends_on_other_queues();
+    // Both under the order mutex: before a submission, the ends that it must wait for, and after it, its own
+    // end for later ones. `submitted`: the number of streams in the submission.
+    [[nodiscard]] std::vector<Point> ends_on_other_queues(size_t submitted);
+    void note_crossed() noexcept;
     // Merges held work that must come before this stream, except work that `later` would release.
     void merge_held(std::vector<Point>& waits, const std::vector<Point>& later);
     void note_submitted(uint64_t last) noexcept;
@@ -281,15 +302,18 @@ private:
     StreamPlan plan_;
     BarrierPlan barriers_;
 
-    // Streams on other queues that share an object with this one, if one of the two writes it; and the ends
-    // of destroyed streams' work that may still run. Guarded by the graph mutex.
-    std::vector<Stream*> rivals_;
+    // The order with other queues, guarded by the graph mutex: the contested things that this stream uses
+    // (see sync/crossing.hpp), and the ends of destroyed streams' work that may still run.
+    std::vector<Crossed> crossed_;  // has room for `contested_` entries
+    uint32_t contested_ = 0;
+    bool crossed_changed_ = false;  // crossed_ is out of date
+    uint32_t built_link_ = 0;       // this stream's index in the device's built recordings
     std::vector<Point> inherited_;
     std::vector<std::shared_ptr<Object>> disjoint_;
     bool resets_queries_on_host_ = false;  // before each submission, because the queue cannot record it
     bool prepares_ = false;                // a submission needs preparation: see flush()
     bool undeclared_ = false;              // an operation does not declare its uses
-    std::atomic<bool> has_rivals_{false};  // rivals_ or inherited_ is not empty
+    std::atomic<bool> is_ordered_{false};  // it uses contested things, or has inherited ends
     bool has_waits_ = false;
     bool needs_flush_ = false;  // of memory that is not coherent
 };
