@@ -68,6 +68,7 @@ public:
     void check() const override {
         for (const auto& part : parts_) part.range.resource->require_init("use");
     }
+    [[nodiscard]] size_t parts() const noexcept override { return parts_.size(); }
 
     void declare(StreamPlan& plan) const override {
         for (const auto& part : parts_) plan.overwrite(part.range);

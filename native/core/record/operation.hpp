@@ -37,6 +37,8 @@ public:
     virtual void declare(StreamPlan& plan) const = 0;
     // Appends its commands, without barriers.
     virtual void record(Recorder& recorder) const = 0;
+    // About how many commands and uses a recording of it has.
+    [[nodiscard]] virtual size_t parts() const noexcept { return 1; }
     // True if it runs foreign code (which may take other locks) while recording.
     [[nodiscard]] virtual bool calls_out() const noexcept { return false; }
     // True if a transfer-only queue cannot run it.

@@ -41,6 +41,7 @@ public:
     void check() const override {
         for (const auto& range : ranges_) range.resource->require_init("use");
     }
+    [[nodiscard]] size_t parts() const noexcept override { return ranges_.size(); }
 
 protected:
     std::vector<ResourceRange> ranges_;

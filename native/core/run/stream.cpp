@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <thread>
@@ -27,6 +28,9 @@ thread_local uint32_t calls_out = 0;  // how deep this thread is in foreign code
 
 // How often a recording is rebuilt because its objects change meanwhile.
 constexpr int most_attempts = 16;
+
+// A recording with more parts takes long to build: about half a millisecond.
+constexpr size_t many_parts = 1024;
 
 bool promised(const std::vector<Point>& points) {
     return std::all_of(points.begin(), points.end(),
@@ -96,10 +100,15 @@ void Stream::refuse_second_thread() const {
                   "time, or one for each");
 }
 
+void Stream::let_others_go_on(int& tries) {
+    if (++tries < 100) return std::this_thread::yield();
+    long_call([] { std::this_thread::sleep_for(std::chrono::microseconds(50)); });
+}
+
 void Stream::wait_for_turn() const {
-    while (!take_turn(Turn::driving)) {
+    for (int tries = 0; !take_turn(Turn::driving);) {
         if (turn_.load(std::memory_order_relaxed) == Turn::driving) refuse_second_thread();
-        std::this_thread::yield();
+        let_others_go_on(tries);
     }
 }
 
@@ -108,14 +117,14 @@ void Stream::wait_for_turn() const {
 class Stream::Looking {
 public:
     explicit Looking(const Stream& stream) : stream_(stream) {
-        while (!stream_.take_turn(Turn::looking)) {
+        for (int tries = 0; !stream_.take_turn(Turn::looking);) {
             const std::thread::id caller = stream_.caller_.load(std::memory_order_acquire);
             if (caller == std::this_thread::get_id()) {
                 inside_ = true;
                 return;
             }
             if (caller != std::thread::id()) stream_.refuse_second_thread();
-            std::this_thread::yield();
+            let_others_go_on(tries);
         }
     }
     Looking(const Looking&) = delete;
@@ -357,6 +366,25 @@ void Stream::build() {
     make_command_buffer();
     prepare_timestamps();
     StreamPlan::Kept outdated;  // freed after the lock, because destructors may be slow
+    const auto make = [&] { make_commands(outdated); };
+    if (takes_long())
+        long_call(make);
+    else
+        make();
+    built_ = true;
+}
+
+// Operations with foreign code take the interpreter lock for each call of it. If they gave it back each time,
+// busy threads would make them wait each time.
+bool Stream::takes_long() const noexcept {
+    size_t parts = operations_.size();
+    for (size_t i = 0; i < operations_.size() && parts < many_parts; ++i)
+        parts += operations_[i]->parts() - 1;
+    return parts >= many_parts && std::none_of(operations_.begin(), operations_.end(),
+                                               [](const auto& each) { return each->calls_out(); });
+}
+
+void Stream::make_commands(StreamPlan::Kept& outdated) {
     for (auto missing = plan(outdated); !missing.empty(); missing = plan(outdated)) {
         {
             std::unique_lock graph(device().graph_mutex());
@@ -371,7 +399,6 @@ void Stream::build() {
     }
     prepare_host_side();
     record_commands();
-    built_ = true;
 }
 
 std::vector<std::shared_ptr<Resource>> Stream::plan(StreamPlan::Kept& outdated) {
@@ -1264,7 +1291,7 @@ void Stream::release(std::vector<Point> points) {
     (void)make_stale();
     // Take the turn as a reader: another thread that wants to drive waits for the end of this, and then
     // fails require_init().
-    while (!take_turn(Turn::looking)) {
+    for (int tries = 0; !take_turn(Turn::looking);) {
         {
             const std::lock_guard lock(device().graph_mutex());
             if (is_calling_out()) {
@@ -1272,7 +1299,7 @@ void Stream::release(std::vector<Point> points) {
                 return;
             }
         }
-        std::this_thread::yield();
+        let_others_go_on(tries);
     }
     struct Ending {
         const Stream& stream;

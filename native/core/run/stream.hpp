@@ -156,6 +156,8 @@ private:
     void end_turn() const noexcept { turn_.store(Turn::none, std::memory_order_release); }
     // Waits until readers have finished; throws if another thread drives.
     void wait_for_turn() const;
+    // Call it between two tries to take the turn. The thread that has it may need the interpreter lock.
+    static void let_others_go_on(int& tries);
     class Looking;
     [[nodiscard]] std::vector<std::string> names_of_operations() const;
     void release(std::vector<Point> points) override;
@@ -163,6 +165,8 @@ private:
     void release_driven(std::vector<Point> points);
     void require_idle(const char* action);
     void build();
+    [[nodiscard]] bool takes_long() const noexcept;
+    void make_commands(StreamPlan::Kept& outdated);
     // The streams that are built for one submission, all driven by this thread. Its destructor releases
     // streams that were destroyed while foreign code ran.
     class Building {
