@@ -10,6 +10,7 @@ from . import rows_await  # noqa: F401
 from . import rows_streaming  # noqa: F401
 from . import rows_memory  # noqa: F401
 from . import rows_creation  # noqa: F401
+from . import rows_growth  # noqa: F401
 from . import rows_transfer  # noqa: F401
 from . import rows_start  # noqa: F401
 

@@ -136,6 +136,30 @@ def _frame(bench: Bench) -> Callable[[], object]:
     return iter(sequence.stream(items, inputs=source, outputs=target)).__next__
 
 
+def _sync_device(count: int) -> Callable[[Bench], Callable[[], object]]:
+    def prepare(bench: Bench) -> Callable[[], object]:
+        make = bench.manager.zeros
+        tensors = [make(16) for _ in range(count)]
+        return lambda: kp.OpSyncDevice(tensors)
+
+    return prepare
+
+
+def _eval_beside(count: int) -> Callable[[Bench], Callable[[], object]]:
+    """One of `count` sequences of two queues that write one tensor."""
+
+    def prepare(bench: Bench) -> Callable[[], object]:
+        manager = kp.Manager(family_queue_indices=[0, 0], validation=False, pipeline_cache_dir="")
+        operation = kp.OpCopy([manager.zeros(16), manager.zeros(16)])
+        sequences = [manager.sequence(i % 2).record(operation) for i in range(count)]
+        for sequence in sequences:
+            sequence.eval()
+        # The function keeps all of them.
+        return lambda: sequences[0].eval()
+
+    return prepare
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing),
     "floor": Work("submit and wait in C, called through ctypes", _floor),
@@ -154,4 +178,10 @@ WORKS: dict[str, Work] = {
     "fill": Work("t.fill(1.0), not waited for", _fill),
     "await": Work("await a sequence's eval_async, whose work is done at once", _await),
     "frame": Work("stream a frame of 256 B", _frame),
+    "sync-device-100": Work("make an OpSyncDevice of 100 tensors", _sync_device(100)),
+    "sync-device-1000": Work("make an OpSyncDevice of 1,000 tensors", _sync_device(1000)),
+    "eval-beside-10": Work(
+        "eval of one of 10 sequences on two queues that write one tensor", _eval_beside(10)
+    ),
+    "eval-beside-1000": Work("eval of one of 1,000 such sequences", _eval_beside(1000)),
 }

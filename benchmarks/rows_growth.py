@@ -1,0 +1,244 @@
+"""What must not grow with the size of a recording or with the number of sequences, tensors and threads."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import kompute_py as kp
+
+from .bench import Bench
+from .figures import REGISTRY, TIMES, Measured
+from .rows_sequence import clear_record_eval
+from .timing import Sample, side
+
+COPY = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer Source { float source[]; };
+layout(binding = 1) writeonly buffer Target { float target[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < target.length()) target[i] = source[i];
+}
+"""
+_ELEMENTS = 64
+# Far more work than a block has to be: few blocks.
+_SCALE = 0.05
+
+
+def _tensor(mgr: kp.Manager) -> kp.Tensor:
+    return mgr.tensor(np.zeros(_ELEMENTS, np.float32))
+
+
+def _manager(**options: object) -> kp.Manager:
+    return kp.Manager(validation=False, pipeline_cache_dir="", **options)  # type: ignore[arg-type]
+
+
+@REGISTRY.figure(
+    "sync-device-64k-tensors",
+    "OpSyncDevice of 64,000 tensors, for each",
+    "us",
+    drivers=("null",),
+    must=0.6,
+    aim=0.35,
+)
+def sync_device_of_many(bench: Bench) -> Measured:
+    mgr = _manager()
+    try:
+        tensors = [_tensor(mgr) for _ in range(64_000)]
+        kp.OpSyncDevice(tensors)
+
+        def run(times: int) -> float:
+            start = time.perf_counter()
+            operation = kp.OpSyncDevice(tensors[:times])
+            seconds = time.perf_counter() - start
+            del operation
+            return seconds
+
+        return bench.compare(run, times=len(tensors), scale=_SCALE)
+    finally:
+        mgr.destroy()
+
+
+@REGISTRY.figure(
+    "first-eval-20k",
+    "first eval of each of 20,000 sequences on 2 queues that share a read-only tensor",
+    "us",
+    drivers=("null",),
+    must=6,
+    aim=4,
+)
+def first_eval_of_many(bench: Bench) -> Measured:
+    spirv = kp.compile(COPY)
+
+    def run(times: int) -> float:
+        mgr = _manager(family_queue_indices=[0, 0])
+        try:
+            shared = _tensor(mgr)
+            algorithms = [mgr.algorithm([shared, _tensor(mgr)], spirv, (1, 1, 1)) for _ in range(times)]
+            sequences = [
+                mgr.sequence(i % 2).record(kp.OpAlgoDispatch(algorithm))
+                for i, algorithm in enumerate(algorithms)
+            ]
+            start = time.perf_counter()
+            for sequence in sequences:
+                sequence.eval()
+            return time.perf_counter() - start
+        finally:
+            mgr.destroy()
+
+    return bench.compare(run, times=20_000, scale=_SCALE)
+
+
+@REGISTRY.figure(
+    "eval-shared-2k",
+    "eval of one of 2,000 sequences on 2 queues that write one tensor",
+    "us",
+    drivers=("null",),
+    must=0.6,
+    aim=0.3,
+)
+def eval_of_one_of_many(bench: Bench) -> Measured:
+    mgr = _manager(family_queue_indices=[0, 0])
+    try:
+        algorithm = mgr.algorithm([_tensor(mgr), _tensor(mgr)], kp.compile(COPY), (1, 1, 1))
+        sequences = [mgr.sequence(i % 2).record(kp.OpAlgoDispatch(algorithm)) for i in range(2000)]
+        for sequence in sequences:
+            sequence.eval()
+        in_turn = itertools.cycle(sequences)
+        return bench.compare(side(lambda: next(in_turn).eval()))
+    finally:
+        mgr.destroy()
+
+
+@REGISTRY.figure(
+    "first-eval-noncoherent-16k",
+    "first eval of OpSyncLocal of 16,000 tensors, not coherent, for each",
+    "us",
+    drivers=("null",),
+    must=1.2,
+    aim=0.8,
+)
+def first_eval_of_non_coherent(bench: Bench) -> Measured:
+    mgr = _manager(force_non_coherent=True)
+    try:
+        # Every other tensor, so that no two ranges of memory touch.
+        tensors = [_tensor(mgr) for _ in range(32_000)][::2]
+        mgr.sequence().eval(kp.OpSyncDevice(tensors))
+        sequence, operation = mgr.sequence(), kp.OpSyncLocal(tensors)
+
+        def run(times: int) -> float:
+            sequence.clear()
+            sequence.record(operation)
+            start = time.perf_counter()
+            sequence.eval()
+            return time.perf_counter() - start
+
+        return bench.compare(run, times=len(tensors), scale=_SCALE)
+    finally:
+        mgr.destroy()
+
+
+REGISTRY.figure(
+    "clear-record-eval-ratio",
+    "clear, record 3 operations, eval",
+    TIMES,
+    drivers=("null",),
+    baseline="C record, submit and wait",
+    must=10,
+    aim=5,
+)(clear_record_eval)
+
+
+def _longest_pause(work: Callable[[], object]) -> float:
+    """The longest time for which another thread got no turn during `work`."""
+    longest, stop = 0.0, threading.Event()
+
+    def tick() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while not stop.is_set():
+            time.sleep(0.0003)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        time.sleep(0.005)
+        longest = 0.0
+        work()
+        time.sleep(0.002)
+    finally:
+        stop.set()
+        thread.join()
+    return longest
+
+
+@REGISTRY.figure(
+    "build-100k-lock",
+    "longest pause of another thread while 100,000 operations are built",
+    "ms",
+    drivers=("null",),
+    must=10,
+    aim=1,
+)
+def build_without_the_lock(bench: Bench) -> Measured:
+    algorithm = bench.algorithm
+    operation = kp.OpAlgoDispatch(algorithm)
+    pauses = []
+    for _ in range(3 if bench.quick else 9):
+        sequence = bench.manager.sequence()
+        for _ in range(100_000):
+            sequence.record(operation)
+        pauses.append(_longest_pause(sequence.eval))
+    return Measured(Sample(tuple(pauses)))
+
+
+@REGISTRY.figure(
+    "eval-4-threads",
+    "eval in 4 threads with their own sequences, for each",
+    "us",
+    drivers=("null",),
+    baseline="one thread",
+    must=0.5,
+    aim=0.35,
+)
+def eval_in_threads(bench: Bench) -> Measured:
+    mgr, spirv = bench.manager, bench.spirv
+    sequences = [
+        mgr.sequence().record(
+            kp.OpAlgoDispatch(mgr.algorithm([_tensor(mgr) for _ in range(3)], spirv, (1, 1, 1)))
+        )
+        for _ in range(4)
+    ]
+    for sequence in sequences:
+        sequence.eval()
+
+    def threads(count: int) -> Callable[[int], float]:
+        def run(times: int) -> float:
+            ready = threading.Barrier(count + 1)
+
+            def work(sequence: kp.Sequence) -> None:
+                evaluate = sequence.eval
+                ready.wait()
+                for _ in range(times // count):
+                    evaluate()
+
+            started = [threading.Thread(target=work, args=(sequence,)) for sequence in sequences[:count]]
+            for thread in started:
+                thread.start()
+            ready.wait()
+            start = time.perf_counter()
+            for thread in started:
+                thread.join()
+            return time.perf_counter() - start
+
+        return run
+
+    return bench.compare(threads(4), threads(1), times=20_000, scale=0.2)
