@@ -892,6 +892,17 @@ bool Stream::submit() {
     return submit_driven();
 }
 
+inline void Stream::send() {
+    flush();
+    try {
+        note_submitted(queue_->submit(submission_));
+    } catch (const Error& error) {
+        rethrow_unsubmitted({this}, error);
+    }
+    if (undeclared_) [[unlikely]]
+        queue_->note_undeclared(last_point().value);
+}
+
 bool Stream::submit_driven() {
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
         if (!make_ready()) return false;
@@ -937,17 +948,6 @@ bool Stream::submit_in_order() {
     }
     note_crossed();
     return true;
-}
-
-void Stream::send() {
-    flush();
-    try {
-        note_submitted(queue_->submit(submission_));
-    } catch (const Error& error) {
-        rethrow_unsubmitted({this}, error);
-    }
-    if (undeclared_) [[unlikely]]
-        queue_->note_undeclared(last_point().value);
 }
 
 void Stream::require_possible(const SubmitOrder& order) {
