@@ -12,6 +12,7 @@ from . import rows_memory  # noqa: F401
 from . import rows_creation  # noqa: F401
 from . import rows_growth  # noqa: F401
 from . import rows_transfer  # noqa: F401
+from . import rows_access  # noqa: F401
 from . import rows_start  # noqa: F401
 
 # isort: on

@@ -343,8 +343,15 @@ class Memory(_Object):
         """Records that the caller has made the host copy and the device memory the same."""
 
 class Buffer(Memory):
+    def write_numbers(self, data: np.ndarray, to: tuple[str, int]) -> bool:
+        """Like `write`, for numbers that become others (NumPy's kind and size) on their way into memory that
+        the host addresses.
+
+        False if a number does not fit. Integers are then unwritten; of floats, a part may be written.
+        """
+
     def read_runs(self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
-        """Like `read`, for a strided part.
+        """Like `read`, for a strided part. May read the bytes between the runs too.
 
         The part consists of runs of `length` bytes. The first one begins at `offset`. `axes` has (number,
         bytes from one to the next) for each axis of runs, the outermost first.
@@ -416,6 +423,7 @@ class BufferView(_Object):
 
     def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray: ...
     def keep_host(self) -> object: ...
+    def write_numbers(self, data: np.ndarray, to: tuple[str, int]) -> bool: ...
     def read_runs(
         self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
     ) -> None: ...
@@ -548,7 +556,14 @@ def submit_once(operation: Operation) -> Fence:
     """Records one operation and submits it to the first queue. Does not wait."""
 
 class BufferExporter:
-    """Gives subclasses the buffer protocol, by their method `_memoryview()`."""
+    """Gives subclasses the buffer protocol, by their method `_memoryview()`, and `__array_interface__`, by
+    `_array_interface()`.
+
+    A subclass refuses by returning (class of the error, its arguments).
+    """
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
 
 def release_arrays() -> None:
     """Drops the arrays that tensors no longer use, and calls their `on_done`.

@@ -160,6 +160,21 @@ def _eval_beside(count: int) -> Callable[[Bench], Callable[[], object]]:
     return prepare
 
 
+def _write(bench: Bench) -> Callable[[], object]:
+    tensor, array = bench.tensors[0], np.ones(1024, np.float32)
+    return lambda: tensor.write(array)
+
+
+def _view(bench: Bench) -> Callable[[], object]:
+    tensor = bench.tensors[0]
+    return lambda: tensor[8:16]
+
+
+def _asarray(bench: Bench) -> Callable[[], object]:
+    tensor = bench.tensors[0]
+    return lambda: np.asarray(tensor)
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing),
     "floor": Work("submit and wait in C, called through ctypes", _floor),
@@ -184,4 +199,7 @@ WORKS: dict[str, Work] = {
         "eval of one of 10 sequences on two queues that write one tensor", _eval_beside(10)
     ),
     "eval-beside-1000": Work("eval of one of 1,000 such sequences", _eval_beside(1000)),
+    "write": Work("write 4 KiB to a tensor", _write),
+    "view": Work("make and drop t[8:16]", _view),
+    "asarray": Work("np.asarray of 4 KiB on the device", _asarray),
 }

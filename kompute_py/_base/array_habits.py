@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentTypeError, ErrorCode, InvalidArgumentError, KomputeError, shown
+from .text import Told
 from .types import is_small_float
 from .warn import warn
 
@@ -65,7 +66,7 @@ class ArrayAttributeError(KomputeError, AttributeError):
 
     code = ErrorCode.NOT_FOUND
 
-    def __init__(self, message: str, name: str = "", obj: object = None) -> None:
+    def __init__(self, message: Told, name: str = "", obj: object = None) -> None:
         super().__init__(message)
         self.name: str = name
         self.obj: object = obj

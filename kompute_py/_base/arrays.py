@@ -315,6 +315,11 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: Told) -> n
     A float is never cut to an integer. For a structured `dtype`, tuples are elements, as in
     ``np.array([(1, 2.0)], dtype)``.
     """
+    return fitted(counted(data, dtype, count, what), dtype, what)
+
+
+def counted(data: ArrayLike, dtype: np.dtype[Any], count: int, what: Told) -> np.ndarray[Any, Any]:
+    """The first half of `matching`: `data` as an array of `count` elements, not converted yet."""
     array = (
         to_array(data) if dtype.names is None or isinstance(data, np.ndarray) else records(data, dtype, what)
     )
@@ -322,6 +327,11 @@ def matching(data: ArrayLike, dtype: np.dtype[Any], count: int, what: Told) -> n
         raise InvalidArgumentError(
             f"{told(what)} holds {count} elements; the data has {array.size} (shape {array.shape})"
         )
+    return array
+
+
+def fitted(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: Told) -> np.ndarray[Any, Any]:
+    """The second half of `matching`: the conversion to `dtype`."""
     if array.dtype == dtype:
         return converted(array, dtype)
     if array.size != 0:  # else there is nothing to convert: np.array([]) is always float64

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from .text import Told, told
+
 
 class ErrorCode(IntEnum):
     """The canonical status codes, as in Abseil, gRPC and PJRT.
@@ -67,10 +69,12 @@ class KomputeError(RuntimeError):
     vk_result: int = 0
     """The VkResult behind the error; 0 if no Vulkan call failed."""
 
-    def __init__(self, message: str = "", *, vk_result: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: Told = "", *, vk_result: int = 0) -> None:
+        # A function is called here: the native side sets errors that are made only if they are looked at.
+        text = told(message)
+        super().__init__(text)
         # super().__init__ skips the __init__ of the built-in beside RuntimeError (such as OSError's).
-        self.args: tuple[Any, ...] = (message,)
+        self.args: tuple[Any, ...] = (text,)
         if vk_result:
             self.vk_result = vk_result
 

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base.collector import collector_off
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, shown
-from .._base.text import binary_size
+from .._base.text import Told, binary_size, told
 from .._base.types import is_small_float
 
 PREFIX_BYTES = 8
@@ -77,7 +79,8 @@ _NUMPY = {
     "F64": "f8",
     "C64": "c8",
 }
-_OF_NUMPY = {code: name for name, code in _NUMPY.items()}
+_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(code) for name, code in _NUMPY.items()}
+_OF_DTYPE: dict[np.dtype[Any], str] = {dtype: name for name, dtype in _DTYPES.items()}
 # ml_dtypes' names of the floats that NumPy lacks.
 _SMALL_FLOATS = {
     "BF16": "bfloat16",
@@ -117,7 +120,8 @@ class TensorFileEntry(NamedTuple):
         missing or too old to have them. Raises UnimplementedError for floats of 4 and 6 bits, which have no
         NumPy dtype.
         """
-        return tensor_dtype(self.dtype, f"The tensor {shown(self.name)}")
+        found = _DTYPES.get(self.dtype)
+        return tensor_dtype(self.dtype, f"The tensor {shown(self.name)}") if found is None else found
 
     @property
     def is_raw(self) -> bool:
@@ -141,9 +145,9 @@ def tensor_dtype(name: str, what: str) -> np.dtype[Any]:
 
     `what` begins the error message.
     """
-    code = _NUMPY.get(name)
-    if code is not None:
-        return np.dtype(code)
+    found = _DTYPES.get(name)
+    if found is not None:
+        return found
     if name in _SMALL_FLOATS:
         return _small_float(name)
     raise UnimplementedError(
@@ -162,15 +166,16 @@ def _small_float(name: str) -> np.dtype[Any]:
         return np.dtype(f"u{_BITS[name] // 8}")
 
 
-def format_dtype(dtype: np.dtype[Any], what: str) -> str:
+def format_dtype(dtype: np.dtype[Any], what: Told) -> str:
     """The format's name of a NumPy dtype.
 
     Raises ArgumentTypeError, beginning with `what`, if the format lacks it.
     """
-    if is_small_float(dtype):
+    found = _OF_DTYPE.get(dtype)
+    if found is None and is_small_float(dtype):
         found = _OF_SMALL_FLOATS.get(dtype.name)
-    else:
-        found = _OF_NUMPY.get(f"{dtype.kind}{dtype.itemsize}")
+    elif found is None and not dtype.isnative:
+        found = _OF_DTYPE.get(dtype.newbyteorder("="))
     if found is None:
         if dtype.kind == "c":
             fix = "save its real and imaginary parts: data.view(np.float64)"
@@ -178,7 +183,7 @@ def format_dtype(dtype: np.dtype[Any], what: str) -> str:
             fix = "save each of its fields, or its bytes: data.view(np.uint8)"
         else:
             fix = "save its bytes: data.view(np.uint8)"
-        raise ArgumentTypeError(f"{what} has dtype {dtype}, which the safetensors format lacks; {fix}")
+        raise ArgumentTypeError(f"{told(what)} has dtype {dtype}, which the safetensors format lacks; {fix}")
     return found
 
 
@@ -221,7 +226,8 @@ def parse_header(text: bytes, data_bytes: int) -> Header:
         )
     try:
         # The format is UTF-8; json alone would also accept UTF-16 and others.
-        content = loads(text.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+        with collector_off():
+            content = loads(text.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
     except RecursionError:
         raise InvalidArgumentError("The header's JSON is nested too deeply") from None
     except InvalidArgumentError:
@@ -229,7 +235,10 @@ def parse_header(text: bytes, data_bytes: int) -> Header:
     except ValueError as error:  # invalid UTF-8 or JSON, or integers with thousands of digits
         raise InvalidArgumentError(f"The header is not valid JSON in UTF-8: {error}") from None
     metadata = _metadata(content.pop(METADATA, {}))
-    entries = sorted((_entry(name, fields) for name, fields in content.items()), key=lambda entry: entry[3:])
+    with collector_off():
+        entries = sorted(
+            [_entry(name, fields) for name, fields in content.items()], key=itemgetter(slice(3, None))
+        )
     position = 0
     previous = ""
     for entry in entries:
@@ -282,42 +291,45 @@ def _check_text(text: str, what: str) -> None:
         raise InvalidArgumentError(f"{what} is not Unicode: {shown(text)}") from None
 
 
+def _named(name: str) -> str:
+    return f"The tensor {shown(name)}"
+
+
 def _entry(name: str, fields: Any) -> TensorFileEntry:
     _check_text(name, "The name of a tensor")
-    what = f"The tensor {shown(name)}"
     if type(fields) is not dict:
-        raise InvalidArgumentError(f"{what} is described by {_kind(fields)}, not by an object")
+        raise InvalidArgumentError(f"{_named(name)} is described by {_kind(fields)}, not by an object")
     for key in ("dtype", "shape", "data_offsets"):
         if key not in fields:
-            raise InvalidArgumentError(f"{what} has no {key}")
+            raise InvalidArgumentError(f"{_named(name)} has no {key}")
     dtype = fields["dtype"]
     if type(dtype) is not str or dtype not in _BITS:
         given = shown(dtype) if type(dtype) is str else _kind(dtype)
-        raise InvalidArgumentError(f"{what} has the dtype {given}; known: {', '.join(_BITS)}")
-    shape = _integers(fields["shape"], f"{what} has a shape that")
+        raise InvalidArgumentError(f"{_named(name)} has the dtype {given}; known: {', '.join(_BITS)}")
+    shape = _integers(fields["shape"], name, "has a shape that")
     if len(shape) > _MOST_DIMENSIONS:
         raise InvalidArgumentError(
-            f"{what} has {len(shape)} dimensions; at most {_MOST_DIMENSIONS} are allowed"
+            f"{_named(name)} has {len(shape)} dimensions; at most {_MOST_DIMENSIONS} are allowed"
         )
     # With a 0 among them, the others may still be too large: their product overflows in other places.
     count = math.prod(shape)
     bits = count * _BITS[dtype]
-    if math.prod(n for n in shape if n) * _BITS[dtype] > _MOST_BYTES * 8:
-        raise InvalidArgumentError(f"{what} has the shape {shape}, which is larger than any memory")
+    if (bits or math.prod(n for n in shape if n) * _BITS[dtype]) > _MOST_BYTES * 8:
+        raise InvalidArgumentError(f"{_named(name)} has the shape {shape}, which is larger than any memory")
     if bits % 8:
         raise InvalidArgumentError(
-            f"{what} has {count} elements of {_BITS[dtype]} bits, which end within a byte"
+            f"{_named(name)} has {count} elements of {_BITS[dtype]} bits, which end within a byte"
         )
-    offsets = _integers(fields["data_offsets"], f"{what} has data_offsets that")
+    offsets = _integers(fields["data_offsets"], name, "has data_offsets that")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         raise InvalidArgumentError(
-            f"{what} has data_offsets that are not a range [begin, end]: {list(offsets[:3])}"
+            f"{_named(name)} has data_offsets that are not a range [begin, end]: {list(offsets[:3])}"
         )
     begin, end = offsets
     if end - begin != bits // 8:
         raise InvalidArgumentError(
-            f"{what} of shape {shape}, {dtype}, has {bits // 8} bytes, but its data_offsets {begin} to {end} "
-            f"are {end - begin} bytes"
+            f"{_named(name)} of shape {shape}, {dtype}, has {bits // 8} bytes, but its data_offsets "
+            f"{begin} to {end} are {end - begin} bytes"
         )
     return TensorFileEntry(name, dtype, shape, begin, end - begin)
 
@@ -327,13 +339,15 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _integers(value: Any, what: str) -> tuple[int, ...]:
+def _integers(value: Any, name: str, what: str) -> tuple[int, ...]:
     if type(value) is not list:
-        raise InvalidArgumentError(f"{what} is {_kind(value)}, not an array")
+        raise InvalidArgumentError(f"{_named(name)} {what} is {_kind(value)}, not an array")
     for number in value:
         if type(number) is not int or not 0 <= number <= _MOST_BYTES:  # a boolean is an int for isinstance
             given = shown(number) if type(number) in (int, float) else _kind(number)
-            raise InvalidArgumentError(f"{what} has {given}; give integers from 0 to {_MOST_BYTES}")
+            raise InvalidArgumentError(
+                f"{_named(name)} {what} has {given}; give integers from 0 to {_MOST_BYTES}"
+            )
     return tuple(value)
 
 
@@ -347,8 +361,9 @@ def build_header(
     hold a text or the header exceeds its limit.
     """
     from json import dumps
+    from json.encoder import encode_basestring as quoted
 
-    entries = []
+    unplaced = []
     for name, dtype, shape in tensors:
         if type(name) is not str:
             raise ArgumentTypeError(
@@ -359,17 +374,10 @@ def build_header(
                 f"{METADATA!r} is reserved: give the tensor another name, or pass metadata="
             )
         _check_text(name, "The name of a tensor")
-        entries.append(
-            TensorFileEntry(
-                name,
-                format_dtype(dtype, f"The tensor {shown(name)}"),
-                shape,
-                0,
-                math.prod(shape) * dtype.itemsize,
-            )
-        )
-    entries.sort(key=lambda entry: (-_BITS[entry.dtype], entry.name))
-    content: dict[str, Any] = {}
+        kind = format_dtype(dtype, partial(_named, name))
+        unplaced.append((-_BITS[kind], name, kind, shape, math.prod(shape) * dtype.itemsize))
+    unplaced.sort()  # by the bits of their elements, then by name; names differ
+    members = []
     if metadata:
         for key, value in metadata.items():
             if type(key) is not str or type(value) is not str:
@@ -377,18 +385,19 @@ def build_header(
                     f"Metadata maps str to str; it contains {shown(key)}: {shown(value)}. Convert values "
                     "with json.dumps"
                 )
-        content[METADATA] = _metadata(dict(metadata))
+        strings = dumps(_metadata(dict(metadata)), ensure_ascii=False, separators=(",", ":"))
+        members.append(f"{quoted(METADATA)}:{strings}")
     position = 0
     placed = []
-    for entry in entries:
-        placed.append(entry._replace(offset=position))
-        position += entry.nbytes
-        content[entry.name] = {
-            "dtype": entry.dtype,
-            "shape": list(entry.shape),
-            "data_offsets": [position - entry.nbytes, position],
-        }
-    text = dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    for _, name, kind, shape, nbytes in unplaced:
+        placed.append(TensorFileEntry(name, kind, shape, position, nbytes))
+        end = position + nbytes
+        lengths = ",".join(map(str, shape))
+        members.append(
+            f'{quoted(name)}:{{"dtype":"{kind}","shape":[{lengths}],"data_offsets":[{position},{end}]}}'
+        )
+        position = end
+    text = f"{{{','.join(members)}}}".encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     if len(text) > MOST_HEADER_BYTES:
         raise InvalidArgumentError(

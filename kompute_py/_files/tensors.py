@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from .._base import misplaced
+from .._base.collector import collector_off
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -32,7 +34,9 @@ from .._base.file_access import (
     open_regular,
 )
 from .._base.plain_arguments import as_list
+from .._base.types import MemoryTypes
 from .._base.warn import warn
+from .._memory.memory import to_memory_type
 from .._memory.tensor import Tensor
 from .progress import ByteProgress, Progress
 from .safetensors import PREFIX_BYTES, Header, TensorFileEntry, build_header, header_bytes, parse_header
@@ -58,6 +62,10 @@ _PIECE = 16 << 20
 # Larger tensors are read directly into device memory if the host can address it, one huge page at a time.
 _IN_PLACE = 4 << 20
 _HUGE_PAGE = 2 << 20
+
+# From this many tensors on, of this size together (which takes a moment), the garbage collector waits.
+_MANY = 1000
+_MANY_BYTES = 1 << 30
 
 # Reads at an offset let several threads share one file.
 _READS_AT = hasattr(os, "preadv")
@@ -188,8 +196,10 @@ def load_tensors(
         with ByteProgress(f"loading {os.path.basename(path)}", _total(chosen), progress) as bar:
             loaded = TensorDict(metadata=header.metadata)
             try:
-                pieces = _Pieces(file, path, version, max((entry.nbytes for entry in chosen), default=0))
-                with closing(pieces):
+                pieces = _Pieces(file, path, version, _total(chosen))
+                # Looking for garbage among thousands of new tensors would take a third of the time.
+                many = len(chosen) >= _MANY and _total(chosen) < _MANY_BYTES
+                with closing(pieces), collector_off() if many else nullcontext():
                     _load(pieces, start, chosen, manager, memory_type, bar, loaded)
             except BaseException:
                 for tensor in loaded.values():
@@ -414,12 +424,14 @@ def _load(
     bar: ByteProgress,
     loaded: TensorDict,
 ) -> None:
+    where = to_memory_type(memory_type, None, misplaced.BEFORE) if chosen else MemoryTypes.device
+    ends = _ends(chosen)
     done = 0
-    for entry in chosen:
+    for entry, end in zip(chosen, ends, strict=True):
         bar.at(done, entry.name)
-        tensor = manager.empty(entry.shape, entry.numpy_dtype, memory_type)
+        tensor = manager._made(entry.shape, entry.numpy_dtype, where, None)
         loaded[entry.name] = tensor
-        tensor.name = entry.name
+        tensor._native.name = entry.name
         if entry.nbytes >= _IN_PLACE and tensor.mappable:
             with tensor.map(discard=True, staging=False) as array:
                 data = np.asarray(array).reshape(-1).view(np.uint8)
@@ -430,11 +442,25 @@ def _load(
         else:
             for at in range(0, entry.nbytes, _PIECE):
                 size = min(_PIECE, entry.nbytes - at)
-                tensor._native.write(pieces.read(start + entry.offset + at, size), offset=at)
+                tensor._native.write(pieces.read(start + entry.offset + at, size, start + end), at)
                 done += size
                 bar.at(done, entry.name)
         tensor._report()
     pieces.require_unchanged()
+
+
+def _ends(chosen: list[TensorFileEntry]) -> list[int]:
+    """For each entry, the end of the bytes that it and the following ones have in a row."""
+    ends = []
+    end = following = -1
+    for entry in reversed(chosen):
+        large = entry.nbytes >= _IN_PLACE  # read by itself
+        if large or entry.offset + entry.nbytes != following:
+            end = entry.offset + entry.nbytes
+        following = -1 if large else entry.offset
+        ends.append(end)
+    ends.reverse()
+    return ends
 
 
 class _Pieces:
@@ -443,26 +469,31 @@ class _Pieces:
     The file is not mapped: reading a mapped page beyond the end of a shortened file would kill the process.
     """
 
-    def __init__(self, file: BinaryIO, path: str, version: _Version, largest: int) -> None:
+    def __init__(self, file: BinaryIO, path: str, version: _Version, total: int) -> None:
         self._file = file
         self._path = path
-        self._size = min(_PIECE, largest)
+        self._size = min(_PIECE, total)
         self._room: np.ndarray[Any, Any] | None = None
+        self._first = self._end = 0  # the range of the file in the room
         self._readers = min(os.cpu_count() or 1, _READERS) if _READS_AT else 1
         self._threads: ThreadPoolExecutor | None = None
         self._version = version  # before the header was read
 
-    def read(self, offset: int, nbytes: int) -> np.ndarray[Any, Any]:
+    def read(self, offset: int, nbytes: int, end: int) -> np.ndarray[Any, Any]:
         """`nbytes` bytes from `offset`, as uint8, valid until the next call.
 
-        Raises UnavailableError if the file changed.
+        The bytes up to `end` are read along, as far as a piece has room. Raises UnavailableError if the file
+        changed.
         """
         if self._room is None:
             self._room = np.empty(self._size, np.uint8)
-        piece = self._room[:nbytes]
-        self._fill(piece.data, offset)
-        self.require_unchanged()
-        return piece
+        if not self._first <= offset <= offset + nbytes <= self._end:
+            self._first = self._end = offset  # nothing, until all is read
+            size = min(self._size, end - offset)
+            self._fill(self._room[:size].data, offset)
+            self.require_unchanged()
+            self._end = offset + size
+        return self._room[offset - self._first : offset - self._first + nbytes]
 
     def read_into(self, data: np.ndarray[Any, Any], offset: int) -> Iterator[int]:
         """Fills `data`, memory of a new tensor, with the bytes from `offset`. Yields the bytes done after
@@ -552,19 +583,24 @@ class _Pieces:
 def _save(
     file: BinaryIO, tensors: Mapping[str, Tensor], entries: list[TensorFileEntry], bar: ByteProgress
 ) -> None:
-    largest = max((entry.nbytes for entry in entries), default=0)
-    room = np.empty(min(_PIECE, largest), np.uint8)
-    done = 0
+    room = np.empty(min(_PIECE, _total(entries)), np.uint8)
+    done = filled = 0
     for entry in entries:
         bar.at(done, entry.name)
         tensor = tensors[entry.name]
-        for at in range(0, entry.nbytes, _PIECE):
-            piece = room[: min(_PIECE, entry.nbytes - at)]
-            tensor._native.read(piece, at)
-            _write(file, piece.data)
-            done += piece.nbytes
+        at = 0
+        while at < entry.nbytes:
+            size = min(len(room) - filled, entry.nbytes - at)
+            tensor._native.read(room[filled : filled + size], at)
+            at += size
+            filled += size
+            if filled == len(room):
+                _write(file, room.data)
+                filled = 0
+            done += size
             bar.at(done, entry.name)
         tensor._report()
+    _write(file, room[:filled].data)
 
 
 def _write(file: BinaryIO, data: memoryview | bytes) -> None:

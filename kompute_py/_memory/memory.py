@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _native
 from .._base.array_habits import ArrayHabits
-from .._base.arrays import as_name, check_out, matching, to_flag
+from .._base.arrays import as_name, check_out, converted, counted, fitted, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -40,6 +40,8 @@ DEVICE = MemoryTypes.device
 _Kind = TypeVar("_Kind", bound="Memory")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
+# From this many bytes on, data is converted while it is written, not before.
+_CONVERTED = 1 << 20
 # The remark that `repr` adds after the host copy.
 _FRESHNESS = {
     "matches": "",
@@ -216,15 +218,26 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
         The host copy of a `device` object does not change, as with `read`: an OpSyncDevice that is recorded
         later uploads the unchanged host copy. `data` has `size()` elements and any shape; it is converted to
-        `dtype` (floats round, integers must fit). Raises InvalidArgumentError for another size or values out
-        of range, ArgumentTypeError for a dtype that does not convert without loss, FailedPreconditionError if
-        the object is destroyed.
+        `dtype` (floats round, integers must fit). Floats that become smaller ones are converted while they
+        are written: if one of more than 1 MiB of them is out of range, those before it may be written
+        already.
+
+        Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
+        that does not convert without loss, FailedPreconditionError if the object is destroyed.
         """
-        self._require_init("be written")
+        if not self._is_init():
+            self._require_init("be written")
         if region is not None:
             self._region(region).write(data)
             return
-        array = matching(data, self._dtype, self._count, self._describe)
+        array = counted(data, self._dtype, self._count, self._describe)
+        if array.dtype != self._dtype:
+            if array.nbytes >= _CONVERTED and self._write_numbers(array):
+                self._report()
+                return
+            array = fitted(array, self._dtype, self._describe)
+        elif not array.flags.c_contiguous:
+            array = converted(array, self._dtype)
         self._native.write(array)
         if self._memory_type in SINGLE and not self._native.host_visible:
             # An image that was to have one memory, on a device that pads its rows: write the data to both
@@ -232,6 +245,12 @@ class Memory(ArrayHabits, DeviceMemoryObject):
             np.copyto(self.data(), array.reshape(-1))
             self._native.note_match()
         self._report()
+
+    def _write_numbers(self, array: np.ndarray[Any, Any]) -> bool:
+        """Writes `array` with conversion and without a copy of it; False if that is not possible, or if a
+        number does not fit.
+        """
+        return False
 
     def _region(self, region: Any) -> Memory:
         raise UnimplementedError(f"{self._describe()} can be read and written only as a whole")
@@ -334,7 +353,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
                 f"{self._describe()} has its contents on the device: an array of them is always a copy; "
                 "use read()"
             )
-        return self.read().astype(wanted, copy=False)
+        made = self.read()
+        return made if dtype is None else made.astype(wanted, copy=False)
 
     def _is_single(self) -> bool:
         """True if the host and the device use the same memory (an image on a device that pads its rows has

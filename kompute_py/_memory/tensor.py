@@ -11,7 +11,14 @@ import numpy as np
 from .. import _native
 from .._base.array_habits import ArrayAttributeError
 from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, spread, to_dtype
-from .._base.errors import ArgumentTypeError, ExchangeError, InvalidArgumentError, UnimplementedError, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    ExchangeError,
+    InvalidArgumentError,
+    KomputeError,
+    UnimplementedError,
+    shown,
+)
 from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
@@ -33,6 +40,11 @@ if TYPE_CHECKING:
     from .mapping import Mapping
     from .strided import StridedView
 
+Refusal = tuple[type[KomputeError], tuple[Any, ...]]
+"""A class of errors and the arguments to make one with (see `BufferExporter`)."""
+# The numbers that the core converts (native/core/base/number_cast.hpp).
+_CONVERTED_TO = frozenset(map(np.dtype, ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")))
+_CONVERTED_KINDS = frozenset((kind, "f") for kind in "iuf") | {(a, b) for a in "iu" for b in "iu"}
 _FILLED_FROM = 1 << 20  # bytes; the host writes a shorter part in less time than a submission takes
 
 
@@ -84,7 +96,10 @@ class Tensor(Memory, _native.BufferExporter):
         FailedPreconditionError if the tensor is destroyed.
         """
         self._require_init("be viewed")
-        return self._at(*locate(self._shape, key, self._describe))
+        first, shape, strides = locate(self._shape, key, self._describe)
+        if strides is not None:
+            return self._strided(first, shape, strides)
+        return self._part(first * self._dtype.itemsize, shape, self._dtype)
 
     def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
         """The view that `locate` describes."""
@@ -166,6 +181,20 @@ class Tensor(Memory, _native.BufferExporter):
         given = shape[0] if len(shape) == 1 else shape
         wanted = reshaped(self._shape, as_indices(given, "The shape"), self._count, self._describe)
         return self._part(0, wanted, self._dtype)
+
+    def _write_numbers(self, array: np.ndarray[Any, Any]) -> bool:
+        wanted, flags = self._dtype, array.flags
+        if not (
+            self._native.host_visible
+            and flags.c_contiguous
+            and flags.aligned
+            and array.dtype.isnative
+            and (array.dtype.kind, wanted.kind) in _CONVERTED_KINDS
+            and wanted in _CONVERTED_TO
+            and array.dtype in _CONVERTED_TO
+        ):
+            return False
+        return self._native.write_numbers(array, (wanted.kind, wanted.itemsize))
 
     def _like(self, manager: Manager, where: MemoryTypes) -> Tensor:
         native = manager._native.buffer(None, self.nbytes, where, None)
@@ -311,22 +340,11 @@ class Tensor(Memory, _native.BufferExporter):
             return CPU, 0
         return VULKAN, int(self._manager._info["index"])
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """For libraries that read memory by its address, such as ``PIL.Image.fromarray(t)``.
-
-        Only `host` and `deviceAndHost` memory of plain numbers has it, because the host cannot address other
-        memory. Waits for pending work. The memory lives as long as the tensor. Otherwise raises
-        ArrayAttributeError (an AttributeError): use ``t.read()``.
-        """
+    def _array_interface(self) -> dict[str, Any] | Refusal:
+        """For `__array_interface__`, which `BufferExporter` has."""
         self._require_init("be shared")
         if not self._is_single() or self._dtype.kind not in "biufc" or is_small_float(self._dtype):
-            raise ArrayAttributeError(
-                f"{self._describe()}, {self._memory_type.name}, has no '__array_interface__': only numbers "
-                "in memory that the host addresses (host, deviceAndHost) have one. Use t.read()",
-                "__array_interface__",
-                self,
-            )
+            return ArrayAttributeError, (self._no_interface, "__array_interface__", self)
         self._native.wait()
         self._report()
         described: dict[str, Any] = self.numpy().__array_interface__
@@ -334,15 +352,17 @@ class Tensor(Memory, _native.BufferExporter):
             self._host = self._native.keep_host()  # the address stays valid after destroy()
         return described
 
-    def _memoryview(self) -> memoryview:
+    def _no_interface(self) -> str:
+        return (
+            f"{self._describe()}, {self._memory_type.name}, has no '__array_interface__': only numbers "
+            "in memory that the host addresses (host, deviceAndHost) have one. Use t.read()"
+        )
+
+    def _memoryview(self) -> memoryview | Refusal:
         """The buffer protocol: ``memoryview(t)``, ``np.frombuffer(t)``."""
         self._require_init("be viewed")
         if not self._is_single():
-            raise ExchangeError(
-                f"{self._describe()} has memory type {self._memory_type.name}, which has no buffer to share: "
-                "use t.data() for the host copy, t.read() for the device's contents, or create it with "
-                "deviceAndHost"
-            )
+            return ExchangeError, (self._no_buffer,)
         if self._dtype.kind == "V" and self._dtype.names is None:
             # Raw bytes would become a struct without fields, and np.asarray prefers a buffer to everything
             # else.
@@ -356,6 +376,13 @@ class Tensor(Memory, _native.BufferExporter):
             return memoryview(array)
         except ValueError as error:  # the buffer protocol has no letter for this dtype
             raise ExchangeError(f"{self._describe()} cannot be given as a buffer: {error}") from None
+
+    def _no_buffer(self) -> str:
+        return (
+            f"{self._describe()} has memory type {self._memory_type.name}, which has no buffer to share: "
+            "use t.data() for the host copy, t.read() for the device's contents, or create it with "
+            "deviceAndHost"
+        )
 
     # -- raw Vulkan ------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.collector import collector_off
 from .._recording.operations import OpAlgoDispatch, OpCopy
 from .arguments import Prepared
-from .collector import collector_off
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager

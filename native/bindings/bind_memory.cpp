@@ -120,6 +120,19 @@ void write_runs(Buffer& buffer, const py::array& data, const Runs& runs) {
     buffer.write_runs(bytes.data, runs);
 }
 
+// `to`: NumPy's kind and the bytes of an element. False if a number does not fit.
+bool write_numbers(Buffer& buffer, const py::array& data, const std::pair<char, uint64_t>& to,
+                   uint64_t offset) {
+    const Bytes bytes = bytes_of(data, false);
+    const auto from = number_of(data.dtype().kind(), static_cast<uint64_t>(data.itemsize()));
+    const auto target = number_of(to.first, to.second);
+    if (!from || !target || !converts(*from, *target) || !buffer.host_visible())
+        throw Error(ErrorKind::argument_type, "The numbers cannot be converted while they are written");
+    await_points(buffer.pending());
+    const Unlocked unlocked;
+    return buffer.write_numbers(bytes.data, bytes.size / bytes_of(*from), *from, *target, offset);
+}
+
 // The same part, with offsets of the whole buffer.
 Runs located(const BufferView& view, const Runs& runs, const char* action, uint64_t length,
              const RunAxes& axes, const py::array& array) {
@@ -223,6 +236,12 @@ void bind_memory(py::module_& m) {
 
     py::class_<Buffer, Resource, std::shared_ptr<Buffer>>(m, "Buffer")
         .def(
+            "write_numbers",
+            [](Buffer& b, const py::array& data, const std::pair<char, uint64_t>& to) {
+                return write_numbers(b, data, to, 0);
+            },
+            py::arg("data"), py::arg("to"))
+        .def(
             "read_runs",
             [](Buffer& b, const py::array& out, uint64_t offset, uint64_t length, const RunAxes& axes) {
                 read_runs(b, out, runs_of(out, offset, length, axes));
@@ -276,6 +295,13 @@ void bind_memory(py::module_& m) {
                 write_runs(v.buffer(), data, located(v, runs, "write", length, axes, data));
             },
             py::arg("data"), py::arg("offset"), py::arg("length"), py::arg("axes"))
+        .def(
+            "write_numbers",
+            [](BufferView& v, const py::array& data, const std::pair<char, uint64_t>& to) {
+                const uint64_t size = static_cast<uint64_t>(data.size()) * to.second;
+                return write_numbers(v.buffer(), data, to, v.locate(0, size, "write"));
+            },
+            py::arg("data"), py::arg("to"))
         .def("wait",
              [](BufferView& v) {
                  (void)v.range("wait for");

@@ -540,3 +540,76 @@ def test_no_bar_where_rich_is_missing(mgr, reference, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     assert len(kp.load_tensors(reference, mgr)) == 17
     assert stream.getvalue() == ""
+
+
+# -- many small tensors --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts the reads and writes of files: {"read": ..., "written": ...}."""
+    calls = {"read": 0, "written": 0}
+    fill, write = parameters._Pieces._fill, parameters._write
+
+    def reading(self, rest, offset):
+        calls["read"] += 1
+        fill(self, rest, offset)
+
+    def writing(file, data):
+        calls["written"] += bool(len(data))
+        write(file, data)
+
+    monkeypatch.setattr(parameters._Pieces, "_fill", reading)
+    monkeypatch.setattr(parameters, "_write", writing)
+    return calls
+
+
+def test_small_tensors_share_reads_and_writes(mgr, path, counted):
+    tensors = {f"t{i}": mgr.tensor(np.full(i % 7, i)) for i in range(500)}
+    kp.save_tensors(path, tensors)
+    assert counted["written"] == 2  # the header and the data
+    loaded = kp.load_tensors(path, mgr)
+    assert counted["read"] == 1
+    for i in range(500):
+        assert loaded[f"t{i}"].read().tolist() == [i] * (i % 7)
+    # Each run of chosen tensors is read by itself: the header has them by name.
+    order = list(loaded)
+    kp.load_tensors(path, mgr, names=[*order[10:20], *order[100:200], order[300]])
+    assert counted["read"] == 4
+
+
+@pytest.mark.parametrize("piece", [64, 100, 1000, 1 << 20])
+def test_pieces_end_anywhere(mgr, path, monkeypatch, counted, piece):
+    monkeypatch.setattr(parameters, "_PIECE", piece)
+    rng = np.random.default_rng(piece)
+    data = {
+        f"t{i}": rng.integers(0, 255, rng.integers(0, 60)).astype(rng.choice(["u1", "i2", "f4", "f8"]))
+        for i in range(80)
+    }
+    kp.save_tensors(path, {name: mgr.tensor_t(array) for name, array in data.items()})
+    total = sum(array.nbytes for array in data.values())
+    assert counted["written"] == 1 + -(-total // piece)
+    for name, array in safetensors.numpy.load_file(path).items():
+        np.testing.assert_array_equal(array, data[name])
+    names = sorted(rng.choice(list(data), 50, replace=False))
+    loaded = kp.load_tensors(path, mgr, names=names)
+    assert sorted(loaded) == names
+    for name, tensor in loaded.items():
+        np.testing.assert_array_equal(tensor.read(), data[name])
+
+
+def test_large_tensors_are_not_read_along(mgr, path, monkeypatch, counted):
+    monkeypatch.setattr(parameters, "_IN_PLACE", 1 << 12)
+    data = {"a": np.ones(100), "b": np.full(1 << 12, 2.0), "c": np.full(100, 3.0)}
+    kp.save_tensors(path, {name: mgr.tensor_t(array) for name, array in data.items()})
+    sizes = []
+    fill = parameters._Pieces._fill
+    monkeypatch.setattr(
+        parameters._Pieces,
+        "_fill",
+        lambda self, rest, offset: (sizes.append(len(rest)), fill(self, rest, offset))[1],
+    )
+    loaded = kp.load_tensors(path, mgr)
+    assert sum(sizes) == sum(array.nbytes for array in data.values())
+    for name, array in data.items():
+        np.testing.assert_array_equal(loaded[name].read(), array)

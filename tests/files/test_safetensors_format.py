@@ -215,6 +215,15 @@ def test_what_is_built_is_read_by_us_and_by_the_reference(tensors, metadata):
     head, placed = build_header(((name, *tensor) for name, tensor in tensors.items()), metadata)
     data_bytes = sum(entry.nbytes for entry in placed)
     assert len(head) % 8 == 0
+    content = {"__metadata__": metadata} if metadata else {}
+    for entry in placed:
+        content[entry.name] = {
+            "dtype": entry.dtype,
+            "shape": list(entry.shape),
+            "data_offsets": [entry.offset, entry.offset + entry.nbytes],
+        }
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    assert head[8:].rstrip(b" ") == text
     for entry in placed:
         assert (
             entry.offset % max(1, tensors[entry.name][0].itemsize // (2 if entry.dtype == "C64" else 1)) == 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import pickle
 import struct
+import sys
 import weakref
 
 import numpy as np
@@ -156,3 +158,39 @@ def check_noncoherent():
 @pytest.mark.own_driver
 def test_noncoherent_memory():
     run_child(check_noncoherent, driver="null", config="memory=noncoherent")
+
+
+def test_numpy_gets_a_copy_of_device_memory_without_an_error(mgr):
+    t = mgr.tensor([1, 2, 3])
+    count = sys.getrefcount(t)
+    for _ in range(100):
+        assert np.asarray(t).tolist() == [1, 2, 3]
+        assert np.array(t).tolist() == [1, 2, 3]
+        assert getattr(t, "__array_interface__", None) is None
+        assert not hasattr(t, "__array_interface__")
+    assert sys.getrefcount(t) == count
+    try:
+        raise ValueError
+    except ValueError:  # CPython makes errors at once while another one is handled
+        assert np.asarray(t).tolist() == [1, 2, 3]
+
+
+def test_the_errors_of_memory_that_is_not_shared(mgr):
+    t = mgr.tensor([1, 2, 3])
+    what = r"^Tensor of shape \(3,\), float32"
+    with pytest.raises(
+        kp.ExchangeError, match=f"{what} has memory type device, which has no buffer"
+    ) as caught:
+        memoryview(t)
+    assert type(caught.value) is kp.ExchangeError
+    assert caught.value.args == (str(caught.value),)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(AttributeError, match=f"{what}, device, has no '__array_interface__'") as caught:
+        _ = t.__array_interface__
+    assert isinstance(caught.value, kp.KomputeError)
+    assert caught.value.name == "__array_interface__"
+    assert caught.value.obj is t
+    t.destroy()
+    for look in (memoryview, lambda t: t.__array_interface__, np.asarray):
+        with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+            look(t)

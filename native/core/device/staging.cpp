@@ -142,12 +142,20 @@ void Staging::upload(VkBuffer destination, uint64_t offset, const void* data, ui
 }
 
 void Staging::download(VkBuffer source, uint64_t offset, void* out, uint64_t size) {
+    auto* const destination = static_cast<std::byte*>(out);
+    download(source, offset, size, [&](const std::byte* landed, uint64_t begin, uint64_t bytes) {
+        std::memcpy(destination + begin, landed, bytes);
+    });
+}
+
+void Staging::download(VkBuffer source, uint64_t offset, uint64_t size, const Land& land) {
     download(
-        out, size, slot_bytes(),
+        size, slot_bytes(),
         [&](VkCommandBuffer commands, VkBuffer host, uint64_t host_offset, uint64_t begin, uint64_t bytes) {
             const VkBufferCopy region{offset + begin, host_offset, bytes};
             context_.vk().vkCmdCopyBuffer(commands, source, host, 1, &region);
-        });
+        },
+        land);
 }
 
 void Staging::upload(const void* data, uint64_t size, uint64_t step, const Record& record) {
@@ -174,10 +182,16 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
 }
 
 void Staging::download(void* out, uint64_t size, uint64_t step, const Record& record) {
+    auto* const destination = static_cast<std::byte*>(out);
+    download(size, step, record, [&](const std::byte* landed, uint64_t begin, uint64_t bytes) {
+        std::memcpy(destination + begin, landed, bytes);
+    });
+}
+
+void Staging::download(uint64_t size, uint64_t step, const Record& record, const Land& receive) {
     retired_.collect();  // as in upload()
     const Owned owned(*this);
     const SeeThrough guard{*this};
-    auto* destination = static_cast<std::byte*>(out);
     struct Chunk {
         uint64_t begin = 0;
         uint64_t bytes = 0;
@@ -191,7 +205,7 @@ void Staging::download(void* out, uint64_t size, uint64_t step, const Record& re
             const VkMappedMemoryRange range = landed.memory.mapped_range();
             context_.invalidate({&range, 1}, "staging");
         }
-        std::memcpy(destination + flying[index].begin, landed.memory.mapped(), flying[index].bytes);
+        receive(landed.memory.mapped(), flying[index].begin, flying[index].bytes);
         flying[index].bytes = 0;
     };
     size_t turn = 0;

@@ -30,6 +30,9 @@ public:
 
     void upload(VkBuffer destination, uint64_t offset, const void* data, uint64_t size);
     void download(VkBuffer source, uint64_t offset, void* out, uint64_t size);
+    // The same, with pieces handed to `land` in order, each while it lies in the ring.
+    using Land = std::function<void(const std::byte* landed, uint64_t begin, uint64_t bytes)>;
+    void download(VkBuffer source, uint64_t offset, uint64_t size, const Land& land);
     // Any copy between the device and host memory, in pieces of `step` bytes (at most slot_bytes()).
     // `record` gets a command buffer, the host's VkBuffer, the offset in it, and the range of the whole
     // that lies there.
@@ -37,6 +40,7 @@ public:
                                       uint64_t begin, uint64_t bytes)>;
     void upload(const void* data, uint64_t size, uint64_t step, const Record& record);
     void download(void* out, uint64_t size, uint64_t step, const Record& record);
+    void download(uint64_t size, uint64_t step, const Record& record, const Land& land);
     // The capacity of one slot: at most one allocation of the device.
     [[nodiscard]] uint64_t slot_bytes() const noexcept;
     // Records `commands` into a one-time command buffer on the first queue, with a full barrier before, and

@@ -1,6 +1,7 @@
 // A tensor's native side: one VkBuffer in suballocated memory.
 #pragma once
 
+#include "base/number_cast.hpp"
 #include "resource/host_import.hpp"
 #include "resource/resource.hpp"
 #include "resource/runs.hpp"
@@ -30,12 +31,18 @@ public:
     [[nodiscard]] uint64_t device_address() const noexcept;
     void set_name(const std::string& name) override;
 
-    // Like read() and write(), for a strided part. No byte beside the runs is moved.
+    // Like write(), for `count` numbers of the type `from`, which become numbers of the type `to` on their
+    // way into memory that the host addresses. False if one does not fit: integers are checked before the
+    // first is written, floats piece by piece, so that the pieces before are written then.
+    [[nodiscard]] bool write_numbers(const void* data, uint64_t count, Number from, Number to,
+                                     uint64_t offset);
+    // Like read() and write(), for a strided part. No byte beside the runs is written.
     void read_runs(void* out, const Runs& runs);
     void write_runs(const void* data, const Runs& runs);
 
 private:
     void stage(bool up, std::byte* host, const Runs& runs);
+    [[nodiscard]] bool read_between(const Runs& runs) const noexcept;
     void allocate();
     void fill_device(const FillPattern& pattern);
     struct Side;

@@ -6,6 +6,7 @@
 #include "device/initial_work.hpp"
 #include "device/staging.hpp"
 #include "memory/guard.hpp"
+#include "resource/host_window.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -244,6 +245,19 @@ void Image::set_name(const std::string& name) {
 
 void Image::stage(bool up, void* host, const ImageRegion& region) {
     auto& vk = device().vk();
+    if (const auto window =
+            HostWindow::open(device(), host, bytes_of(region), shape_.format->texel_bytes, !up)) {
+        device().staging().run([&](VkCommandBuffer commands) {
+            const VkBufferImageCopy all = copy(window->offset(), region);
+            if (up)
+                vk.vkCmdCopyBufferToImage(commands, window->buffer(), image_, VK_IMAGE_LAYOUT_GENERAL, 1,
+                                          &all);
+            else
+                vk.vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL, window->buffer(), 1,
+                                          &all);
+        });
+        return;
+    }
     const uint64_t row = uint64_t{region.width} * shape_.format->texel_bytes;
     const uint64_t step = std::max<uint64_t>(1, device().staging().slot_bytes() / row) * row;
     // Rows are numbered through all planes; a piece may begin and end in the middle of a plane.

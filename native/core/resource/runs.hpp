@@ -39,6 +39,31 @@ public:
     // Bytes from the first run's begin to the last run's end.
     [[nodiscard]] uint64_t extent() const noexcept { return extent_; }
 
+    // Whether the places of the runs grow as their packed places do, and no two overlap.
+    [[nodiscard]] bool ascending() const noexcept {
+        uint64_t inner = length_;
+        for (size_t axis = axes_.size(); axis-- > 0;) {
+            const auto& [count, stride] = axes_[axis];
+            if (count == 0) return true;
+            if (count > 1 && stride < inner) return false;
+            inner += (count - 1) * stride;
+        }
+        return true;
+    }
+    // The number of packed bytes with places before `place`. For ascending runs.
+    [[nodiscard]] uint64_t packed(uint64_t place) const noexcept {
+        if (place <= offset_) return 0;
+        if (place >= offset_ + extent_) return bytes_;
+        uint64_t rest = place - offset_;
+        uint64_t run = 0;
+        for (const auto& [count, stride] : axes_) {
+            const uint64_t at = count > 1 ? std::min(rest / stride, count - 1) : 0;
+            run = run * count + at;
+            rest -= at * stride;
+        }
+        return run * length_ + std::min(rest, length_);
+    }
+
     // Calls piece(place in the buffer, packed place, size) for each piece of a run among `size` packed bytes
     // from `begin`. Packed, the runs follow each other, the last axis fastest.
     template <typename Piece>
