@@ -16,7 +16,8 @@ namespace kp {
     X(maxComputeWorkGroupInvocations) X(maxComputeSharedMemorySize) X(maxPushConstantsSize) \
     X(maxBoundDescriptorSets) X(maxPerStageResources) \
     X(maxPerStageDescriptorStorageBuffers) X(maxPerStageDescriptorUniformBuffers) \
-    X(maxPerStageDescriptorStorageImages) X(maxPerStageDescriptorSampledImages) X(maxPerStageDescriptorSamplers) \
+    X(maxPerStageDescriptorStorageImages) X(maxPerStageDescriptorSampledImages) \
+    X(maxPerStageDescriptorSamplers) \
     X(maxDescriptorSetStorageBuffers) X(maxDescriptorSetUniformBuffers) \
     X(maxDescriptorSetStorageImages) X(maxDescriptorSetSampledImages) X(maxDescriptorSetSamplers)
 // clang-format on
@@ -60,7 +61,8 @@ struct ShaderHost {
 // The properties of VkPhysicalDeviceFloatControlsProperties that a shader may need.
 // clang-format off
 #define KP_FLOAT_CONTROLS(X) \
-    X(shaderSignedZeroInfNanPreserveFloat16) X(shaderSignedZeroInfNanPreserveFloat32) X(shaderSignedZeroInfNanPreserveFloat64) \
+    X(shaderSignedZeroInfNanPreserveFloat16) X(shaderSignedZeroInfNanPreserveFloat32) \
+    X(shaderSignedZeroInfNanPreserveFloat64) \
     X(shaderDenormPreserveFloat16) X(shaderDenormPreserveFloat32) X(shaderDenormPreserveFloat64) \
     X(shaderDenormFlushToZeroFloat16) X(shaderDenormFlushToZeroFloat32) X(shaderDenormFlushToZeroFloat64) \
     X(shaderRoundingModeRTEFloat16) X(shaderRoundingModeRTEFloat32) X(shaderRoundingModeRTEFloat64) \
