@@ -110,7 +110,8 @@ class GridCheck:
         spell: Spelling,
     ) -> None:
         """As `judge`. The grid follows parameter `source`, None for a counter; the code counts `axes`."""
-        sizes = [getattr(each, "nbytes", None) for each in bound]  # samplers and arrays of bindings have none
+        # Samplers and arrays of bindings have neither.
+        sizes = [(getattr(each, "nbytes", None), getattr(each, "shape", None)) for each in bound]
         push, start = launch.push, launch.push_offset
         values = [push[at - start : at - start + 4] for at in self._accesses.push if at >= start]
         looked_at = (source, launch.extent, *values, *sizes)
