@@ -27,10 +27,11 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.operations import OpBase, OpSyncDevice, OpSyncLocal
 from .._sync.fence import Fence
-from .declaration import MISSING, Declaration, Parameter, parse
+from .arguments import checked, python_signature
+from .declaration import MISSING, Declaration, parse
 from .program import Program, Ready, as_files, compile_program, prepare
 from .selection import KernelSelection, TensorArg, TensorListArg
-from .specs import TensorSpec, element_of
+from .specs import TensorSpec
 
 if TYPE_CHECKING:
     import os
@@ -297,7 +298,7 @@ class Operation:
         self.__qualname__: str = declaration.name
         self.__doc__: str | None = inspect.getdoc(type(op)) if type(op).__doc__ else None
         self.__wrapped__: type[CustomOp] = type(op)
-        self.__signature__: inspect.Signature = _python_signature(declaration)
+        self.__signature__: inspect.Signature = python_signature(declaration)
         self._programs: weakref.WeakKeyDictionary[Manager, OrderedDict[str, Program]] = (
             weakref.WeakKeyDictionary()
         )
@@ -613,7 +614,7 @@ class Operation:
             if self._names.index(name) < len(args):
                 raise ArgumentTypeError(f"{self.__name__}: the argument {name!r} is given twice")
         return [
-            _checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
+            checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
             for parameter, value in zip(parameters, values, strict=True)
         ]
 
@@ -780,79 +781,3 @@ def _on_device(manager: Manager, value: Any, name: str, written: bool) -> Tensor
             )
         return manager.tensor_t(value.read())
     return value  # type: ignore[no-any-return]
-
-
-def _checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
-    """The value in the form that the rest of this module takes. Raises ArgumentTypeError otherwise."""
-    kind = parameter.type
-    if kind == "Tensor?" and value is None:
-        return None
-    if kind == "Tensor[]":
-        if not isinstance(value, (list, tuple)):
-            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
-        return [_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
-    if parameter.is_tensor:
-        return _tensor(who, value, meta)
-    if kind.endswith("[]"):
-        if not isinstance(value, (list, tuple, np.ndarray)):
-            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
-        return [_scalar(f"{who}[{number}]", kind[:-2], each) for number, each in enumerate(value)]
-    return _scalar(who, kind, value)
-
-
-def _tensor(who: str, value: Any, meta: bool) -> Any:
-    if isinstance(value, (Tensor, StridedView)):
-        value._require_init("be used")
-    elif isinstance(value, np.ndarray):
-        pass
-    elif isinstance(value, np.generic):
-        value = np.asarray(value)
-    elif meta and isinstance(value, TensorSpec):
-        pass
-    elif isinstance(value, (int, float, complex, list, tuple)):
-        raise ArgumentTypeError(
-            f"{who} is {kind_of(value)}, which has no dtype; give an array or a Tensor: np.float32(...), "
-            "np.array(..., np.float32)"
-        )
-    else:
-        try:
-            value = np.asarray(memoryview(value))
-        except (TypeError, ValueError, BufferError):
-            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a Tensor or an array") from None
-    element_of(np.dtype(value.dtype))
-    return value
-
-
-def _scalar(who: str, kind: str, value: Any) -> Any:
-    if kind == "str" and isinstance(value, str):
-        return value
-    if kind == "bool" and isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if kind == "int" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return int(value)
-    if (
-        kind == "float"
-        and isinstance(value, (int, float, np.integer, np.floating))
-        and not isinstance(value, bool)
-    ):
-        return float(value)
-    raise ArgumentTypeError(f"{who} is {kind_of(value)}; give {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
-
-
-def _python_signature(declaration: Declaration) -> inspect.Signature:
-    parameters = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY if each.by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=None
-            if each.type == "Tensor?" and each.default is MISSING
-            else inspect.Parameter.empty
-            if each.default is MISSING
-            else each.default,
-            annotation=each.type,
-        )
-        for each in declaration.parameters
-    ]
-    for name, default in (("out", None), ("donate", ())):
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
-    return inspect.Signature(parameters)

@@ -145,6 +145,13 @@ def test_every_required_figure_is_there():
         "algorithm": ("lavapipe", 60, 15),
         "import": (NO_DRIVER, 25, 15),
         "manager": ("lavapipe", 1.3, 1.1),
+        "sync-device-64k-tensors": ("null", 0.6, 0.35),
+        "first-eval-20k": ("null", 6, 4),
+        "eval-shared-2k": ("null", 0.6, 0.3),
+        "first-eval-noncoherent-16k": ("null", 1.2, 0.8),
+        "clear-record-eval-ratio": ("null", 10, 5),
+        "build-100k-lock": ("null", 10, 1),
+        "eval-4-threads": ("null", 0.5, 0.35),
     }
     for figure in REGISTRY.figures.values():
         assert figure.judged_on in figure.drivers

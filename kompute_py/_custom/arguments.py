@@ -1,0 +1,94 @@
+"""The arguments of an operation's call: their types, and the signature that Python shows."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from .._base.errors import ArgumentTypeError, kind_of
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .declaration import MISSING, Declaration, Parameter
+from .specs import TensorSpec, element_of
+
+
+def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
+    """The value of a parameter: a Tensor, StridedView, array or spec, None, a list of these, a number, a text.
+
+    With `meta`, specs count as tensors. Raises ArgumentTypeError, naming `who`, for any other type.
+    """
+    kind = parameter.type
+    if kind == "Tensor?" and value is None:
+        return None
+    if kind == "Tensor[]":
+        if not isinstance(value, (list, tuple)):
+            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
+        return [_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
+    if parameter.is_tensor:
+        return _tensor(who, value, meta)
+    if kind.endswith("[]"):
+        if not isinstance(value, (list, tuple, np.ndarray)):
+            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
+        return [_scalar(f"{who}[{number}]", kind[:-2], each) for number, each in enumerate(value)]
+    return _scalar(who, kind, value)
+
+
+def _tensor(who: str, value: Any, meta: bool) -> Any:
+    if isinstance(value, (Tensor, StridedView)):
+        value._require_init("be used")
+    elif isinstance(value, np.ndarray):
+        pass
+    elif isinstance(value, np.generic):
+        value = np.asarray(value)
+    elif meta and isinstance(value, TensorSpec):
+        pass
+    elif isinstance(value, (int, float, complex, list, tuple)):
+        raise ArgumentTypeError(
+            f"{who} is {kind_of(value)}, which has no dtype; give an array or a Tensor: np.float32(...), "
+            "np.array(..., np.float32)"
+        )
+    else:
+        try:
+            value = np.asarray(memoryview(value))
+        except (TypeError, ValueError, BufferError):
+            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a Tensor or an array") from None
+    element_of(np.dtype(value.dtype))
+    return value
+
+
+def _scalar(who: str, kind: str, value: Any) -> Any:
+    if kind == "str" and isinstance(value, str):
+        return value
+    if kind == "bool" and isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if kind == "int" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    if (
+        kind == "float"
+        and isinstance(value, (int, float, np.integer, np.floating))
+        and not isinstance(value, bool)
+    ):
+        return float(value)
+    raise ArgumentTypeError(f"{who} is {kind_of(value)}; give {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+
+
+def python_signature(declaration: Declaration) -> inspect.Signature:
+    """The signature for ``inspect.signature`` and help()."""
+    parameters = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY if each.by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None
+            if each.type == "Tensor?" and each.default is MISSING
+            else inspect.Parameter.empty
+            if each.default is MISSING
+            else each.default,
+            annotation=each.type,
+        )
+        for each in declaration.parameters
+    ]
+    for name, default in (("out", None), ("donate", ())):
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+    return inspect.Signature(parameters)
