@@ -15,7 +15,7 @@ from .specs import TensorSpec, element_of
 
 
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
-    """The value of a parameter: a Tensor, StridedView, array or spec, None, a list of these, a number, a text.
+    """The value of a parameter: a Tensor, view, array or spec, None, a list of these, a number or a text.
 
     With `meta`, specs count as tensors. Raises ArgumentTypeError, naming `who`, for any other type.
     """
