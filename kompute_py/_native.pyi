@@ -716,6 +716,9 @@ class CallTable(_Object):
     """The prepared calls of a kernel: see native/bindings/call_table.hpp."""
 
     name: str
+    scratch: Any
+    """Makes memory for arrays: `begin`, `memory`. It must not keep the table alive."""
+
     def __init__(
         self,
         *,
@@ -770,6 +773,7 @@ class CallTable(_Object):
         check: Callable[[bytes], bool] | None,
         info: object,
         general: bool,
+        family: tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None,
     ) -> None:
         """Prepares calls like this one."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import kompute_py as kp
 
-from ..bench import Bench
+from ..bench import SHADER, Bench
 
 SCALE = """#version 450
 layout(local_size_x = 64) in;
@@ -125,6 +125,20 @@ def _await(bench: Bench) -> Callable[[], object]:
         with contextlib.suppress(StopIteration):
             one().send(None)
 
+
+def _kernel_of_arrays(bench: Bench) -> Callable[[], object]:
+    kernel, arrays = bench.manager.kernel(SHADER), [np.ones(64, np.float32) for _ in range(3)]
+    return lambda: kernel(*arrays)
+
+
+def _kernel_of_new_shapes(bench: Bench) -> Callable[[], object]:
+    kernel, arrays = bench.manager.kernel(SHADER), [np.ones(1 << 12, np.float32) for _ in range(3)]
+    lengths = itertools.count(64)
+
+    def work() -> None:
+        length = next(lengths)
+        kernel(*[array[:length] for array in arrays])
+
     return work
 
 
@@ -175,6 +189,25 @@ def _asarray(bench: Bench) -> Callable[[], object]:
     return lambda: np.asarray(tensor)
 
 
+def _kernel_of_sets(bench: Bench) -> Callable[[], object]:
+    kernel = bench.manager.kernel(SHADER)
+    sets = [[bench.manager.zeros(16) for _ in range(3)] for _ in range(1000)]
+    for tensors in sets:
+        kernel(*tensors)
+    turn = itertools.cycle(sets)
+    return lambda: kernel(*next(turn))
+
+
+def _kernel_bind(bench: Bench) -> Callable[[], object]:
+    kernel, tensors = bench.manager.kernel(SHADER), bench.tensors
+    return lambda: kernel.bind(*tensors)
+
+
+def _kernel_submit(bench: Bench) -> Callable[[], object]:
+    kernel, tensors = bench.manager.kernel(SHADER), bench.tensors
+    return lambda: kernel.submit(*tensors).wait()
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing),
     "floor": Work("submit and wait in C, called through ctypes", _floor),
@@ -202,4 +235,9 @@ WORKS: dict[str, Work] = {
     "write": Work("write 4 KiB to a tensor", _write),
     "view": Work("make and drop t[8:16]", _view),
     "asarray": Work("np.asarray of 4 KiB on the device", _asarray),
+    "kernel-arrays": Work("call a kernel with three arrays of 256 B", _kernel_of_arrays),
+    "kernel-new-shape": Work("call a kernel with arrays of a new shape", _kernel_of_new_shapes),
+    "kernel-sets": Work("call a kernel with one of 1,000 sets of tensors in turn", _kernel_of_sets),
+    "kernel-bind": Work("bind a kernel", _kernel_bind),
+    "kernel-submit": Work("submit a kernel and wait", _kernel_submit),
 }

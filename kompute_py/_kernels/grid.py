@@ -258,6 +258,18 @@ class GridRule:
                 return elements.position if single and elements.counts else None
         return None
 
+    def line(self, bound: tuple[Any, ...]) -> tuple[int, int, int] | None:
+        """(parameter, bytes of an element, axis) if one invocation runs for each element of an argument that is
+        nothing but elements, whatever their number; else None.
+        """
+        source = self.source(bound)
+        if source is None or not self._plain or self._block != 1:
+            return None
+        elements = next(each for each in self._written if each.position == source)
+        if elements.offset or elements.length is not None or bound[source]._is_image:
+            return None
+        return source, elements.stride, self._along or 0
+
     def has_source(self, bound: tuple[Any, ...]) -> bool:
         """Whether the grid can follow an argument."""
         return any(bound[elements.position] is not MISSING for elements in self._written)

@@ -216,7 +216,7 @@ class Kernel:
         self._look = look  # of watched kernels: takes the files' new version
         self._lock = threading.RLock() if reloader is None else reloader.lock
         self._table = table_for(self._signature, manager, module.name)
-        self._scratch = Scratch(manager, self._table.clear)
+        self._scratch = self._table.scratch = Scratch(manager, self._table)
         if reloader is not None:
             reloader.add(self)
         if self._watch is not None:
@@ -327,19 +327,17 @@ class Kernel:
     ) -> None:
         """Prepares later calls of this kind; see `prepared`."""
         rule, doubts = self._grid, self._grid_check
-        if (
-            not by_default
-            or rule is None
-            or (doubts is not None and not doubts.looks_at_push)
-            or (doubts is not None and not doubts.needed(rule.source(bound), rule.axes))
-        ):
+        if not by_default or rule is None or doubts is None:
+            rule = doubts = None
+        elif not doubts.needed(rule.source(bound), rule.axes):
             doubts = None
-        spill = None
-        if self._grid_check is not None and fills_up(extent, groups, self._local_size):
-            spill = self._grid_check.spill if self._grid_check.spill.any else None
-        checks = Checks(
-            self._size_rules(), rule, doubts, (self._output_rule(), outputs) if outputs else None, spill
-        )
+        spill, steady = None, False
+        if self._grid_check is not None:
+            steady = not self._grid_check.spill.any
+            if not steady and fills_up(extent, groups, self._local_size):
+                spill = self._grid_check.spill
+        outputs_rule = (self._output_rule(), outputs) if outputs else None
+        checks = Checks(self._size_rules(), rule, doubts, outputs_rule, spill, steady)
         if algorithm is None:
             assert entry is not None
             algorithm = entry.algorithm
@@ -877,7 +875,7 @@ class Kernel:
         self._grid = None
         self._outputs_rule = None
         self._table = table_for(self._signature, self._manager, self.name)
-        self._scratch = Scratch(self._manager, self._table.clear)
+        self._scratch = self._table.scratch = Scratch(self._manager, self._table)
 
     # -- what it is ------------------------------------------------------------------------------------------
 

@@ -89,12 +89,16 @@ class Checks(NamedTuple):
 
     rules: SizeRules
     rule: GridRule | None
-    """Of the default grid, if that is in question."""
+    """Of the default grid."""
     doubts: GridCheck | None
+    """The check of the default grid, if it is in question."""
     outputs: tuple[Outputs, list[Output]] | None
     """What the call leaves out."""
     spill: SpillCheck | None
     """Of invocations beyond the grid, if there are some."""
+
+    steady: bool
+    """Whether it is known that invocations beyond any grid change no elements of others."""
 
     @property
     def made(self) -> list[int]:
@@ -128,7 +132,7 @@ class PushCheck:
     def __call__(self, push: bytes) -> bool:
         """Whether the call passes with these push constants. The longer way raises the error if not."""
         launch = launch_of(self._signature, self._extent, self._groups, push, self._by_default)
-        rules, rule, doubts, outputs, spill = self._checks
+        rules, rule, doubts, outputs, spill, _ = self._checks
         try:
             if outputs is not None:
                 maker, made = outputs
@@ -210,10 +214,39 @@ def teach(
         launch = launch_of(signature, extent, groups, push, by_default)
         by_memory = checks.spill.check(kernel, bound, launch, checks.made)
     check = None
+    looks = checks.doubts is not None and checks.doubts.looks_at_push
     if signature.push is not None and (
-        differs or checks.doubts is not None or checks.outputs is not None or checks.spill is not None
+        differs or looks or checks.outputs is not None or checks.spill is not None
     ):
         check = PushCheck(kernel, signature, bound, extent, groups, by_default, checks)
     info = (extent, groups, by_default)
     general = plain and not by_memory and not (differs and by_default)
-    table.learn(args, keywords, entry, algorithm, slots, results, groups, push, check, info, general)
+    family = None
+    decided = check is None and checks.doubts is None and checks.spill is None
+    if general and decided and not differs and not outputs and (checks.steady or not by_default):
+        family = _family(signature, bound, by_default, checks)
+    table.learn(args, keywords, entry, algorithm, slots, results, groups, push, check, info, general, family)
+
+
+def _family(
+    signature: Signature, bound: tuple[Any, ...], by_default: bool, checks: Checks
+) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:
+    """What decides calls like this one with other shapes: see `CallTable.learn`. None if more does than
+    numbers of elements.
+    """
+    for dtype, memory in zip(signature.plain, bound, strict=True):
+        if memory is not MISSING and (dtype is None or memory._dtype != dtype):
+            return None  # a shape that `check_argument` looks at
+    source, stride, axis, local_size = -1, 1, 0, 1
+    if by_default:
+        line = None if checks.rule is None else checks.rule.line(bound)
+        if line is None:
+            return None
+        source, stride, axis = line
+        local_size = signature.local_size[axis]
+    equal = [
+        [(use.position, use.offset, use.stride) for use in uses]
+        for _, uses in checks.rules.groups
+        if all(bound[use.position] is not MISSING for use in uses)
+    ]
+    return source, stride, axis, local_size, equal

@@ -6,6 +6,7 @@ with a new shape each time make no buffers, and the memory does not grow with th
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from .._base.errors import ArgumentTypeError
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from .. import _native
     from .._manager.manager import Manager
 
 _LEAST_BYTES = 256
@@ -36,12 +36,12 @@ def capacity(nbytes: int) -> int:
 class Scratch:
     """The buffers of one kernel, by the number of the parameter and the capacity."""
 
-    __slots__ = ("_buffers", "_dtypes", "_forget", "_held", "_manager", "_taken")
+    __slots__ = ("_buffers", "_dtypes", "_held", "_manager", "_table", "_taken")
 
-    def __init__(self, manager: Manager, forget: Callable[[], None]) -> None:
-        """`forget` is called before buffers are dropped: what was recorded for them must go."""
+    def __init__(self, manager: Manager, table: _native.CallTable) -> None:
+        """`table` has what was recorded for the buffers, and refers to this object."""
         self._manager = manager
-        self._forget = forget
+        self._table = weakref.ref(table)
         self._buffers: dict[tuple[int, int], Tensor] = {}
         self._dtypes: dict[np.dtype[Any], np.dtype[Any]] = {}  # in native byte order, of those seen
         self._held = 0
@@ -60,12 +60,24 @@ class Scratch:
         dtype = self._dtypes.get(array.dtype)
         if dtype is None:
             dtype = self._checked(array)
-        key = (index, capacity(array.nbytes))
+        if array.nbytes >= 1 << 40:
+            self._manager.empty(array.shape, array.dtype, "storage")  # a broadcast array; raises
+        return self._buffer(index, array.nbytes)._part(0, array.shape, dtype)
+
+    def memory(self, index: int, nbytes: int) -> Any:
+        """A native buffer of at least `nbytes`, with undefined contents, for parameter `index`.
+
+        Raises OutOfMemoryError.
+        """
+        return self._buffer(index, nbytes)._native
+
+    def _buffer(self, index: int, nbytes: int) -> Tensor:
+        key = (index, capacity(nbytes))
         buffer = self._buffers.get(key)
         if buffer is None or not buffer._is_init():
-            buffer = self._added(key, array)
+            buffer = self._added(key)
         self._taken.add(key)
-        return buffer._part(0, array.shape, dtype)
+        return buffer
 
     def _checked(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
         try:
@@ -78,12 +90,10 @@ class Scratch:
         self._dtypes[array.dtype] = dtype
         return dtype
 
-    def _added(self, key: tuple[int, int], array: np.ndarray[Any, Any]) -> Tensor:
+    def _added(self, key: tuple[int, int]) -> Tensor:
         size = key[1]
         if self._held + size > _MOST_BYTES and self._buffers:
             self._drop()
-        if array.nbytes >= 1 << 40:
-            self._manager.empty(array.shape, array.dtype, "storage")  # a broadcast array; raises
         buffer = self._manager.empty(size, _BYTES, "storage")
         self._held += size
         self._buffers[key] = buffer
@@ -91,6 +101,8 @@ class Scratch:
 
     def _drop(self) -> None:
         """Drops all buffers but those that the current call has taken."""
-        self._forget()
+        table = self._table()
+        if table is not None:
+            table.clear()  # it keeps buffers alive
         self._buffers = {key: buffer for key, buffer in self._buffers.items() if key in self._taken}
         self._held = sum(size for _, size in self._buffers)

@@ -49,12 +49,10 @@ bool CallArguments::read(const CallVocabulary& vocabulary, PyObject* args, PyObj
         values_[given_] = value;
         names_[given_++] = known;
     }
-    return push_constants == vocabulary.push_constants && write_key(vocabulary, false);
+    return push_constants == vocabulary.push_constants && write_key(vocabulary, Detail::objects);
 }
 
-bool CallArguments::read_shapes(const CallVocabulary& vocabulary) { return write_key(vocabulary, true); }
-
-bool CallArguments::write_key(const CallVocabulary& vocabulary, bool by_shape) {
+bool CallArguments::write_key(const CallVocabulary& vocabulary, Detail detail) {
     count_ = 0;
     for (size_t i = 0; i < given_; ++i) {
         const CallVocabulary::Name* name = names_[i];
@@ -62,13 +60,13 @@ bool CallArguments::write_key(const CallVocabulary& vocabulary, bool by_shape) {
         if (name && name->role == CallVocabulary::Role::push_constant) continue;
         const bool added = name && name->role == CallVocabulary::Role::counts
                                ? add_counts(values_[i])
-                               : add_object(vocabulary, values_[i], by_shape);
+                               : add_object(vocabulary, values_[i], detail);
         if (!added) return false;
     }
     return true;
 }
 
-bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value, bool by_shape) {
+bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value, Detail detail) {
     static PyObject* const array_type = reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_);
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(value));
     if (type == array_type) {
@@ -78,22 +76,25 @@ bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value
         if ((array->flags & needed) != needed) return false;
         const bool writable = array->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
         if (!add(array_token | (writable ? 256u : 0u)) || !add(array->descr)) return false;
+        if (detail == Detail::dtypes) return true;
         if (!add(static_cast<uint64_t>(array->nd))) return false;
         for (int axis = 0; axis < array->nd; ++axis)
             if (!add(static_cast<uint64_t>(array->dimensions[axis]))) return false;
         return true;
     }
-    if (!by_shape) return add(object_token) && add(value);
-    return type == vocabulary.tensor_type.ptr() && add_shape(value);
+    if (detail == Detail::objects) return add(object_token) && add(value);
+    return type == vocabulary.tensor_type.ptr() && add_shape(value, detail);
 }
 
-bool CallArguments::add_shape(PyObject* tensor) {
+bool CallArguments::add_shape(PyObject* tensor, Detail detail) {
     static PyObject* const shape_name = interned("_shape");
     static PyObject* const dtype_name = interned("_dtype");
-    const py::object shape = slot_of(tensor, shape_name), dtype = slot_of(tensor, dtype_name);
+    if (!add(shape_token) || !add(slot_of(tensor, dtype_name).ptr())) return false;
+    if (detail == Detail::dtypes) return true;
+    const py::object shape = slot_of(tensor, shape_name);
     if (!PyTuple_CheckExact(shape.ptr())) return false;
     const Py_ssize_t axes = PyTuple_GET_SIZE(shape.ptr());
-    if (!add(shape_token) || !add(dtype.ptr()) || !add(static_cast<uint64_t>(axes))) return false;
+    if (!add(static_cast<uint64_t>(axes))) return false;
     for (Py_ssize_t axis = 0; axis < axes; ++axis) {
         const long long length = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
         if (length == -1 && PyErr_Occurred()) throw py::error_already_set();

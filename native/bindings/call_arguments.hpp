@@ -2,8 +2,9 @@
 // preparation. Values of push constants are not part of it.
 //
 // - A tensor or image counts by its identity, so its words are only valid as long as the object lives.
-//   `by_shape` takes a tensor's shape and dtype instead.
+//   A key by shapes takes a tensor's shape and dtype instead.
 // - A NumPy array counts by its shape, dtype and whether it is writable.
+// - A key by dtypes leaves out all shapes.
 // - Names of keywords count in the order in which they are given, and grid= and groups= by their numbers.
 //
 // A call with anything else, such as a list in the place of an array, has no key.
@@ -39,8 +40,13 @@ public:
 
     // Borrows `args` and `keywords`. False if the call has no key.
     [[nodiscard]] bool read(const CallVocabulary& vocabulary, PyObject* args, PyObject* keywords);
-    // The key by the shapes of tensors; false if one of the objects is no plain tensor.
-    [[nodiscard]] bool read_shapes(const CallVocabulary& vocabulary);
+    // The keys by shapes and by dtypes; false if one of the objects is no plain tensor.
+    [[nodiscard]] bool read_shapes(const CallVocabulary& vocabulary) {
+        return write_key(vocabulary, Detail::shapes);
+    }
+    [[nodiscard]] bool read_dtypes(const CallVocabulary& vocabulary) {
+        return write_key(vocabulary, Detail::dtypes);
+    }
 
     [[nodiscard]] std::span<const uint64_t> key() const noexcept { return {words_.data(), count_}; }
     // The positional arguments, and after them the keywords' values, in order.
@@ -49,6 +55,8 @@ public:
     [[nodiscard]] PyObject* push_constant(size_t field) const noexcept { return push_constants_[field]; }
 
 private:
+    enum class Detail : uint8_t { objects, shapes, dtypes };
+
     [[nodiscard]] bool add(uint64_t word) noexcept {
         if (count_ == most_words) return false;
         words_[count_++] = word;
@@ -57,10 +65,10 @@ private:
     [[nodiscard]] bool add(const void* pointer) noexcept {
         return add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer)));
     }
-    [[nodiscard]] bool add_object(const CallVocabulary& vocabulary, PyObject* value, bool by_shape);
-    [[nodiscard]] bool add_shape(PyObject* tensor);
+    [[nodiscard]] bool add_object(const CallVocabulary& vocabulary, PyObject* value, Detail detail);
+    [[nodiscard]] bool add_shape(PyObject* tensor, Detail detail);
     [[nodiscard]] bool add_counts(PyObject* value);
-    [[nodiscard]] bool write_key(const CallVocabulary& vocabulary, bool by_shape);
+    [[nodiscard]] bool write_key(const CallVocabulary& vocabulary, Detail detail);
 
     std::array<uint64_t, most_words> words_;
     size_t count_ = 0;

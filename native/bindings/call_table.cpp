@@ -42,12 +42,30 @@ struct CallForm {
     bool copies = false;
 };
 
+// Everything about a call but the number of elements of its arguments.
+struct CallFamily {
+    struct Use {
+        size_t slot = 0;
+        uint64_t offset = 0;
+        uint64_t stride = 1;
+    };
+    CallForm form;                 // its arrays have no memory
+    std::vector<size_t> arrays;    // slots
+    std::vector<size_t> results;   // the slots of the form's results
+    std::optional<size_t> source;  // the slot whose elements count
+    uint64_t stride = 1;
+    size_t axis = 0;
+    uint32_t local_size = 1;
+    std::vector<std::vector<Use>> equal;
+};
+
 namespace {
 
 constexpr size_t most_lines = 256;
 constexpr size_t most_submitting = 64;
 constexpr size_t most_plans_of_entry = 64;
 constexpr size_t most_forms = 4096;
+constexpr size_t most_families = 256;
 // Smaller copies take less time than releasing and taking the interpreter lock.
 constexpr uint64_t release_lock_above = 64 * 1024;
 
@@ -239,11 +257,20 @@ CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObje
     if (const auto plan = plans_.find(given.key()); plan != plans_.end()) {
         static_cast<Plan&>(found) = plan->second;
     } else {
-        const std::vector<uint64_t> own(given.key().begin(), given.key().end());
+        const Key own(given.key().begin(), given.key().end());
         if (!given.read_shapes(vocabulary_)) return found;
-        const auto form = forms_.find(given.key());
-        if (form == forms_.end()) return found;
-        found.form = form->second;
+        if (const auto form = forms_.find(given.key()); form != forms_.end()) {
+            found.form = form->second;
+        } else if (!families_.empty()) {
+            const Key shapes(given.key().begin(), given.key().end());
+            if (!given.read_dtypes(vocabulary_)) return found;
+            const auto family = families_.find(given.key());
+            if (family == families_.end()) return found;
+            const std::shared_ptr<CallFamily> kept = family->second;
+            found.form = form_of(*kept, given);
+            if (found.form) add_form(shapes, found.form);
+        }
+        if (!found.form) return found;
         if (entry) {
             std::vector<Argument> arguments;
             std::vector<py::object> owners;
@@ -257,8 +284,8 @@ CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObje
                     algorithm =
                         make_object<Algorithm>(found.form->base, std::move(arguments), found.form->groups);
                 } catch (const Error& error) {
-                    if (error.kind() != ErrorKind::out_of_memory) throw;
-                    clear();  // it may be the table that takes it
+                    // The longer way tries again, and explains.
+                    if (error.kind() == ErrorKind::out_of_memory) clear();  // the table may take it
                     return found;
                 }
                 algorithm->set_name(name);
@@ -324,6 +351,55 @@ std::string CallTable::pack(const CallArguments& given, PyObject* keywords) cons
         done = put(bytes + fields_[i].offset, fields_[i].code, given.push_constant(i));
     if (!done) push = pack_(py::reinterpret_borrow<py::object>(keywords)).cast<py::bytes>();
     return push;
+}
+
+std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const CallArguments& given) const {
+    static PyObject* const native_name = interned("_native");
+    static PyObject* const begin_name = interned("begin");
+    static PyObject* const memory_name = interned("memory");
+    std::vector<uint64_t> sizes;
+    for (const auto& slot : family.form.slots) {
+        PyObject* value = given.value(static_cast<size_t>(slot.value));
+        if (py::isinstance<py::array>(value)) {
+            sizes.push_back(static_cast<uint64_t>(py::reinterpret_borrow<py::array>(value).nbytes()));
+            continue;
+        }
+        const py::object native = slot_of(value, native_name);
+        sizes.push_back(py::isinstance<BufferView>(native) ? native.cast<const BufferView&>().size()
+                                                           : native.cast<const Resource&>().nbytes());
+    }
+    for (const auto& uses : family.equal) {
+        std::optional<uint64_t> count;
+        for (const auto& use : uses) {
+            if (sizes[use.slot] < use.offset) return nullptr;
+            const uint64_t own = (sizes[use.slot] - use.offset) / use.stride;
+            if (count && *count != own) return nullptr;
+            count = own;
+        }
+    }
+    auto form = std::make_shared<CallForm>(family.form);
+    if (family.source) {
+        const uint64_t size = sizes[*family.source];
+        if (size == 0 || size % family.stride != 0) return nullptr;
+        const uint64_t count = size / family.stride;
+        const uint64_t groups = (count + family.local_size - 1) / family.local_size;
+        if (groups > form->base.device->limits().maxComputeWorkGroupCount[family.axis]) return nullptr;
+        form->groups = {1, 1, 1};
+        form->groups[family.axis] = static_cast<uint32_t>(groups);
+        std::array<uint64_t, 3> extent{1, 1, 1};
+        extent[family.axis] = count;
+        form->info = py::make_tuple(py::make_tuple(extent[0], extent[1], extent[2]),
+                                    py::make_tuple(form->groups[0], form->groups[1], form->groups[2]), true);
+    }
+    if (!family.arrays.empty()) (void)py::object(scratch.attr(begin_name)());
+    for (const size_t i : family.arrays) {
+        auto& slot = form->slots[i];
+        const py::object memory = scratch.attr(memory_name)(slot.parameter, sizes[i]);
+        slot.array = ResourceRange(memory.cast<std::shared_ptr<Resource>>(), 0, sizes[i]);
+    }
+    for (size_t i = 0; i < family.results.size(); ++i)
+        form->results[i].memory = form->slots[family.results[i]].array;
+    return form;
 }
 
 // -- entries ------------------------------------------------------------------------------------------------
@@ -417,6 +493,7 @@ void CallTable::clear() {
     while (!all_.empty()) drop(*all_.back());
     plans_.clear();
     forms_.clear();
+    families_.clear();
 }
 
 // -- running ------------------------------------------------------------------------------------------------
@@ -461,7 +538,8 @@ std::shared_ptr<Fence> CallTable::submit(const CallEntry& entry, const std::arra
 void CallTable::learn(const py::object& args, const py::object& keywords,
                       const std::shared_ptr<CallEntry>& entry, const Algorithm& algorithm,
                       const py::list& slots, const py::list& results, const std::array<int64_t, 3>& groups,
-                      const py::bytes& push, py::object check, py::object info, bool general) {
+                      const py::bytes& push, py::object check, py::object info, bool general,
+                      const py::object& family) {
     CallArguments given;
     if ((entry && entry->dropped) || !given.read(vocabulary_, args.ptr(), keywords.ptr())) return;
     auto form = std::make_shared<CallForm>();
@@ -503,8 +581,42 @@ void CallTable::learn(const py::object& args, const py::object& keywords,
                          });
     if (watched) add_plan(given.key(), {form, entry});
     if (!general || !given.read_shapes(vocabulary_)) return;
+    add_form(given.key(), form);
+    if (family.is_none() || !given.read_dtypes(vocabulary_)) return;
+    auto made = std::make_shared<CallFamily>();
+    made->form = *form;
+    std::vector<size_t> slot_of_parameter(parameters_);
+    for (size_t i = 0; i < form->slots.size(); ++i) {
+        slot_of_parameter[form->slots[i].parameter] = i;
+        if (!form->slots[i].array.resource) continue;
+        made->arrays.push_back(i);
+        made->form.slots[i].array = {};
+    }
+    for (auto& result : made->form.results) {
+        for (const size_t i : made->arrays)
+            if (form->slots[i].value == result.value) made->results.push_back(i);
+        result.memory = {};
+    }
+    const auto parts = family.cast<py::tuple>();
+    if (const auto source = parts[0].cast<int64_t>(); source >= 0)
+        made->source = slot_of_parameter[static_cast<size_t>(source)];
+    made->stride = parts[1].cast<uint64_t>();
+    made->axis = parts[2].cast<size_t>();
+    made->local_size = parts[3].cast<uint32_t>();
+    for (const py::handle uses : parts[4]) {
+        auto& equal = made->equal.emplace_back();
+        for (const py::handle each : uses) {
+            const auto [parameter, offset, stride] = each.cast<std::tuple<size_t, uint64_t, uint64_t>>();
+            equal.push_back({slot_of_parameter[parameter], offset, stride});
+        }
+    }
+    if (families_.size() >= most_families) families_.erase(families_.begin());
+    families_.insert_or_assign(Key(given.key().begin(), given.key().end()), std::move(made));
+}
+
+void CallTable::add_form(std::span<const uint64_t> key, std::shared_ptr<CallForm> form) {
     if (forms_.size() >= most_forms) forms_.erase(forms_.begin());
-    forms_.insert_or_assign(Key(given.key().begin(), given.key().end()), std::move(form));
+    forms_.insert_or_assign(Key(key.begin(), key.end()), std::move(form));
 }
 
 void bind_call_table(py::module_& m) {
@@ -546,7 +658,8 @@ void bind_call_table(py::module_& m) {
         .def("learn", &CallTable::learn)
         .def("clear", &CallTable::clear)
         .def("__len__", &CallTable::size)
-        .def_readwrite("name", &CallTable::name);
+        .def_readwrite("name", &CallTable::name)
+        .def_readwrite("scratch", &CallTable::scratch);
 }
 
 }  // namespace kp

@@ -1,11 +1,14 @@
 // The calls that a kernel has prepared. Python prepares a call the first time (kompute_py/_kernels) and
 // describes it here; from then on a call of the same kind needs no Python code.
 //
-// Three tables, from the most to the least specific:
+// Four tables, from the most to the least specific:
 // - plans: calls with the very same tensors. One look-up, then the submission.
 // - forms: calls with tensors of the same shapes and dtypes, so that everything but the memory is checked.
 // The
 //   tensors' entry is looked up or made.
+// - families: calls with arguments of the same dtypes, for kernels whose groups follow the number of elements
+//   of one argument, and whose arrays only have to agree in their numbers of elements. A call of a new shape
+//   gets a form.
 // - entries: descriptor sets by the memory that they bind.
 //
 // No table is ordered by use, so cyclic use does not thrash. A table that is full drops an entry at random.
@@ -28,6 +31,7 @@ namespace kp {
 // The descriptor sets for certain memory.
 struct CallEntry;
 struct CallForm;
+struct CallFamily;
 
 class CallTable : public std::enable_shared_from_this<CallTable> {
 public:
@@ -63,15 +67,19 @@ public:
     // value or -1, memory of an array or None). `results`: for each result (number of its value or -1,
     // memory, function that makes the array or None). `check(push)`: False if other push constants must be
     // prepared anew; None if any do. `general`: also for other tensors of these shapes. `entry` may be null
-    // then.
+    // then. `family`: None, or (parameter whose elements count or -1, bytes of an element, axis, invocations of
+    // a group on that axis, [[(parameter, first byte, bytes of an element), ...], ...]): the arrays of each
+    // list have equal numbers of elements.
     void learn(const py::object& args, const py::object& keywords, const std::shared_ptr<CallEntry>& entry,
                const Algorithm& algorithm, const py::list& slots, const py::list& results,
                const std::array<int64_t, 3>& groups, const py::bytes& push, py::object check, py::object info,
-               bool general);
+               bool general, const py::object& family);
 
     [[nodiscard]] size_t size() const noexcept { return all_.size(); }
     void clear();
     std::string name;
+    // Makes memory for arrays: begin(), memory(parameter, bytes). It must not keep the table alive.
+    py::object scratch;
 
 private:
     struct Hash {
@@ -108,6 +116,10 @@ private:
     [[nodiscard]] Prepared find(CallArguments& given, PyObject* args, PyObject* keywords, bool entry);
     [[nodiscard]] bool arguments_of(const CallForm& form, const CallArguments& given,
                                     std::vector<Argument>& arguments, std::vector<py::object>& owners) const;
+    // A form for other shapes; null if the longer way must look at the call.
+    [[nodiscard]] std::shared_ptr<CallForm> form_of(const CallFamily& family,
+                                                    const CallArguments& given) const;
+    void add_form(std::span<const uint64_t> key, std::shared_ptr<CallForm> form);
     [[nodiscard]] std::string pack(const CallArguments& given, PyObject* keywords) const;
     [[nodiscard]] std::shared_ptr<CallEntry> find_entry(std::span<const uint64_t> key) const;
     std::shared_ptr<CallEntry> add_entry(Key key, std::shared_ptr<Algorithm> algorithm,
@@ -131,6 +143,7 @@ private:
 
     Table<std::shared_ptr<CallEntry>> entries_;
     Table<std::shared_ptr<CallForm>> forms_;
+    Table<std::shared_ptr<CallFamily>> families_;
     Table<Plan> plans_;
     std::unordered_map<PyObject*, CallEntry*> watched_;  // by weak reference
     std::vector<CallEntry*> all_;

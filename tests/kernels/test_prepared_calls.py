@@ -8,6 +8,7 @@ import gc
 import itertools
 import struct
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -222,6 +223,80 @@ def test_arrays_of_changing_shapes(mgr, scale):
             assert left_out is not x
             assert left_out.shape == shape
             assert np.array_equal(left_out, x * np.float32(3))
+
+
+QUADS = """#version 450
+layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer X { vec4 x[]; };
+layout(binding = 1) writeonly buffer Y { vec4 y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i] + 1.0; }
+"""
+
+
+@pytest.fixture
+def no_longer_way(monkeypatch):
+    """Fails a call that is not prepared, from the moment that it is called."""
+
+    def forbid():
+        def fail(self, *_):
+            raise AssertionError("the call went the longer way")
+
+        monkeypatch.setattr(kp.Kernel, "_run", fail)
+        monkeypatch.setattr(kp.Kernel, "_bound", fail)
+
+    return forbid
+
+
+def test_what_may_differ_from_a_prepared_call(mgr, scale, no_longer_way):
+    quads = mgr.kernel(QUADS)
+    x, y = mgr.tensor(arange(8)), mgr.zeros(8)
+    scale(x, y, factor=1.0)
+    scale(x, y, factor=1.0, grid=(8,))
+    scale(arange(8), np.zeros(8, np.float32), factor=1.0)
+    scale(x, np.zeros(8, np.float32), factor=1.0)
+    quads(np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32))
+    no_longer_way()
+    for n in (1, 5, 8, 33, 1000):
+        for factor in (0.0, 2, np.float32(3)):
+            a, out = arange(n), np.full(n, -1, np.float32)
+            assert scale(a, out, factor=factor) is out
+            assert np.array_equal(out, a * np.float32(factor))
+            t, r = mgr.tensor(a), mgr.zeros(n)
+            scale(t, r, factor=factor)
+            assert np.array_equal(r.read(), out)
+            scale.submit(t, r, factor=1.0).wait()
+            mgr.sequence().record(scale.bind(t, r, factor=factor)).eval()
+            assert np.array_equal(r.read(), out)
+            assert scale.bind(t, r, factor=1.0).groups == (-(-n // 32), 1, 1)
+            scale(t, out, factor=4.0)
+            assert np.array_equal(out, a * 4)
+        for shape in ((n, 4), (2, n, 4), (4 * n,)):
+            out = np.zeros(shape, np.float32)
+            quads(np.full(shape, 2, np.float32), out)
+            assert (out == 3).all()
+
+
+@pytest.mark.parametrize(
+    "sizes", [(8, 9), (9, 8), (0, 8), (8, 0), (0, 0), (6, 8), (5, 5), (2**31, 4)], ids=str
+)
+def test_sizes_that_are_refused_are_refused_after_others(mgr, needs, sizes):
+    needs(mgr, "dispatch")
+    outcomes = []
+    for prepared_before in (False, True):
+        quads = mgr.kernel(QUADS)
+        if prepared_before:
+            for n in (4, 8):
+                quads(np.zeros(n, np.float32), np.zeros(n, np.float32))
+        x = np.broadcast_to(np.float32(1), sizes[:1])  # may have more elements than there is memory
+        y = np.zeros(sizes[1], np.float32)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", kp.KomputeWarning)
+                quads(x if len(x) > 100 else x.copy(), y)
+            outcomes.append(y.tolist())
+        except kp.KomputeError as error:
+            outcomes.append((type(error), str(error)))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_what_a_shader_leaves_keeps_the_callers_contents(mgr, needs):
