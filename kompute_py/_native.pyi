@@ -239,6 +239,9 @@ class Context(_Object):
         has all bindings and constants; b"" means `spirv`.
         """
 
+    def knows_pipeline(self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap) -> bool:
+        """True if `algorithm` finds the pipeline of a shader without arrays of run-time length."""
+
     def check_pipeline(self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap) -> None:
         """Raises the errors of `algorithm` for this shader: sizes beyond limits, a driver that fails to
         compile it.
@@ -684,6 +687,9 @@ def op_dispatch(
 
     It keeps its own `grid` (invocations), and its own push constants if `own_push` is True.
     """
+
+def op_warm_up(algorithm: Algorithm) -> Operation:
+    """A dispatch of no groups, for drivers that compile at the first one. Not for algorithms with images."""
 
 class BoundDispatch(Operation):
     """A dispatch with changeable groups, push constants, references and algorithm.

@@ -125,6 +125,8 @@ def _await(bench: Bench) -> Callable[[], object]:
         with contextlib.suppress(StopIteration):
             one().send(None)
 
+    return work
+
 
 def _kernel_of_arrays(bench: Bench) -> Callable[[], object]:
     kernel, arrays = bench.manager.kernel(SHADER), [np.ones(64, np.float32) for _ in range(3)]

@@ -259,8 +259,8 @@ class GridRule:
         return None
 
     def line(self, bound: tuple[Any, ...]) -> tuple[int, int, int] | None:
-        """(parameter, bytes of an element, axis) if one invocation runs for each element of an argument that is
-        nothing but elements, whatever their number; else None.
+        """(parameter, bytes of an element, axis) if one invocation runs for each element of an argument that
+        is nothing but elements, whatever their number; else None.
         """
         source = self.source(bound)
         if source is None or not self._plain or self._block != 1:

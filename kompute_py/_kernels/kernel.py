@@ -1,11 +1,11 @@
 """Kernel: a shader that is called like a function.
 
-Everything about a call comes from the shader's reflection (`signature`). The first call of a kind is checked
-here, and the table of prepared calls (`prepared`) runs the later ones with no Python code: it finds the
-descriptor sets for the memory that it is given and evaluates a recording of one dispatch, in which push
+Everything about a call comes from the shader's reflection (`signature`). The first call of a kind is
+checked here, and the table of prepared calls (`prepared`) runs the later ones with no Python code: it finds
+the descriptor sets for the memory that it is given and evaluates a recording of one dispatch, in which push
 constants and the grid are changed in place.
 
-The file has 900 lines because a call is one thing: its checks, the operation that `bind` makes and the
+The file has 1,000 lines because a call is one thing: its checks, the operation that `bind` makes and the
 kernel's other versions share their state.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -24,6 +25,7 @@ from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, made_by
+from .._recording.preload import Ahead, report_built
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import MISSING, Parameter, Signature
@@ -132,6 +134,7 @@ class Kernel:
 
     __slots__ = {
         "__weakref__": "",
+        "_built": "",
         "_grid": "",
         "_grid_check": "",
         "_local_size": "",
@@ -211,6 +214,7 @@ class Kernel:
         self.name: str = module.name
         """The kernel's name in errors, validation messages and profiles."""
         self._local_size = self._signature.local_size
+        self._built: _native.Algorithm | None = None  # keeps a pipeline that was built ahead
         self._watch = manager._watch
         self._reloader = reloader
         self._look = look  # of watched kernels: takes the files' new version
@@ -296,12 +300,15 @@ class Kernel:
             )
         if not all(count):  # nothing runs, nothing is bound
             return self._given_back(results)
-        entry = self._entry(bound, references, count, push)
+        entry, built = self._entry(bound, references, count, push)
         # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the
         # caller had them.
         for array, memory in copied:
             memory.write(array)
+        began = perf_counter()
         self._table.evaluate(entry, count, push)
+        if built is not None:
+            report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
         if not references:
@@ -437,7 +444,9 @@ class Kernel:
                 values, bound, extent, count, members, uses, by_default = self._bound(args, keywords)
                 references, push = self._references(members, uses), self._pack(members)
                 self._check_sizes(bound, extent, count, push, by_default)
-                entry = self._entry(bound, references, count, push)
+                entry, built = self._entry(bound, references, count, push)
+                if built is not None:
+                    report_built(self.name, built)
                 fence = self._table.submit_entry(entry, count, push)
                 if not references:
                     self._teach(
@@ -508,6 +517,25 @@ class Kernel:
         bound = self._checked(values)
         extent, count = self._extent(grid, groups, bound)
         return values, bound, extent, count, members, uses, grid is None and groups is None
+
+    def preload(self) -> None:
+        """Builds all that the device needs to run the kernel, and waits for that: the first call then takes
+        no longer than later ones, whatever its arguments. No group runs.
+
+        A call, `submit` or `bind` that builds a pipeline first says so in the log "kompute_py" (level INFO),
+        with the time. ``mgr.preload([...])`` builds several in parallel. See there for the exceptions and the
+        errors.
+        """
+        self._manager.preload((self,))
+
+    def _ahead(self) -> Ahead:
+        if self._look is not None:
+            self._look()
+        return Ahead(self._native, self._special, self._signature)
+
+    def _keep(self, built: _native.Algorithm | None) -> None:
+        """Keeps the pipeline that was built ahead."""
+        self._built = built
 
     def _resolve(
         self, args: tuple[Any, ...], keywords: dict[str, Any], outputs: bool = False
@@ -736,7 +764,10 @@ class Kernel:
         shader: _native.Shader,
         special: Specialization,
     ) -> _native.Algorithm:
-        return self._made_algorithm(self._arguments(bound), groups, push, shader, special)
+        made, built = self._made_algorithm(self._arguments(bound), groups, push, shader, special)
+        if built is not None:
+            report_built(self.name, built)
+        return made
 
     def _made_algorithm(
         self,
@@ -745,13 +776,16 @@ class Kernel:
         push: bytes,
         shader: _native.Shader,
         special: Specialization,
-    ) -> _native.Algorithm:
+    ) -> tuple[_native.Algorithm, float | None]:
+        manager = self._manager._native
+        known = manager.knows_pipeline(shader, special.data, special.entries)
+        began = perf_counter()
         with naming(self.name):
-            algorithm = self._manager._native.algorithm(
-                shader, arguments, groups, special.data, special.entries, push
-            )
+            algorithm = manager.algorithm(shader, arguments, groups, special.data, special.entries, push)
         algorithm.name = self.name
-        return algorithm
+        # Of arrays of run-time length, it is not known whether their pipeline is.
+        new = not known and all(p.descriptors for p in self._signature.parameters)
+        return algorithm, perf_counter() - began if new else None
 
     def _dispatch(
         self,
@@ -771,17 +805,22 @@ class Kernel:
         references: tuple[Memory, ...],
         groups: tuple[int, int, int],
         push: bytes,
-    ) -> _native.CallEntry:
-        """The descriptor sets for this memory."""
+    ) -> tuple[_native.CallEntry, float | None]:
+        """The descriptor sets for this memory, and the seconds of building the pipeline, if it was built."""
+        built: float | None = None
 
         def make() -> _native.Algorithm:
+            nonlocal built
             self._signature.spec.warn_of_defaults(self._special, self.name)
-            return self._made_algorithm(arguments, groups, push, self._native, self._special)
+            made, built = self._made_algorithm(arguments, groups, push, self._native, self._special)
+            return made
 
         arguments = self._arguments(bound)
         self._table.name = self.name
         used = (*flat(bound), *references)
-        return self._table.entry(arguments, [each._native for each in references], owners(used), make)
+        reached = [each._native for each in references]
+        entry = self._table.entry(arguments, reached, owners(used), make)
+        return entry, built
 
     # -- specialization --------------------------------------------------------------------------------------
 
@@ -874,6 +913,7 @@ class Kernel:
         self._grid_check = None
         self._grid = None
         self._outputs_rule = None
+        self._built = None
         self._table = table_for(self._signature, self._manager, self.name)
         self._scratch = self._table.scratch = Scratch(self._manager, self._table)
 

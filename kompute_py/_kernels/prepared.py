@@ -96,7 +96,6 @@ class Checks(NamedTuple):
     """What the call leaves out."""
     spill: SpillCheck | None
     """Of invocations beyond the grid, if there are some."""
-
     steady: bool
     """Whether it is known that invocations beyond any grid change no elements of others."""
 
@@ -231,7 +230,7 @@ def teach(
 def _family(
     signature: Signature, bound: tuple[Any, ...], by_default: bool, checks: Checks
 ) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:
-    """What decides calls like this one with other shapes: see `CallTable.learn`. None if more does than
+    """The `family` for `CallTable.learn`: what decides calls with other shapes. None if more decides than
     numbers of elements.
     """
     for dtype, memory in zip(signature.plain, bound, strict=True):

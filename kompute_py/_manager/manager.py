@@ -48,6 +48,7 @@ from .._memory.memory import DEVICE, Memory, to_memory_type
 from .._memory.sampler import SampledImage, Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
+from .._recording.preload import build
 from .._recording.sequence import Sequence
 from .._recording.streams import managers_of, submit_streams
 from .._sync.fence import Fence
@@ -587,6 +588,40 @@ class Manager(Device):
         )
 
         return Kernel(self, source, name=name, watch=watch, **options, stacklevel=3)
+
+    def preload(self, items: Iterable[Kernel | Algorithm]) -> None:
+        """Builds the pipelines of kernels and algorithms ahead, in parallel, and waits for them. Their first
+        use then takes no longer than later ones.
+
+        Drivers compile shaders when a pipeline is built or first dispatched, which takes milliseconds to
+        seconds. Both happen here; no group runs. A shader with images or samplers is not dispatched: a driver
+        that compiles at the first dispatch (lavapipe) still does so at its first use. The pipeline of a
+        kernel with an array of bindings of run-time length depends on that length, and is not built. Other
+        threads of Python run meanwhile.
+
+        Raises ArgumentTypeError for anything but kernels and algorithms, InvalidArgumentError for those of
+        another Manager and for sizes beyond the device's limits, FailedPreconditionError for a destroyed
+        algorithm and one that was made without a shader.
+        """
+        given = as_list(items, "preload", "kernels and algorithms, as in mgr.preload([kernel, ...])")
+        ahead = []
+        for position, each in enumerate(given):
+            describe = getattr(each, "_ahead", None)
+            if describe is None or isinstance(each, type):
+                raise ArgumentTypeError(
+                    "preload takes kernels and algorithms, as in mgr.preload([kernel, ...]); element "
+                    f"{position} is {shown(each):.80}, {kind_of(each)}"
+                )
+            if each._manager is not self:
+                raise InvalidArgumentError(
+                    f"preload: element {position} ({each!r}) belongs to {each._manager!r}, not to {self!r}"
+                )
+            ahead.append(describe())
+        if ahead:
+            for each, built in zip(given, build(self, ahead), strict=True):
+                each._keep(built)
+        if self._watch is not None:
+            self._watch()
 
     def semaphore(self, initial: int = 0) -> Semaphore:
         """A Semaphore: a counter that starts at `initial` and orders submissions and the host.

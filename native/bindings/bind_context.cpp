@@ -305,6 +305,12 @@ void bind_context(py::module_& m) {
                 return c.device().pipelines().shader(bytes, entry, declared_bytes);
             },
             py::arg("spirv"), py::arg("entry") = "main", py::arg("declared") = py::bytes())
+        .def("knows_pipeline",
+             [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
+                const SpecializationMap& map) {
+                 c.device().require_open("make an algorithm");
+                 return c.device().pipelines().knows(shader, specialization_of(spec, map));
+             })
         .def("check_pipeline",
              [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
                 const SpecializationMap& map) {

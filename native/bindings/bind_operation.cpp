@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 #include "call_support.hpp"
+#include "record/warm_up_operation.hpp"
 
 namespace kp {
 
@@ -87,6 +88,8 @@ void bind_operation(py::module_& m) {
               return own(make_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push),
                                        {grid, own_push}));
           });
+    m.def("op_warm_up",
+          [own](std::shared_ptr<Algorithm> algorithm) { return own(make_warm_up(std::move(algorithm))); });
     py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
         .def("set",
              [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups, const py::bytes& push,

@@ -52,7 +52,7 @@ struct CallFamily {
     CallForm form;                 // its arrays have no memory
     std::vector<size_t> arrays;    // slots
     std::vector<size_t> results;   // the slots of the form's results
-    std::optional<size_t> source;  // the slot whose elements count
+    std::optional<size_t> source;  // the slot that gives the number of elements
     uint64_t stride = 1;
     size_t axis = 0;
     uint32_t local_size = 1;

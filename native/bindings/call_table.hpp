@@ -6,9 +6,9 @@
 // - forms: calls with tensors of the same shapes and dtypes, so that everything but the memory is checked.
 // The
 //   tensors' entry is looked up or made.
-// - families: calls with arguments of the same dtypes, for kernels whose groups follow the number of elements
-//   of one argument, and whose arrays only have to agree in their numbers of elements. A call of a new shape
-//   gets a form.
+// - families: calls with arguments of the same dtypes, if the groups follow the number of elements of one
+//   argument, and the arrays only have to agree in their numbers of elements. A call of a new shape gets a
+//   form.
 // - entries: descriptor sets by the memory that they bind.
 //
 // No table is ordered by use, so cyclic use does not thrash. A table that is full drops an entry at random.
@@ -67,9 +67,9 @@ public:
     // value or -1, memory of an array or None). `results`: for each result (number of its value or -1,
     // memory, function that makes the array or None). `check(push)`: False if other push constants must be
     // prepared anew; None if any do. `general`: also for other tensors of these shapes. `entry` may be null
-    // then. `family`: None, or (parameter whose elements count or -1, bytes of an element, axis, invocations of
-    // a group on that axis, [[(parameter, first byte, bytes of an element), ...], ...]): the arrays of each
-    // list have equal numbers of elements.
+    // then. `family`: None, or (parameter that gives the number of elements or -1, bytes of an element, axis,
+    // invocations of a group on that axis, [[(parameter, first byte, bytes of an element), ...], ...]): the
+    // arrays of each list have equal numbers of elements.
     void learn(const py::object& args, const py::object& keywords, const std::shared_ptr<CallEntry>& entry,
                const Algorithm& algorithm, const py::list& slots, const py::list& results,
                const std::array<int64_t, 3>& groups, const py::bytes& push, py::object check, py::object info,

@@ -1,4 +1,4 @@
-// The recording in which the calls of a kernel run: one dispatch, whose algorithm, groups and push constants
+// The recording in which the calls of a kernel run: one dispatch; its algorithm, groups and push constants
 // change between two submissions. A call that repeats the last one submits what is built; any other call
 // builds the recording again, which takes a fraction of the time of making a stream.
 #pragma once

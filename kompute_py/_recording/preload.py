@@ -1,0 +1,112 @@
+"""Builds pipelines ahead of their first use, several at a time.
+
+Some drivers compile when a pipeline is made (SwiftShader, most GPUs), others when it is first dispatched
+(Mesa's lavapipe). So a pipeline that is built ahead is dispatched, too: with no groups, over memory of its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _native
+from .._base.types import MemoryTypes
+from .._shaders.layout import BUFFERS
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .._shaders.constants import Specialization
+    from .._shaders.signature import Signature
+
+_MOST_THREADS = 16
+
+
+class Ahead(NamedTuple):
+    """What is to be built."""
+
+    shader: _native.Shader
+    special: Specialization
+    signature: Signature
+
+
+def build(manager: Manager, all_of_it: list[Ahead]) -> list[_native.Algorithm | None]:
+    """Builds the pipelines in parallel, dispatches each with no groups, and waits.
+
+    Returns algorithms that keep the pipelines. The pipeline of a shader with images or samplers is only
+    built, and that of a shader with an array of bindings of run-time length depends on the length, so it is
+    not: None for these.
+
+    Raises the first error of `Context.algorithm`; the others are built all the same.
+    """
+    made = _in_parallel(lambda each: _algorithm(manager, each), all_of_it)
+    fences = [_native.submit_once(_native.op_warm_up(each)) for each in made if each is not None]
+    for fence in fences:
+        fence.wait(-1.0)
+    return made
+
+
+def _algorithm(manager: Manager, ahead: Ahead) -> _native.Algorithm | None:
+    shader, special, signature = ahead
+    used = [p for p in signature.parameters if p.used]
+    if any(p.descriptors == 0 for p in used):
+        return None
+    if any(p.kind not in BUFFERS for p in used):
+        manager._native.check_pipeline(shader, special.data, special.entries)
+        return None
+    arguments: list[Any] = []
+    for p in used:
+        memory = manager._native.buffer(None, max(p.size, 256), MemoryTypes.storage, None)
+        arguments += [(p.set, p.binding, element, memory, None) for element in range(p.descriptors)]
+    return manager._native.algorithm(shader, arguments, (1, 1, 1), special.data, special.entries, b"")
+
+
+def _in_parallel(
+    work: Callable[[Ahead], _native.Algorithm | None], items: Iterable[Ahead]
+) -> list[_native.Algorithm | None]:
+    waiting = list(enumerate(items))
+    made: list[_native.Algorithm | None] = [None] * len(waiting)
+    errors: list[tuple[int, BaseException]] = []
+
+    def run() -> None:
+        while True:
+            try:
+                number, item = waiting.pop(0)
+            except IndexError:
+                return
+            try:
+                made[number] = work(item)
+            except BaseException as error:
+                errors.append((number, error))
+
+    most = min(len(waiting), os.cpu_count() or 1, _MOST_THREADS)
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(most - 1)]
+    for thread in threads:
+        thread.start()
+    try:
+        run()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        waiting.clear()  # Ctrl-C: what has begun ends by itself
+        raise
+    if errors:
+        raise min(errors, key=lambda each: each[0])[1]
+    return made
+
+
+def report_built(name: str, seconds: float, first_run: float | None = None) -> None:
+    """Logs that a call had to build a pipeline first, and how long its first run took, in which some drivers
+    compile. A program that has not imported logging reads no log.
+    """
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        logging.getLogger("kompute_py").info(
+            "%s: its pipeline was built first, in %.1f ms%s. To build it ahead: preload()",
+            name,
+            1000 * seconds,
+            "" if first_run is None else f"; its first run took {1000 * first_run:.1f} ms",
+        )
