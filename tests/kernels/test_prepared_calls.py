@@ -577,3 +577,45 @@ void main() { imageStore(img, ivec2(gl_GlobalInvocationID.xy), vec4(value)); }""
     images.clear()
     gc.collect()
     assert len(fill._table) == 0
+
+
+BODIES = {
+    "plain": "y[i] = x[i];",
+    "checked": "if (i < y.length()) y[i] = x[i];",
+    "halved": "if (i < y.length()) y[i] = x[i / 2];",
+    "masked": "y[i & 3] = x[0];",
+    "reversed": "y[y.length() - 1 - i] = x[i];",
+    "shifted": "if (i + 1 < y.length()) y[i + 1] = x[i];",
+    "by the other's length": "if (i < x.length()) y[i] = x[i];",
+    "group and index": "y[gl_WorkGroupID.x * 8 + gl_LocalInvocationIndex] = x[i];",
+    "neighbours": "if (i < y.length()) y[i] = x[i] + x[i + 1];",
+}
+
+
+@pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
+@pytest.mark.parametrize("body", BODIES)
+def test_a_prepared_kernel_does_what_a_new_one_does(mgr, needs, body, tensors):
+    needs(mgr, "dispatch")
+    source = f"""#version 450
+layout(local_size_x = 8) in;
+layout(binding = 0) readonly buffer X {{ float x[]; }};
+layout(binding = 1) buffer Y {{ float y[]; }};
+void main() {{ uint i = gl_GlobalInvocationID.x; {BODIES[body]} }}"""
+
+    def outcome(kernel, sizes, **keywords):
+        x, y = arange(sizes[0]) + 1, np.zeros(sizes[1], np.float32)
+        given = [mgr.tensor(x), mgr.tensor(y)] if tensors else [x, y]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", kp.KomputeWarning)
+                kernel(*given, **keywords)
+        except kp.KomputeError as error:
+            return type(error), str(error)
+        return (given[1].read() if tensors else y).tolist()
+
+    prepared_kernel = mgr.kernel(source, name="k")
+    sizes = [(16, 16), (8, 8), (13, 13), (16, 8), (8, 16), (17, 4), (4, 4), (32, 32), (33, 32), (3, 40)]
+    for keywords in ({}, {"grid": (16,)}, {"groups": (2,)}):
+        for each in sizes:
+            fresh = outcome(mgr.kernel(source, name="k"), each, **keywords)
+            assert outcome(prepared_kernel, each, **keywords) == fresh, (each, keywords)
