@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._base.public import publish
 from ._base.settings import ConfigReport
 from ._base.types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 from ._device.names import DeviceInfo
@@ -235,14 +236,20 @@ _LATER = {
 _module_of = {name: module for module, names in _LATER.items() for name in names}
 
 
+_PUBLIC = (f"{__name__}.errors", f"{__name__}.typing")
+
+
 def _publish(name: str, value: Any) -> Any:
     """Makes `value` a name of this package; tracebacks, help() and pickles then name the package, not the
     room. So do they for the private bases of a class.
     """
-    for each in value.__mro__ if isinstance(value, type) else (value,):
-        module = getattr(each, "__module__", "")
-        if module.startswith(f"{__name__}.") and module != f"{__name__}.errors":
-            each.__module__ = __name__
+    if isinstance(value, type):
+        for each in value.__mro__:
+            module = each.__module__
+            if module == __name__ or module.startswith(f"{__name__}."):
+                publish(each, module if module in _PUBLIC else __name__)
+    elif getattr(value, "__module__", "").startswith(f"{__name__}."):
+        value.__module__ = __name__
     globals()[name] = value
     return value
 

@@ -29,6 +29,7 @@ from ._base.errors import (
     ValidationError,
     _restore,  # noqa: F401 - pickles of errors name it
 )
+from ._base.public import publish
 
 __all__ = [
     "AbortedError",
@@ -59,4 +60,4 @@ __all__ = [
 
 # Tracebacks, help() and pickles name this module, not the one that defines the classes.
 for _name in __all__:
-    globals()[_name].__module__ = __name__
+    publish(globals()[_name], __name__)

@@ -21,6 +21,7 @@ from uuid import UUID
 
 import numpy as np
 
+from ._base.public import publish
 from ._base.settings import Setting
 from ._base.types import MemoryTypes
 from ._custom.builder import ScratchValue, TensorValue
@@ -247,3 +248,9 @@ class SamplerOptions(TypedDict, total=False):
     border: BorderColor
     integer: bool
     unnormalized: bool
+
+
+for _name in __all__:
+    if isinstance(globals()[_name], type) and globals()[_name].__module__ == __name__:
+        publish(globals()[_name], __name__)
+del _name

@@ -150,6 +150,8 @@ class KernelBuilder:
     __module__ = "kompute_py"
 
     def __init__(self, selection: KernelSelection, single_dispatch: bool) -> None:
+        if not isinstance(selection, KernelSelection):
+            raise ArgumentTypeError("A KernelBuilder is made by an operation, for its generate")
         self.selection: KernelSelection = selection
         """The decisions of `select`."""
         self._single = single_dispatch

@@ -291,6 +291,8 @@ class Operation:
     __module__ = "kompute_py"
 
     def __init__(self, op: CustomOp, declaration: Declaration) -> None:
+        if not isinstance(op, CustomOp) or not isinstance(declaration, Declaration):
+            raise ArgumentTypeError("An Operation is made by kp.CustomOp.register")
         self._op = op
         self._declaration = declaration
         self._names = tuple(each.name for each in declaration.parameters)

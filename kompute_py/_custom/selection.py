@@ -251,6 +251,8 @@ class KernelSelection:
         device: DeviceInfo | None,
         features: frozenset[str] | None = None,
     ) -> None:
+        if not isinstance(declaration, Declaration) or not isinstance(values, list):
+            raise ArgumentTypeError("A KernelSelection is made by an operation, for its select")
         self.op = op
         """The operation."""
         self.device: DeviceInfo | None = device
@@ -368,7 +370,7 @@ class KernelSelection:
             self._refuse_result(position)
         name = declared[position].name
         parameter = Parameter(name, "Tensor", "", None, False)
-        size = as_shape(shape if isinstance(shape, int) else tuple(shape))
+        size = as_shape(shape)
         result = TensorArg(len(self._values) + position, parameter, TensorSpec(size, to_dtype(dtype)))
         result.is_result = True
         self.results.append(result)

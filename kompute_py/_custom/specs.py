@@ -34,7 +34,7 @@ class TensorSpec:
     }
 
     def __init__(self, shape: int | Iterable[int], dtype: DTypeLike = np.float32) -> None:
-        self.shape: tuple[int, ...] = as_shape(shape if isinstance(shape, int) else tuple(shape))
+        self.shape: tuple[int, ...] = as_shape(shape)
         self.dtype: np.dtype[Any] = to_dtype(dtype)
 
     @property

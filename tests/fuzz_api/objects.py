@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import enum
 import gc
+import itertools
 from collections.abc import Callable, Iterator
 from inspect import getattr_static
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,6 +118,13 @@ class Objects:
         keep("OpMult", lambda: kp.OpMult([tensor, mgr.zeros(8), mgr.zeros(8)]))
         keep("OpSyncDevice", lambda: kp.OpSyncDevice([tensor, typed]))
         keep("OpSyncLocal", lambda: kp.OpSyncLocal([tensor]))
+        keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
+        keep("CustomOp", kp.CustomOp)
+        negative = keep("Operation", lambda: kp.CustomOp.register(Negative))
+        keep("OpCustom", lambda: negative.op(tensor))
+        keep("OpLibrary", lambda: _library(negative))
+        keep("KernelSelection", lambda: _looked_at(mgr)[0])
+        keep("KernelBuilder", lambda: _looked_at(mgr)[1])
         for name, cls in classes().items():
             if name not in held and cls is not kp.Manager:
                 found = _attribute_of_class(held, cls)
@@ -127,6 +135,40 @@ class Objects:
     def get(self, name: str) -> Any:
         """The object of that name."""
         return self.fresh()[name]
+
+
+class Negative(kp.CustomOp):
+    """An operation."""
+
+    signature = "negative(Tensor x, int n=1) -> Tensor"
+    seen: ClassVar[list[Any]] = []
+
+    def select(self, ksel: kp.KernelSelection) -> None:
+        """Keeps the selection."""
+        x = ksel.arg_tensor("x")
+        ksel.attr_int("n")
+        ksel.return_new_tensor(x.shape, x.dtype)
+        self.seen.append(ksel)
+
+    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        """Keeps the builder."""
+        kb.yield_results("-x_load(i)")
+        self.seen.append(kb)
+
+
+def _looked_at(mgr: kp.Manager) -> tuple[Any, Any]:
+    Negative.seen.clear()
+    kp.CustomOp.register(Negative)(mgr.zeros(3))
+    return Negative.seen[0], Negative.seen[1]
+
+
+def _library(operation: Any) -> Any:
+    library = kp.op_library(f"fuzzed_{next(_numbers)}")
+    kp.CustomOp.register(library=library)(operation.__wrapped__)
+    return library
+
+
+_numbers = itertools.count()
 
 
 def _attribute_of_class(held: dict[str, Any], cls: type) -> Any:

@@ -42,8 +42,8 @@ def test_runs(path, tmp_path):
     errors = [output.text for output in shown if output.output_type == "stream" and output.name == "stderr"]
     assert errors == []
     data = [output.data for output in shown if "data" in output]
-    assert any("image/png" in each for each in data)
-    assert any("text/html" in each for each in data)
+    html = [each["text/html"] for each in data if "text/html" in each]
+    assert any('<img src="data:image/png;base64,' in each and 'alt="' in each for each in html)
     if path.stem == "reaction_diffusion":
         assert any("text/vnd.mermaid" in each for each in data)
         assert any("application/vnd.jupyter.widget-view+json" in each for each in data)
