@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base.arrays import to_dtype
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .selection import (
     ArgDesc,
@@ -212,7 +212,7 @@ class KernelBuilder:
         """A result in the kernels. Raises InvalidArgumentError if there is no such result."""
         if type(position) is not int or not 0 <= position < len(self._results):
             raise InvalidArgumentError(
-                f"{self._who()} has {len(self._results)} results; result was given {position!r}"
+                f"{self._who()} has {len(self._results)} results; result was given {shown(position)}"
             )
         return self._results[position]
 
@@ -222,7 +222,7 @@ class KernelBuilder:
         Raises InvalidArgumentError unless it is an int from 0 to 2**32 - 1.
         """
         if type(number) is not int or not 0 <= number < 2**32:
-            raise InvalidArgumentError(f"An index is an int from 0 to 2**32 - 1, not {number!r}")
+            raise InvalidArgumentError(f"An index is an int from 0 to 2**32 - 1, not {shown(number)}")
         return f"{number}u"
 
     def scratch(self, name: str, size: IntOrSize, dtype: DTypeLike = np.float32) -> ScratchValue:
@@ -232,9 +232,9 @@ class KernelBuilder:
         an int nor a size, or for an unsupported dtype.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith(_RESERVED):
-            raise InvalidArgumentError(f"{self._who()}: {name!r} cannot name scratch memory in GLSL")
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name scratch memory in GLSL")
         if name in self._tensors or name in self._values:
-            raise InvalidArgumentError(f"{self._who()}: {name!r} names something else already")
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
         _check_size(size, "The size of scratch memory")
         made = ScratchValue(name, to_dtype(dtype), (size,), self.selection._features)
         self._tensors[name] = made
@@ -275,7 +275,7 @@ class KernelBuilder:
         positive."""
         for size in (x, y, z):
             if type(size) is not int or size < 1:
-                raise InvalidArgumentError(f"A workgroup has ints from 1 in x, y, z, not {(x, y, z)}")
+                raise InvalidArgumentError(f"A workgroup has ints from 1 in x, y, z, not {shown((x, y, z))}")
         self._dispatch().local_size = (x, y, z)
 
     def grid(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None:
@@ -290,6 +290,8 @@ class KernelBuilder:
 
     def groups(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None:
         """The number of workgroups; call it after `workgroup`. As `grid` of so many whole workgroups."""
+        for size in (x, y, z):
+            _check_size(size, "The number of groups")
         i, j, k = self._dispatch().local_size
         self.grid(*(product((size, local)) for size, local in ((x, i), (y, j), (z, k))))
 
@@ -304,7 +306,7 @@ class KernelBuilder:
     def extension(self, name: str) -> None:
         """Enables a GLSL extension. Raises InvalidArgumentError if it is no name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InvalidArgumentError(f"{name!r} is not the name of a GLSL extension")
+            raise InvalidArgumentError(f"{shown(name)} is not the name of a GLSL extension")
         self._dispatch().extensions.append(name)
 
     def yield_results(self, *values: Any) -> None:
@@ -345,10 +347,11 @@ class KernelBuilder:
     def _desc(self, argument: int | str) -> ArgDesc:
         descs = [desc for desc in self.selection.arg_descs if desc is not None]
         for desc in descs:
-            if argument == desc.parameter.name or (type(argument) is int and argument == desc.index):
+            given = desc.parameter.name if isinstance(argument, str) else desc.index
+            if type(argument) in (int, str) and argument == given:
                 return desc
         raise InvalidArgumentError(
-            f"{self._who()} has no argument {argument!r}; it has {', '.join(d.name for d in descs)}"
+            f"{self._who()} has no argument {shown(argument)}; it has {', '.join(d.name for d in descs)}"
         )
 
     def _dispatch(self) -> Dispatch:

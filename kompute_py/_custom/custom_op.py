@@ -610,11 +610,11 @@ class Operation:
         for name in named:
             if name not in self._names:
                 raise ArgumentTypeError(
-                    f"{self.__name__} has no parameter {name!r}{nearest(name, self._names)} The signature is "
-                    f"{self._declaration.text}"
+                    f"{self.__name__} has no parameter {shown(name)}{nearest(name, self._names)} "
+                    f"The signature is {self._declaration.text}"
                 )
             if self._names.index(name) < len(args):
-                raise ArgumentTypeError(f"{self.__name__}: the argument {name!r} is given twice")
+                raise ArgumentTypeError(f"{self.__name__}: the argument {shown(name)} is given twice")
         return [
             checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
             for parameter, value in zip(parameters, values, strict=True)
@@ -702,7 +702,7 @@ class Operation:
             name = self._names[each] if type(each) is int and 0 <= each < len(self._names) else each
             if name not in tensors:
                 raise InvalidArgumentError(
-                    f"{self.__name__}: {each!r} cannot be donated: give names or positions of Tensor "
+                    f"{self.__name__}: {shown(each)} cannot be donated: give names or positions of Tensor "
                     f"arguments that it does not write ({', '.join(tensors) or 'this call has none'})"
                 )
             found.append(tensors[name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._base.errors import AlreadyExistsError, ArgumentTypeError, InvalidArgumentError, kind_of
+from .._base.errors import AlreadyExistsError, ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
 
 if TYPE_CHECKING:
@@ -37,14 +37,16 @@ class OpLibrary:
     def _add(self, operation: Operation) -> None:
         name = operation.__name__
         if name in self._operations or name in type(self).__dict__ or name in self.__dict__:
-            raise AlreadyExistsError(f"The library {self.name!r} has {name!r} already; give it another name")
+            raise AlreadyExistsError(
+                f"The library {self.name!r} has {shown(name)} already; give it another name"
+            )
         self._operations[name] = operation
 
     def __getattr__(self, name: str) -> Operation:
         found = self.__dict__.get("_operations", {}).get(name)
         if found is None:
             raise AttributeError(
-                f"The library {self.__dict__.get('name', '')!r} has no operation {name!r}"
+                f"The library {self.__dict__.get('name', '')!r} has no operation {shown(name)}"
                 f"{nearest(name, self.__dict__.get('_operations', {}))}"
             )
         return found  # type: ignore[no-any-return]
@@ -72,8 +74,8 @@ def op_library(name: str) -> OpLibrary:
     if not isinstance(name, str):
         raise ArgumentTypeError(f"The name of a library is a str, not {kind_of(name)}")
     if not name.isidentifier() or name.startswith("_"):
-        raise InvalidArgumentError(f"A library is named by a Python identifier; {name!r} is none")
+        raise InvalidArgumentError(f"A library is named by a Python identifier; {shown(name)} is none")
     if name in libraries:
-        raise AlreadyExistsError(f"There is a library {name!r} already")
+        raise AlreadyExistsError(f"There is a library {shown(name)} already")
     library = libraries[name] = OpLibrary(name)
     return library

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .._base.arrays import as_shape, to_dtype
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, shown
 from .._base.text import nearest
 from .declaration import Declaration, Parameter
 from .expressions import IntOrSize, Size
@@ -123,7 +123,7 @@ class TensorArg(ArgDesc):
         for axis in axes:
             if type(axis) is not int or not -self.ndim <= axis < self.ndim:
                 raise InvalidArgumentError(
-                    f"{self.name} has {self.ndim} axes; specialize_dims was given {axis!r}"
+                    f"{self.name} has {self.ndim} axes; specialize_dims was given {shown(axis)}"
                 )
             self.spec_dims.add(axis % self.ndim)
         return self
@@ -283,7 +283,7 @@ class KernelSelection:
         if inplace_tied is not bool(parameter.alias):
             raise InvalidArgumentError(
                 f"{self._who()}: the signature says {parameter}, so it is "
-                f"{'' if parameter.alias else 'not '}written: arg_tensor({argument!r}, "
+                f"{'' if parameter.alias else 'not '}written: arg_tensor({shown(argument)}, "
                 f"inplace_tied={bool(parameter.alias)})"
             )
         arg = self._keep(TensorArg(index, parameter, self._values[index]))
@@ -421,7 +421,7 @@ class KernelSelection:
             names = [each.name for each in parameters]
             if argument not in names:
                 raise InvalidArgumentError(
-                    f"{self._who()} has no parameter {argument!r}{nearest(argument, names)}"
+                    f"{self._who()} has no parameter {shown(argument)}{nearest(argument, names)}"
                 )
             index = names.index(argument)
         elif type(argument) is int and 0 <= argument < len(parameters):
@@ -432,7 +432,7 @@ class KernelSelection:
             )
         else:
             raise ArgumentTypeError(
-                f"{self._who()}: an argument is named by its position or name, not by {argument!r}"
+                f"{self._who()}: an argument is named by its position or name, not by {shown(argument)}"
             )
         if self.arg_descs[index] is not None:
             raise FailedPreconditionError(
