@@ -479,7 +479,7 @@ def _check_size(size: Any, what: str) -> None:
     if type(size) is not int and not isinstance(size, Size):
         raise ArgumentTypeError(f"{what} is an int or a size, such as kb.result(0).size, not {kind_of(size)}")
     if isinstance(size, int) and size < 0:
-        raise InvalidArgumentError(f"{what} is not negative; {size} was given")
+        raise InvalidArgumentError(f"{what} is not negative; {shown(size)} was given")
 
 
 def _caller(depth: int) -> Origin:

@@ -139,7 +139,7 @@ class TensorArg(ArgDesc):
         Raises InvalidArgumentError for an axis that the tensor does not have.
         """
         if not -self.ndim <= axis < self.ndim:
-            raise InvalidArgumentError(f"{self.name} has {self.ndim} axes; dim was given {axis}")
+            raise InvalidArgumentError(f"{self.name} has {self.ndim} axes; dim was given {shown(axis)}")
         axis %= self.ndim
         return self.shape[axis] if axis in self.spec_dims else Size.named(f"{self.name}_dim{axis}")
 
