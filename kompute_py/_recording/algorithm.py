@@ -16,6 +16,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.warn import warn
+from .._compilers.spirv_bytes import module_bytes
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
@@ -40,13 +41,14 @@ def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
 
     `what` names it in errors.
     """
-    if type(workgroup) is tuple and len(workgroup) == 3 and all(type(n) is int for n in workgroup):
-        given: tuple[int, ...] = workgroup
-    else:
-        given = as_indices(workgroup, what)
-        if len(given) > 3:
-            raise InvalidArgumentError(f"{what} has {len(given)} numbers; give up to three: (x, y, z)")
-        given += (0,) * (3 - len(given))
+    if type(workgroup) is tuple and len(workgroup) == 3:
+        x, y, z = workgroup
+        if type(x) is int and type(y) is int and type(z) is int and x >= 0 and y >= 0 and z >= 0:
+            return workgroup
+    given = as_indices(workgroup, what)
+    if len(given) > 3:
+        raise InvalidArgumentError(f"{what} has {len(given)} numbers; give up to three: (x, y, z)")
+    given += (0,) * (3 - len(given))
     for n in given:
         if n < 0:
             raise InvalidArgumentError(f"{what} is {shown(workgroup)}; counts cannot be negative")
@@ -150,7 +152,7 @@ class Algorithm:
             shader = spirv
         else:
             if type(spirv) is bytes:
-                shader = manager._native.shader(to_spirv(spirv), "main" if entry is None else entry)
+                shader = manager._native.shader(module_bytes(spirv), "main" if entry is None else entry)
             else:
                 module = getattr(spirv, "module", spirv)  # a ShaderModule, or a Kernel's
                 shader = manager._native.shader(
@@ -168,7 +170,7 @@ class Algorithm:
         special = NO_SPECIALIZATION
         if type(spec_consts) is Specialization:
             special = spec_consts
-        elif is_given(spec_consts):
+        elif (type(spec_consts) is not tuple or spec_consts) and is_given(spec_consts):
             special = signature.spec.pack(spec_consts)
             if special.surplus:
                 warn(
@@ -177,7 +179,7 @@ class Algorithm:
                 )
         signature.spec.warn_of_defaults(special, "The algorithm")
         push = signature.push.zeros if signature.push is not None else b""
-        if is_given(push_consts):
+        if (type(push_consts) is not tuple or push_consts) and is_given(push_consts):
             push = pack_push(signature, push_consts)
 
         groups = to_groups(workgroup, "workgroup")
