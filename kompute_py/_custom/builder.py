@@ -131,7 +131,8 @@ class KernelBuilder:
 
     Everything that `emit` is given between two calls of `begin_dispatch` is the body of one kernel. A
     dispatch runs after those before it, and sees what they have written. The kernels must write each element
-    of each result: its contents are undefined before.
+    of each result: its contents are undefined before. Raises ArgumentTypeError if it is called: operations
+    create it.
 
     >>> @kp.CustomOp.register
     ... class twice(kp.CustomOp):

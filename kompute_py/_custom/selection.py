@@ -228,6 +228,7 @@ class KernelSelection:
     Each argument must be declared once: as a tensor (`arg_tensor`, `arg_optional_tensor`, `arg_tensor_list`),
     as a number when the kernels run (`arg_int`, `arg_float`), or as an attribute that decides what the
     kernels are (`attr_int`, `attr_float`, `attr_bool`, `attr_str`, `attr_list_int`, `attr_list_float`).
+    Raises ArgumentTypeError if it is called: operations create it.
 
     >>> @kp.CustomOp.register
     ... class first(kp.CustomOp):
