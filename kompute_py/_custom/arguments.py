@@ -10,7 +10,8 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, kind_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .declaration import MISSING, Declaration, Parameter
+from .._shaders.signature import MISSING
+from .declaration import Declaration, Parameter
 from .specs import TensorSpec, element_of
 
 

@@ -26,9 +26,10 @@ from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.operations import OpBase, OpSyncDevice, OpSyncLocal
+from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .arguments import checked, python_signature
-from .declaration import MISSING, Declaration, parse
+from .declaration import Declaration, parse
 from .program import Program, Ready, as_files, compile_program, prepare
 from .selection import KernelSelection, TensorArg, TensorListArg
 from .specs import TensorSpec

@@ -23,9 +23,7 @@ import re
 from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import ArgumentTypeError, SignatureError, kind_of
-
-MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "<missing>"})()
-"""The default of a parameter that has none."""
+from .._shaders.signature import MISSING
 
 _unique = itertools.count()
 _TOKEN = re.compile(

@@ -7,7 +7,8 @@ import random
 import pytest
 
 import kompute_py as kp
-from kompute_py._custom.declaration import MISSING, parse
+from kompute_py._custom.declaration import parse
+from kompute_py._shaders.signature import MISSING
 
 
 def test_all_types_and_defaults():

@@ -1,4 +1,4 @@
-// About 1230 lines because building, submitting and releasing a stream share one set of flags. Other threads
+// About 1370 lines because building, submitting and releasing a stream share one set of flags. Other threads
 // read these flags between any two lines, so each part is best read with the others in view.
 #include "run/stream.hpp"
 
