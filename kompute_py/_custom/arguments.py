@@ -27,6 +27,10 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
         return [_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
+    if kind == "Tensor|Scalar" and isinstance(value, (bool, int, float, complex, np.generic)):
+        if isinstance(value, np.generic):
+            element_of(value.dtype)
+        return value
     if parameter.is_tensor:
         return _tensor(who, value, meta)
     if kind.endswith("[]"):

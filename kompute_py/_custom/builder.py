@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import struct
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,17 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = ("gl_", "kp_")
 _MOST_PUSH = 128
 """Bytes of push constants that every device has."""
+VALUES = {
+    "uint": struct.Struct("<I"),
+    "int": struct.Struct("<i"),
+    "float": struct.Struct("<f"),
+    "bool": struct.Struct("<I"),
+    "double": struct.Struct("<d"),
+    "int64_t": struct.Struct("<q"),
+    "uint64_t": struct.Struct("<Q"),
+    "vec2": struct.Struct("<ff"),
+}
+"""How a run-time value of a type stands in the block of values. Each is aligned by its size."""
 
 
 class Origin(NamedTuple):
@@ -179,7 +191,7 @@ class KernelBuilder:
 
     def arg_value(self, argument: int | str) -> Any:
         """An argument in the kernels, by position or name: a `TensorValue`; a list of them for ``Tensor[]``;
-        the name of a number that `select` declared with `arg_int` or `arg_float`.
+        the name of a number that `select` declared with `arg_int`, `arg_float` or `arg_tensor_or_value`.
 
         Raises InvalidArgumentError for an attribute (its value is ``ksel``'s, not the kernels'), a tensor
         that was not given, and an unknown argument.
@@ -389,7 +401,8 @@ class Source(NamedTuple):
     tensors: list[str]
     """The tensors in the order of their bindings."""
     parameters: list[tuple[str, str]]
-    """(name, "uint", "int" or "float") of the run-time values, in the order of the block."""
+    """(name, type in the kernels) of the run-time values, in the order of the block: those of 8 bytes first,
+    so that none needs padding."""
     words: frozenset[str]
     """The tensors that are bound as arrays of uint."""
     pushed: bool
@@ -426,14 +439,22 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     parameters = [(name, "uint") for name in numbers if name in words and name not in builder._values]
     taken = {line.split()[1].split("(")[0] for line in macros}
     parameters = [(name, kind) for name, kind in parameters if name not in taken]
-    parameters += [(name, desc.glsl_type) for name, desc in builder._values.items() if name in words]
-    pushed = 4 * len(parameters) <= _MOST_PUSH
+    values = {name: desc for name, desc in builder._values.items() if name in words}
+    parameters += [(name, desc.glsl_type) for name, desc in values.items()]
+    parameters.sort(key=lambda each: -VALUES[each[1]].size)
+    pushed = sum(VALUES[kind].size for _, kind in parameters) <= _MOST_PUSH
     extensions = [e for value in tensors for e in value.element.extensions] + dispatch.extensions
+    for desc in values.values():
+        if VALUES[desc.glsl_type].size == 8:
+            extensions += element_of(desc.dtype).extensions
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
     x, y, z = dispatch.local_size
     head.append(f"layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;")
     if parameters:
-        members = " ".join(f"{kind} {name};" for name, kind in parameters)
+        members = " ".join(
+            f"uint kp_{name};" if kind == "bool" else f"{kind} {name};" for name, kind in parameters
+        )
+        macros += [f"#define {name} (kp_{name} != 0u)" for name, kind in parameters if kind == "bool"]
         place = "push_constant" if pushed else f"binding = {len(tensors)}"
         qualifier = "uniform" if pushed else "readonly buffer"
         head.append(f"layout({place}) {qualifier} kp_parameters {{ {members} }};")

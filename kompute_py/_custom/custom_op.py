@@ -661,7 +661,7 @@ class Operation:
             [_spec(each) for each in value]
             if parameter.type == "Tensor[]"
             else _spec(value)
-            if parameter.is_tensor and value is not None
+            if parameter.is_tensor and hasattr(value, "shape") and not isinstance(value, np.generic)
             else value
             for parameter, value in zip(self._declaration.parameters, values, strict=True)
         ]

@@ -4,15 +4,15 @@ The grammar is that of PyTorch's operator schemas, without its aliases for views
 
     declaration = NAME "(" [ parameter { "," parameter } ] ")" "->" results
     parameter   = type NAME [ "=" value ]  |  "*"
-    type        = "Tensor" | "Tensor(a!)" | "Tensor?" | "Tensor[]"
+    type        = "Tensor" | "Tensor(a!)" | "Tensor?" | "Tensor[]" | "Tensor|Scalar"
                 | "int" | "float" | "bool" | "str" | "int[]" | "float[]"
     results     = "()" | result | "(" result { "," result } ")"
     result      = ( "Tensor" | "Tensor(a!)" ) [ NAME ]
     value       = a number | True | False | None | a quoted text | a list of numbers
 
 ``Tensor(a!)`` is an argument that the operation writes, and among the results the same argument; the letter
-tells several of them apart. Parameters after ``*`` are given by name only. ``@UNIQUE@`` in the name stands
-for a number that no other operation has.
+tells several of them apart. ``Tensor|Scalar`` takes a tensor or a number. Parameters after ``*`` are given by
+name only. ``@UNIQUE@`` in the name stands for a number that no other operation has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     r"""\s*(?: (?P<word>[A-Za-z_]\w*)
             | (?P<number>[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf\b|nan\b))
             | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-            | (?P<mark>->|[()\[\],=?!*]) )""",
+            | (?P<mark>->|[()\[\],=?!*|]) )""",
     re.VERBOSE,
 )
 # The keywords of GLSL 4.50 and the words that it reserves, without those that no Python identifier can be.
@@ -313,10 +313,13 @@ class _Parser:
                 return "Tensor", alias
             if self.take("?"):
                 return "Tensor?", ""
+            if self.take("|"):
+                self.need("Scalar", "a tensor or a number, Tensor|Scalar,")
+                return "Tensor|Scalar", ""
         elif name not in SCALARS:
             self.fail(
-                f"{name!r} is no type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), int, float, "
-                "bool, str, int[] and float[]",
+                f"{name!r} is no type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), "
+                "Tensor|Scalar, int, float, bool, str, int[] and float[]",
                 column,
             )
         if self.take("["):
@@ -413,6 +416,8 @@ class _Parser:
 def _fits(value: Any, kind: str) -> bool:
     if kind == "Tensor?":
         return value is None
+    if kind == "Tensor|Scalar":
+        return isinstance(value, (bool, int, float))
     if kind == "bool":
         return isinstance(value, bool)
     if kind == "str":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import struct
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from .._base.errors import Diagnostic, InvalidArgumentError, ShaderCompileError
 from .._recording.operations import OpAlgoDispatch, OpBase, OpCopy
 from .._shaders.module import ShaderModule
-from .builder import Dispatch, KernelBuilder, Source, source_of
+from .builder import VALUES, Dispatch, KernelBuilder, Source, source_of
 from .expressions import IntOrSize, evaluate
 from .selection import KernelSelection, ValueArg
 from .specs import element_of
@@ -90,13 +91,19 @@ def _at_the_generator(error: ShaderCompileError, source: Source, title: str) -> 
 
 
 def parameter_bytes(source: Source, numbers: Mapping[str, int], values: Mapping[str, Any]) -> bytes:
-    """The block of run-time values, in std430, where all of them take 4 bytes."""
+    """The block of run-time values, in std430."""
     packed = bytearray()
     for name, kind in source.parameters:
-        if kind == "uint":
-            packed += struct.pack("<I", numbers[name])
+        value = values[name] if name in values else numbers[name]
+        if kind == "vec2":
+            packed += VALUES[kind].pack(value.real, value.imag)
+        elif kind == "float":
+            try:
+                packed += VALUES[kind].pack(value)
+            except OverflowError:
+                packed += VALUES[kind].pack(math.copysign(math.inf, value))
         else:
-            packed += struct.pack("<i" if kind == "int" else "<f", values[name])
+            packed += VALUES[kind].pack(value)
     return bytes(packed)
 
 
@@ -116,9 +123,9 @@ def prepare(
     Raises InvalidArgumentError for a tensor with 2**32 elements or more, and the errors of `kp.Algorithm`.
     """
     numbers = selection._numbers()
-    values = {d.name: d.v for d in selection.arg_descs if isinstance(d, ValueArg)}
+    values = {d.name: d._rounded for d in selection.arg_descs if isinstance(d, ValueArg)}
     for name, count in numbers.items():
-        if count > _MOST_ELEMENTS:
+        if count > _MOST_ELEMENTS and name not in values:
             raise InvalidArgumentError(
                 f"{program.name}: {name} is {count}; generated kernels count elements with 32 bits"
             )
@@ -196,7 +203,7 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
     module for each dispatch.
     """
     numbers = selection._numbers()
-    values = {d.name: d.v for d in selection.arg_descs if isinstance(d, ValueArg)}
+    values = {d.name: d._rounded for d in selection.arg_descs if isinstance(d, ValueArg)}
     dispatches, modules = [], []
     for number, step in enumerate(program.steps):
         grid = _grid_of(step, numbers)
@@ -210,8 +217,14 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
                 "groups": [-(-n // size) for n, size in zip(grid, local, strict=True)],
                 "local_size": list(local),
                 "parameters": [
-                    {"name": name, "type": kind, "offset": 4 * position}
-                    for position, (name, kind) in enumerate(step.source.parameters)
+                    {"name": name, "type": kind, "offset": offset}
+                    for (name, kind), offset in zip(
+                        step.source.parameters,
+                        itertools.accumulate(
+                            (VALUES[kind].size for _, kind in step.source.parameters[:-1]), initial=0
+                        ),
+                        strict=False,
+                    )
                 ],
                 "parameters_in": "push constants" if step.source.pushed else "buffer",
                 "parameter_bytes": block.hex(),

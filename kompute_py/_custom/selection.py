@@ -18,7 +18,7 @@ from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidAr
 from .._base.text import nearest
 from .declaration import Declaration, Parameter
 from .expressions import IntOrSize, Size
-from .specs import TensorSpec
+from .specs import TensorSpec, element_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from .._device.names import DeviceInfo
 
 _Arg = TypeVar("_Arg", bound="ArgDesc")
+_INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
+_OF_PYTHON: dict[type, tuple[np.dtype[Any], ...]] = {
+    bool: (np.dtype(np.bool_),),
+    int: (_INT, np.dtype(np.int64), np.dtype(np.uint64)),
+    float: (_FLOAT,),
+    complex: (np.dtype(np.complex64),),
+}
+"""The dtypes that a number of Python may have in the kernels."""
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # of the kinds of dtypes
 
 
 class ArgDesc:
@@ -194,21 +203,56 @@ class EmptyOptionalTensorArg(ArgDesc):
 
 
 class ValueArg(ArgDesc):
-    """A number when the kernels run: a push constant. It does not specialize them."""
+    """A number when the kernels run: a push constant. Its dtype specializes them, its value does not."""
 
     __module__ = "kompute_py.typing"  # where users find it
 
     ir_arity = 1
 
-    def __init__(self, index: int, parameter: Parameter, value: Any, glsl_type: str) -> None:
+    def __init__(
+        self, index: int, parameter: Parameter, value: Any, dtype: np.dtype[Any], weak: str = ""
+    ) -> None:
         super().__init__(index, parameter, value)
-        self.glsl_type: str = glsl_type
-        """Its type in the kernels: int or float."""
+        self.weak: str = weak
+        """For a number without a dtype, such as Python's, which takes that of what it is combined with: its
+        kind, "bool", "int", "float" or "complex". "" for a number with a dtype, such as np.float32(2)."""
+        self.dtype: np.dtype[Any] = dtype
+        """The dtype that it has in the kernels. `cast` changes it."""
+
+    @property
+    def glsl_type(self) -> str:
+        """Its type in the kernels: that of an element of such a tensor in expressions."""
+        return element_of(self.dtype).type
+
+    def cast(self, dtype: DTypeLike) -> ValueArg:
+        """Gives it another dtype in the kernels, as NumPy does when it promotes a number; it is not `weak`
+        any more. Returns itself.
+
+        Raises InvalidArgumentError if an int is out of the dtype's bounds, or if the dtype is of a lower kind
+        (an int for a float, a float for a complex number), UnimplementedError for a dtype that kernels do not
+        take.
+        """
+        wanted = to_dtype(dtype)
+        element_of(wanted)
+        if _RANKS[wanted.kind] < _RANKS[_OF_PYTHON[type(self.v)][0].kind]:
+            raise InvalidArgumentError(f"{self.name} is {shown(self.v)}, which is no {wanted}")
+        if wanted.kind in "iu" and not np.iinfo(wanted).min <= self.v <= np.iinfo(wanted).max:
+            raise InvalidArgumentError(f"{self.name} is {shown(self.v)}, out of bounds for {wanted}")
+        self.dtype, self.weak = wanted, ""
+        return self
+
+    @property
+    def _rounded(self) -> Any:
+        """The value as the kernels get it, where its type in them is wider than its dtype."""
+        if self.dtype != np.float16:
+            return self.v
+        with np.errstate(over="ignore"):
+            return float(np.float16(self.v))
 
     @property
     def spec_key(self) -> str:
-        """Its type."""
-        return self.glsl_type
+        """Its kind, and its dtype in the kernels."""
+        return f"{self.weak or 'number'}:{self.dtype.name}"
 
 
 class AttrArg(ArgDesc):
@@ -226,7 +270,8 @@ class KernelSelection:
     """One call of an operation, as its `select` sees it. Arguments are named by position or by name.
 
     Each argument must be declared once: as a tensor (`arg_tensor`, `arg_optional_tensor`, `arg_tensor_list`),
-    as a number when the kernels run (`arg_int`, `arg_float`), or as an attribute that decides what the
+    as a number when the kernels run (`arg_int`, `arg_float`), as a tensor or a number, whatever it is
+    (`arg_tensor_or_value`), or as an attribute that decides what the
     kernels are (`attr_int`, `attr_float`, `attr_bool`, `attr_str`, `attr_list_int`, `attr_list_float`).
     Raises ArgumentTypeError if it is called: operations create it.
 
@@ -322,7 +367,7 @@ class KernelSelection:
             raise InvalidArgumentError(
                 f"{self._who()}: {parameter.name} is {value}; the kernels take ints of 32 bits"
             )
-        return self._keep(ValueArg(index, parameter, value, "int"))
+        return self._keep(ValueArg(index, parameter, value, _INT, "int"))
 
     def arg_float(self, argument: int | str) -> ValueArg:
         """A float that the kernels get when they run, rounded to float32.
@@ -331,7 +376,44 @@ class KernelSelection:
         """
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("float",), "arg_float")
-        return self._keep(ValueArg(index, parameter, self._values[index], "float"))
+        return self._keep(ValueArg(index, parameter, self._values[index], _FLOAT, "float"))
+
+    def arg_tensor_or_value(self, argument: int | str) -> TensorArg | ValueArg:
+        """A tensor or a number, of type ``Tensor|Scalar``: a `TensorArg`, or a `ValueArg`, which the kernels
+        get when they run.
+
+        A number of NumPy has its dtype. Python's has none: `weak` is its kind, and its `dtype` is the first
+        of bool, int32, int64, uint64, float32 and complex64 that fits it, unless `select` says another:
+        ``arg.cast(dtype)``. In the kernels it is its name, of the type that elements have in expressions.
+
+        Raises InvalidArgumentError if the signature says otherwise, or for an int that fits no dtype.
+
+        >>> @kp.CustomOp.register
+        ... class plus(kp.CustomOp):
+        ...     signature = "plus(Tensor x, Tensor|Scalar y) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x, y = ksel.arg_tensor("x"), ksel.arg_tensor_or_value("y")
+        ...         if isinstance(y, kp.typing.ValueArg):
+        ...             y.cast(x.dtype)
+        ...         ksel.return_new_tensor(x.shape, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         number = isinstance(ksel.arg_descs[1], kp.typing.ValueArg)
+        ...         kb.yield_results("x_load(i) + y" if number else "x_load(i) + y_load(i)")
+        >>> x = mgr.tensor([1, 2])
+        >>> plus(x, 0.5).tolist(), plus(x, x).tolist()
+        ([1.5, 2.5], [2.0, 4.0])
+        """
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("Tensor|Scalar",), "arg_tensor_or_value")
+        value = self._values[index]
+        if isinstance(value, TensorSpec):
+            return self._keep(TensorArg(index, parameter, value))
+        if isinstance(value, np.generic):
+            return self._keep(ValueArg(index, parameter, value.item(), value.dtype))
+        for dtype in _OF_PYTHON[type(value)]:
+            if dtype.kind not in "iu" or np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+                return self._keep(ValueArg(index, parameter, value, dtype, type(value).__name__))
+        raise InvalidArgumentError(f"{self._who()}: {parameter.name} is {shown(value)}; no dtype has it")
 
     def attr_int(self, argument: int | str) -> AttrArg:
         """An int that decides what the kernels are; `v` is its value."""
@@ -478,9 +560,11 @@ class KernelSelection:
             if desc is None:
                 kind = parameter.type.rstrip("[]?").lower()
                 call = (
-                    {"Tensor?": "arg_optional_tensor", "Tensor[]": "arg_tensor_list"}.get(
-                        parameter.type, "arg_tensor"
-                    )
+                    {
+                        "Tensor?": "arg_optional_tensor",
+                        "Tensor[]": "arg_tensor_list",
+                        "Tensor|Scalar": "arg_tensor_or_value",
+                    }.get(parameter.type, "arg_tensor")
                     if parameter.is_tensor
                     else f"attr_list_{kind}"
                     if parameter.type.endswith("[]")
@@ -515,6 +599,6 @@ class KernelSelection:
             for axis, length in enumerate(tensor.shape):
                 numbers[f"{tensor.name}_dim{axis}"] = length
         for desc in self.arg_descs:
-            if isinstance(desc, ValueArg) and desc.glsl_type == "int":
+            if isinstance(desc, ValueArg) and desc.dtype.kind in "iu":
                 numbers[desc.name] = desc.v
         return numbers

@@ -1,0 +1,154 @@
+"""Arguments that are a tensor or a number."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kompute_py as kp
+
+
+@kp.CustomOp.register
+class filled(kp.CustomOp):
+    """`x` where there is no number, else the number, in the dtype of `x`."""
+
+    signature = "filled(Tensor x, Tensor|Scalar a=1, Tensor|Scalar b=0) -> Tensor"
+
+    def select(self, ksel):
+        x = ksel.arg_tensor("x")
+        for name in ("a", "b"):
+            arg = ksel.arg_tensor_or_value(name)
+            if isinstance(arg, kp.typing.ValueArg):
+                arg.cast(x.dtype)
+        ksel.return_new_tensor(x.shape, x.dtype)
+
+    def generate(self, ksel, kb):
+        a, b = (
+            name if isinstance(ksel.arg_descs[k], kp.typing.ValueArg) else f"{name}_load(i)"
+            for k, name in ((1, "a"), (2, "b"))
+        )
+        kb.yield_results(f"i % 2 == 0 ? {a} : {b}")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
+    filled.cache_clear()
+
+
+def expected(x, a, b):
+    found = np.empty_like(x)
+    found[0::2], found[1::2] = (v[k::2] if isinstance(v, np.ndarray) else v for k, v in ((0, a), (1, b)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers"),
+    [
+        ("float32", [0.1, -3, True, 1e300, -np.inf, np.float32(0.1), np.float16(0.1), np.int8(-3)]),
+        ("float64", [0.1, 1e300, 2**60, np.float64(0.1)]),
+        ("float16", [0.1, 65504, -3]),
+        ("int32", [-(2**31), 2**31 - 1, True, np.uint8(255)]),
+        ("uint32", [0, 2**32 - 1, np.uint32(2**31)]),
+        ("int64", [-(2**63), 2**63 - 1, np.int64(-5)]),
+        ("uint64", [2**64 - 1, False]),
+        ("int8", [-128, 127]),
+        ("uint8", [0, 255]),
+        ("uint16", [2**16 - 1, 0]),
+        ("bool", [True, False, np.bool_(True)]),
+        ("complex64", [0.5 + 2j, 3, True, -0.25, np.complex64(1j)]),
+    ],
+)
+def test_numbers_of_each_kind(mgr, needs, dtype, numbers):
+    feature = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(dtype)
+    if feature is not None:
+        needs(mgr, feature)
+    x = np.ones(5, dtype)
+    with np.errstate(over="ignore"):
+        for a in numbers:
+            for b in (numbers[0], x[0], x):
+                found = filled(x, a, b)
+                np.testing.assert_array_equal(found, expected(x, a, b))
+                np.testing.assert_array_equal(filled(mgr.tensor_t(x), a, b).read(), found)
+    before = filled.cache_info().misses
+    for number in numbers:
+        filled(x, number, numbers[0])  # its dtype is that of x, and its value is none of the kernel's
+    assert filled.cache_info().misses == before
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(width=32), st.integers(-(2**31), 2**31 - 1))
+def test_any_number(a, b):
+    x = np.zeros(4, np.float32)
+    np.testing.assert_array_equal(filled(x, a, b), np.array([a, b, a, b], np.float32))
+    np.testing.assert_array_equal(filled(x.astype(np.int32), b), np.array([b, 0, b, 0], np.int32))
+
+
+def test_what_a_number_is_in_select(mgr):
+    seen = []
+
+    @kp.CustomOp.register
+    class looks(kp.CustomOp):
+        signature = "looks(Tensor|Scalar a) -> Tensor"
+
+        def select(self, ksel):
+            arg = ksel.arg_tensor_or_value("a")
+            if isinstance(arg, kp.typing.ValueArg):
+                seen.append((arg.weak, arg.dtype.name, arg.glsl_type, arg.v))
+            ksel.return_new_tensor((), "float32")
+
+        def generate(self, ksel, kb):
+            kb.yield_results("0.0")
+
+    for a in (True, 3, 2**40, 2**63, 0.5, 2j, np.float64(2), np.int8(4)):
+        looks.meta(a)
+    assert seen == [
+        ("bool", "bool", "bool", True),
+        ("int", "int32", "int", 3),
+        ("int", "int64", "int64_t", 2**40),
+        ("int", "uint64", "uint64_t", 2**63),
+        ("float", "float32", "float", 0.5),
+        ("complex", "complex64", "vec2", 2j),
+        ("", "float64", "double", 2.0),
+        ("", "int8", "int", 4),
+    ]
+    seen.clear()
+    assert looks.meta(kp.TensorSpec((3,))) == kp.TensorSpec(()) == looks.meta(np.zeros(()))
+    assert seen == []
+    with pytest.raises(kp.InvalidArgumentError, match=r"a is 18446744073709551616; no dtype has it"):
+        looks.meta(2**64)
+    with pytest.raises(kp.UnimplementedError, match="datetime64"):
+        looks.meta(np.datetime64("2020-01-01"))
+    with pytest.raises(kp.ArgumentTypeError, match="looks: a is a str"):
+        looks.meta("3")
+
+
+def test_numbers_that_do_not_fit():
+    spec = kp.TensorSpec((3,), "int8")
+    with pytest.raises(kp.InvalidArgumentError, match="a is 300, out of bounds for int8"):
+        filled.meta(spec, 300)
+    with pytest.raises(kp.InvalidArgumentError, match=r"a is 0\.5, which is no int8"):
+        filled.meta(spec, 0.5)
+    with pytest.raises(kp.InvalidArgumentError, match="b is 1j, which is no float32"):
+        filled.meta(kp.TensorSpec((3,)), 1, 1j)
+    with pytest.raises(kp.errors.SignatureError, match=r"'Tensor\|Scalar', not|wants 'Scalar'"):
+
+        @kp.CustomOp.register
+        class wrong(kp.CustomOp):
+            signature = "wrong(Tensor|float x) -> Tensor"
+
+
+def test_the_block_of_values_is_described(tmp_path):
+    spec = kp.TensorSpec((3,), "int64")
+    found = json.loads(filled.aot(tmp_path, spec, 5, kp.TensorSpec((3,), "int64")).read_text())
+    (dispatch,) = found["dispatches"]
+    assert [(each["name"], each["type"], each["offset"]) for each in dispatch["parameters"]] == [
+        ("a", "int64_t", 0),
+        ("result_size", "uint", 8),
+    ]
+    assert bytes.fromhex(dispatch["parameter_bytes"])[:12] == b"\5\0\0\0\0\0\0\0\3\0\0\0"
