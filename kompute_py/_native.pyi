@@ -712,6 +712,23 @@ def op_bound_dispatch(
     algorithm: Algorithm, groups: _Groups, push_constants: bytes, references: _Memories
 ) -> BoundDispatch: ...
 
+class ProgramLine(_Object):
+    """The dispatches of a custom operation over memory that changes from call to call.
+
+    Each is (algorithm, for each binding its number in the memory of a call, groups).
+    """
+
+    def __init__(self, parts: Sequence[tuple[Algorithm, Sequence[int], _Groups]]) -> None: ...
+    def bind(self, memory: _Memories, push: Sequence[bytes]) -> list[Operation]: ...
+    def run(
+        self,
+        memory: _Memories,
+        push: Sequence[bytes],
+        before: Sequence[Operation],
+        after: Sequence[Operation],
+    ) -> None:
+        """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
+
 class CallEntry(_Object):
     """The descriptor sets for the memory of a kernel's calls."""
 

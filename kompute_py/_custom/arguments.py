@@ -40,6 +40,16 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     return _scalar(who, kind, value)
 
 
+def plain_types(parameter: Parameter) -> frozenset[type]:
+    """The types of values that `checked` returns as they are. It may refuse a Tensor or an array of them."""
+    kind = parameter.type
+    if kind in ("Tensor", "Tensor?"):
+        return frozenset((Tensor, np.ndarray) if kind == "Tensor" else (Tensor, np.ndarray, type(None)))
+    if kind == "Tensor|Scalar":
+        return frozenset((Tensor, np.ndarray, bool, int, float, complex))
+    return frozenset({"int": (int,), "float": (float,), "bool": (bool,), "str": (str,)}.get(kind, ()))
+
+
 def _tensor(who: str, value: Any, meta: bool) -> Any:
     if isinstance(value, (Tensor, StridedView)):
         value._require_init("be used")

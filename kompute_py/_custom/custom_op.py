@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import random
+import struct
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
@@ -25,28 +26,29 @@ from .._compilers.settings import of_process
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .._recording.operations import OpBase, OpSyncDevice, OpSyncLocal
+from .._recording.operations import OpBase
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .arguments import checked, python_signature
+from .arguments import checked, plain_types, python_signature
 from .declaration import Declaration, parse
-from .program import Program, Ready, as_files, compile_program, prepare
-from .selection import KernelSelection, TensorArg, TensorListArg
+from .forming import make_form
+from .forms import GIVEN, Calls, Facts, Form, flat, look
+from .program import Program, as_files, check_numbers, compile_program
+from .selection import KernelSelection
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
     import os
 
     from .._manager.manager import Manager
-    from .._recording.sequence import Sequence
     from .._sync.semaphore import Semaphore, Waitable
     from .builder import KernelBuilder
     from .library import OpLibrary
 
 _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
-_MOST_PREPARED = 128
-"""Calls that an operation keeps ready."""
+_MOST_REPEATED = 128
+"""Calls with the same tensors that an operation keeps recorded."""
 
 
 class CacheInfo(NamedTuple):
@@ -59,7 +61,7 @@ class CacheInfo(NamedTuple):
     specializations: int
     """Compiled specializations, over all Managers."""
     prepared: int
-    """Calls that are ready to run again with the same tensors, or with arrays of the same shapes."""
+    """Calls that are ready to run again with other memory of the same shapes and dtypes."""
 
 
 CacheInfo.__module__ = "kompute_py.typing"  # where users find it
@@ -160,28 +162,6 @@ class CustomOp:
         return make if op_class is None else make(op_class)
 
 
-class _Returned(NamedTuple):
-    """Where a result of a call comes from."""
-
-    place: int
-    """Its position among the arguments and `out`; -1 if the call makes it."""
-    tensor: Tensor | None
-    """The tensor that the kernels write; None if it is the caller's, at `place`."""
-
-
-class _Prepared(NamedTuple):
-    """A call that is ready to run again. The caller's tensors are held weakly."""
-
-    sequence: Sequence
-    inputs: tuple[tuple[int, np.ndarray[Any, Any]], ...]
-    """(position among the arguments, host copy) of arrays, to be written before."""
-    results: tuple[_Returned, ...]
-    arrays: bool
-    """Results that the call makes are arrays: copies of the tensors' host copies."""
-    ready: Ready
-    references: tuple[weakref.ref[Any], ...]
-
-
 _CallArguments = tuple[tuple[Any, ...], dict[str, Any]]
 _Place = tuple["int | str", "int | None"]
 """The position or name of an argument of a call, and the position in it if it is a tuple."""
@@ -190,21 +170,23 @@ _Place = tuple["int | str", "int | None"]
 class _Repeated(NamedTuple):
     """A call that was made twice with the same tensors."""
 
-    sequence: Sequence
+    evaluate: Callable[[], None]
     places: tuple[_Place, ...]
     """Where its results stand among its arguments."""
     references: tuple[weakref.ref[Any], ...]
 
 
 def _exactly(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """A key for a call with Tensors, ints and texts; None for any other. It holds while the tensors live."""
+    """A key for a call with Tensors, numbers and texts; None for any other. It holds while the tensors
+    live.
+    """
     key: list[Any] = []
     for each in args:
         kind = type(each)
         if kind is Tensor:
             key.append(id(each))
-        elif kind is int or kind is str:
-            key.append((each,))
+        elif kind is int or kind is str or (kind is float and each):
+            key.append((kind, each))
         else:
             return None
     for name, each in named.items():
@@ -213,8 +195,8 @@ def _exactly(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
             return None
         if kind is Tensor:
             key += (name, id(each))
-        elif kind is int or kind is str:
-            key += (name, (each,))
+        elif kind is int or kind is str or (kind is float and each):
+            key += (name, (kind, each))
         elif kind is tuple and name == "out" and all(type(one) is Tensor for one in each):
             key += (name, tuple(map(id, each)))
         else:
@@ -250,14 +232,14 @@ class OpCustom(OpBase):
 
     __module__ = "kompute_py"
 
-    __slots__ = {"_name": "", "_parts": "", "_ready": "", "results": "The tensors that it writes."}
+    __slots__ = {"_kept": "", "_name": "", "_parts": "", "results": "The tensors that it writes."}
 
-    def __init__(self, name: str, ready: Ready, results: tuple[Tensor, ...]) -> None:
-        if not isinstance(ready, Ready):
+    def __init__(self, name: str, form: Form, parts: Iterable[Any], results: tuple[Tensor, ...]) -> None:
+        if not isinstance(form, Form):
             raise ArgumentTypeError("An OpCustom is made by a custom operation: my_op.op(...)")
         self._name = name
-        self._ready = ready
-        self._parts = tuple(each._native for each in ready.operations)
+        self._kept = form
+        self._parts = tuple(parts)
         self.results: tuple[Tensor, ...] = results
 
     def __repr__(self) -> str:
@@ -297,17 +279,24 @@ class Operation:
         self._op = op
         self._declaration = declaration
         self._names = tuple(each.name for each in declaration.parameters)
+        self._at = {name: place for place, name in enumerate(self._names)}
+        self._defaults = [
+            None if each.type == "Tensor?" and each.default is MISSING else each.default
+            for each in declaration.parameters
+        ]
+        self._plain = [plain_types(each) for each in declaration.parameters]
+        self._most_by_position = sum(not each.by_name for each in declaration.parameters)
+        self._eager = type(op).eager_execute is not CustomOp.eager_execute
         self.__name__: str = declaration.name
         self.__qualname__: str = declaration.name
         self.__doc__: str | None = inspect.getdoc(type(op)) if type(op).__doc__ else None
         self.__wrapped__: type[CustomOp] = type(op)
         self.__signature__: inspect.Signature = python_signature(declaration)
-        self._programs: weakref.WeakKeyDictionary[Manager, OrderedDict[str, Program]] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._prepared: OrderedDict[tuple[Any, ...], _Prepared] = OrderedDict()
-        # Calls with exactly the same arguments as before.
+        self._calls: dict[int, Calls] = {}
+        """By the Manager's id."""
+        # Calls with exactly the same arguments as before, and those that were made once.
         self._repeated: dict[Any, _Repeated] = {}
+        self._once: set[Any] = set()
         self._hits = 0
         self._misses = 0
         self._lock = threading.RLock()
@@ -323,7 +312,7 @@ class Operation:
             found = self._repeated.get(key)
             if found is not None:
                 with self._lock:
-                    found.sequence.eval()
+                    found.evaluate()
                 if self._declaration.single:
                     return _at(found.places[0], args, named)
                 return tuple(_at(place, args, named) for place in found.places)
@@ -334,108 +323,77 @@ class Operation:
     ) -> Any:
         values = self._bind(args, named)
         given_away = self._donated(values, donate)  # refused before anything runs
-        answer = self._op.eager_execute(*values)
+        answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
             results = self._answered(answer, out)
         else:
+            outs = self._outs(out)
+            given = (*values, *outs)
             with self._lock:
-                results = self._call(values, out, exactly, (args, {**named, "out": out}))
+                form, push, manager = self._form(values, outs)
+                results = form.run(flat(given), manager, push)
+                if exactly is not None:
+                    self._note(exactly, form, push, flat(given), manager, (args, {**named, "out": out}))
+            results = results[0] if self._declaration.single else tuple(results)
         for tensor in given_away:
             tensor.destroy()
         return results
 
-    def _call(self, values: list[Any], out: Any, exactly: Any, call: _CallArguments) -> Any:
-        given = (*values, *self._outs(out))
-        key = tuple(map(_key_of, given))
-        found = self._prepared.get(key)
-        if found is None:
-            found = self._prepare(values, given[len(values) :], key)
-        elif exactly is not None and not found.inputs and all(r.tensor is None for r in found.results):
-            # The second time with the same tensors: from now on, not even the arguments are looked at.
-            self._repeat(exactly, found, [given[place] for place, _ in found.results], call)
-        for place, copy in found.inputs:
-            np.copyto(copy, given[place])
-        found.sequence.eval()
-        results: list[Any] = []
-        for place, tensor in found.results:
-            if tensor is None:
-                results.append(given[place])
-            elif place >= 0:
-                np.copyto(given[place], tensor.numpy())
-                results.append(given[place])
-            else:
-                results.append(tensor.numpy().copy() if found.arrays else tensor)
-        return results[0] if self._declaration.single else tuple(results)
-
-    def _prepare(self, values: list[Any], outs: tuple[Any, ...], key: tuple[Any, ...]) -> _Prepared:
+    def _form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
+        """The form for a call, with the push constants of its dispatches, and the Manager."""
         given = (*values, *outs)
-        manager = self._manager_of(given)
-        selection = self._select(values, manager)
+        key, manager = look(self.__name__, given)
+        if manager is None:
+            manager = default_manager()
+        calls = self._calls_of(manager)
+        found = calls.find(key, given)
+        if found is not None:
+            try:
+                return found, found.pushes(values), manager
+            except struct.error:
+                pass  # a number of another dtype
+        form, decisive = self._made(values, outs, manager, calls)
+        calls.keep(key, given, decisive, form)
+        return form, form.pushes(values), manager
+
+    def _made(
+        self, values: list[Any], outs: tuple[Any, ...], manager: Manager, calls: Calls
+    ) -> tuple[Form, set[int]]:
+        """A new form for a call, and the places of the numbers that it depends on."""
+        for parameter, value in zip(self._declaration.parameters, values, strict=True):
+            checked(f"{self.__name__}: {parameter.name}", parameter, value, False)
+        selection = self._select(values, calls.facts)
         self._check_outs(selection, outs)
-        arrays = not any(isinstance(value, (Tensor, StridedView)) for value in _flat(given))
-        memory: dict[str, Tensor] = {}
-        inputs: list[tuple[int, np.ndarray[Any, Any]]] = []
-        uploads: list[Tensor] = []
-        downloads: list[Tensor] = []
-        again = True  # the same call can run once more
-        for item, value, place in _given_tensors(selection, values):
-            written = item in selection.inplace_tied_arg_descs
-            tensor = memory[item.name] = _on_device(manager, value, item.name, written)
-            if isinstance(value, np.ndarray):
-                uploads.append(tensor)
-                if place is None:
-                    again = False
-                else:
-                    inputs.append((place, tensor.numpy()))
-            elif tensor is not value:
-                again = False  # a copy of a part that is not dense
-        results: list[_Returned] = []
-        for number, result in enumerate(selection.results):
-            place = len(values) + number if number < len(outs) else -1 if result.is_result else result.index
-            theirs = given[place] if place >= 0 else None
-            if isinstance(theirs, Tensor):
-                if result.is_result:
-                    memory[result.name] = theirs
-                results.append(_Returned(place, None))
-                continue
-            if result.is_result:
-                kind: Any = "device" if arrays or theirs is not None else _memory_type(given)
-                memory[result.name] = manager.empty(result.shape, result.dtype, kind)
-            tensor = memory[result.name]
-            if arrays or theirs is not None:
-                downloads.append(tensor)
-            else:
-                again = False  # the caller gets it
-            results.append(_Returned(place, tensor))
-        ready = prepare(self._program(selection, manager), selection, manager, memory)
-        sequence = manager.sequence()
-        if uploads:
-            sequence.record(OpSyncDevice(uploads))
-        for operation in ready.operations:
-            sequence.record(operation)
-        if downloads:
-            sequence.record(OpSyncLocal(downloads))
-        references: tuple[weakref.ref[Any], ...] = ()
-        if again:
-            this = weakref.ref(self)
+        program = self._program(selection, manager, calls)
+        check_numbers(program, selection)
+        form = make_form(program, selection, manager, calls.facts, values, outs)
+        return form, selection._decisive() | program.decisive(selection)
 
-            def forget(_: Any) -> None:
-                operation = this()
-                if operation is not None:
-                    operation._prepared.pop(key, None)
-
-            references = tuple(weakref.ref(each, forget) for each in _flat(given) if isinstance(each, Tensor))
-        made = _Prepared(sequence, tuple(inputs), tuple(results), arrays, ready, references)
-        if again:
-            self._prepared[key] = made
-            while len(self._prepared) > _MOST_PREPARED:
-                self._prepared.popitem(last=False)
-        return made
-
-    def _repeat(self, exactly: Any, found: _Prepared, results: list[Any], call: _CallArguments) -> None:
-        if type(self._op).eager_execute is not CustomOp.eager_execute:
+    def _note(
+        self,
+        exactly: Any,
+        form: Form,
+        push: list[bytes],
+        given: list[Any],
+        manager: Manager,
+        call: _CallArguments,
+    ) -> None:
+        """Prepares a call that is made for the second time with the same tensors: from then on, not even its
+        arguments are looked at.
+        """
+        if self._eager or form.fresh or form.copied or form.line is None:
             return
+        if exactly not in self._once:
+            if len(self._once) >= 4 * _MOST_REPEATED:
+                self._once.clear()
+            self._once.add(exactly)
+            return
+        if len(self._repeated) >= _MOST_REPEATED:
+            if random.random() > 1 / 64:
+                return  # more calls in turn than are kept
+            self._repeated.pop(random.choice(list(self._repeated)), None)
         args, named = call
+        results = [given[number] for _, number in form.results]
         places: list[_Place] = []
         for result in results:
             at = next((n for n, each in enumerate(args) if each is result), None)
@@ -447,19 +405,29 @@ class Operation:
                 places.append(("out", next(n for n, each in enumerate(several) if each is result)))
             else:
                 places.append((str(name) if at is None else at, None))
+        if any(block.table is not None and block.fields for block in form.blocks):
+            return  # its numbers are in memory that other calls change
+        stream = manager._native.stream(0, 0, ())
+        for operation in form.operations(given, (), push):
+            stream.record(operation)
         this = weakref.ref(self)
 
         def forget(_: Any) -> None:
             operation = this()
             if operation is not None:
                 operation._repeated.pop(exactly, None)
+                operation._once.discard(exactly)
 
-        tensors = [each for each in (*args, *named.values(), *results) if isinstance(each, Tensor)]
-        self._repeated[exactly] = _Repeated(
-            found.sequence, tuple(places), tuple(weakref.ref(each, forget) for each in tensors)
-        )
-        while len(self._repeated) > _MOST_PREPARED:
-            self._repeated.pop(next(iter(self._repeated)), None)
+        references = tuple(weakref.ref(each, forget) for each in given if isinstance(each, Tensor))
+        watch = manager._watch
+
+        def evaluate_and_report() -> None:
+            stream.eval()
+            if watch is not None:
+                watch()
+
+        evaluate = stream.eval if watch is None else evaluate_and_report
+        self._repeated[exactly] = _Repeated(evaluate, tuple(places), references)
 
     # -- other ways to use it --------------------------------------------------------------------------------
 
@@ -470,9 +438,8 @@ class Operation:
         made now, of the first tensor's memory type. Raises what a call raises.
         """
         values = self._bind(args, named)
-        outs = self._outs(out)
-        ready, results, _ = self._over_tensors(values, outs)
-        return OpCustom(self._declaration.name, ready, results)
+        form, parts, results, _ = self._recorded(values, self._outs(out))
+        return OpCustom(self._declaration.name, form, parts, results)
 
     def submit(
         self,
@@ -496,39 +463,31 @@ class Operation:
                 f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
-        ready, _, manager = self._over_tensors(values, outs)
-        sequence = manager.sequence()
-        for operation in ready.operations:
-            sequence.record(operation)
-        return manager.submit([sequence], wait=wait, signal=signal)
+        form, parts, _, manager = self._recorded(values, outs)
+        operation = OpCustom(self._declaration.name, form, parts, ())
+        return manager.submit([manager.sequence().record(operation)], wait=wait, signal=signal)
 
-    def _over_tensors(
+    def _recorded(
         self, values: list[Any], outs: tuple[Any, ...]
-    ) -> tuple[Ready, tuple[Tensor, ...], Manager]:
-        given = (*values, *outs)
-        for value in _flat(given):
+    ) -> tuple[Form, list[Any], tuple[Tensor, ...], Manager]:
+        """The form of a call over Tensors, its native operations, and its results."""
+        given = flat((*values, *outs))
+        for value in given:
             if isinstance(value, (np.ndarray, StridedView)):
                 raise ArgumentTypeError(
                     f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
                     "make one, mgr.tensor_t(array)"
                 )
-        manager = self._manager_of(given)
-        selection = self._select(values, manager)
-        self._check_outs(selection, outs)
-        memory: dict[str, Tensor] = {}
-        for item, value, _ in _given_tensors(selection, values):
-            memory[item.name] = value
-        results = []
-        for number, result in enumerate(selection.results):
-            if result.is_result:
-                memory[result.name] = (
-                    outs[number]
-                    if number < len(outs)
-                    else manager.empty(result.shape, result.dtype, _memory_type(given))
-                )
-            results.append(memory[result.name])
-        ready = prepare(self._program(selection, manager), selection, manager, memory)
-        return ready, tuple(results), manager
+        with self._lock:
+            form, push, manager = self._form(values, outs)
+            if form.own:
+                # Recordings run beside calls, so they have memory of their own.
+                form, _ = self._made(values, outs, manager, self._calls_of(manager))
+                push = form.pushes(values)
+            fresh = [each.made(manager) for each in form.fresh]
+            parts = form.operations(given, fresh, push)
+        results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
+        return form, parts, results, manager
 
     def meta(self, /, *args: Any, **named: Any) -> Any:
         """The specs of the results for arguments of these specs; needs no device.
@@ -574,52 +533,49 @@ class Operation:
     def cache_info(self) -> CacheInfo:
         """The size and use of its caches."""
         with self._lock:
-            kept = sum(len(programs) for programs in self._programs.values())
-            return CacheInfo(self._hits, self._misses, kept, len(self._prepared))
+            kept = sum(len(calls.programs) for calls in self._calls.values())
+            prepared = sum(len(calls.forms) for calls in self._calls.values())
+            return CacheInfo(self._hits, self._misses, kept, prepared)
 
     def cache_clear(self) -> None:
         """Drops compiled specializations and prepared calls, and counts from zero."""
         with self._lock:
-            self._programs.clear()
-            self._prepared.clear()
+            self._calls.clear()
             self._repeated.clear()
+            self._once.clear()
             self._hits = self._misses = 0
 
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _bind(self, args: tuple[Any, ...], named: Mapping[str, Any], meta: bool = False) -> list[Any]:
         """A value for each parameter, of the type that the signature says."""
-        parameters = self._declaration.parameters
-        positional = sum(not each.by_name for each in parameters)
-        if len(args) > positional:
+        count = len(args)
+        if count > self._most_by_position:
             raise ArgumentTypeError(
-                f"{self.__name__} takes {positional} arguments by position; {len(args)} were given: "
+                f"{self.__name__} takes {self._most_by_position} arguments by position; {count} were given: "
                 f"{self._declaration.text}"
             )
-        values: list[Any] = list(args)
-        for parameter in parameters[len(args) :]:
-            if parameter.name in named:
-                values.append(named[parameter.name])
-            elif parameter.default is not MISSING:
-                values.append(parameter.default)
-            elif parameter.type == "Tensor?":
-                values.append(None)
-            else:
-                raise ArgumentTypeError(
-                    f"{self.__name__} lacks the argument {parameter.name!r}: {self._declaration.text}"
-                )
-        for name in named:
-            if name not in self._names:
+        values: list[Any] = [*args, *self._defaults[count:]]
+        for name, value in named.items():
+            place = self._at.get(name, -1)
+            if place < 0:
                 raise ArgumentTypeError(
                     f"{self.__name__} has no parameter {shown(name)}{nearest(name, self._names)} "
                     f"The signature is {self._declaration.text}"
                 )
-            if self._names.index(name) < len(args):
+            if place < count:
                 raise ArgumentTypeError(f"{self.__name__}: the argument {shown(name)} is given twice")
-        return [
-            checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
-            for parameter, value in zip(parameters, values, strict=True)
-        ]
+            values[place] = value
+        for place, (value, plain) in enumerate(zip(values, self._plain, strict=True)):
+            if type(value) in plain:
+                continue
+            parameter = self._declaration.parameters[place]
+            if value is MISSING:
+                raise ArgumentTypeError(
+                    f"{self.__name__} lacks the argument {parameter.name!r}: {self._declaration.text}"
+                )
+            values[place] = checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
+        return values
 
     def _outs(self, out: Any) -> tuple[Any, ...]:
         fresh = [result for result in self._declaration.results if not result.alias]
@@ -645,18 +601,20 @@ class Operation:
             if isinstance(given, np.ndarray) and not given.flags.writeable:
                 raise InvalidArgumentError(f"{self.__name__}: out for {result.name!r} is a read-only array")
 
-    def _manager_of(self, given: Iterable[Any]) -> Manager:
-        found: Manager | None = None
-        for value in _flat(given):
-            if isinstance(value, (Tensor, StridedView)):
-                if found is not None and value.manager is not found:
-                    raise InvalidArgumentError(
-                        f"{self.__name__}: its tensors belong to two Managers; copy one: t.to(manager)"
-                    )
-                found = value.manager
-        return default_manager() if found is None else found
+    def _calls_of(self, manager: Manager) -> Calls:
+        found = self._calls.get(id(manager))
+        if found is None:
+            this = weakref.ref(self)
 
-    def _select(self, values: list[Any], manager: Manager | None) -> KernelSelection:
+            def ended(number: int) -> None:
+                operation = this()
+                if operation is not None:
+                    operation._calls.pop(number, None)
+
+            found = self._calls[id(manager)] = Calls(manager, ended)
+        return found
+
+    def _select(self, values: list[Any], facts: Facts | None) -> KernelSelection:
         specs = [
             [_spec(each) for each in value]
             if parameter.type == "Tensor[]"
@@ -665,27 +623,25 @@ class Operation:
             else value
             for parameter, value in zip(self._declaration.parameters, values, strict=True)
         ]
-        device = None if manager is None else manager.get_device_properties()
-        features = None if manager is None else frozenset(manager.enabled_features)
+        device, features = (None, None) if facts is None else facts[:2]
         selection = KernelSelection(self._op, self._declaration, specs, device, features)
         self._op.select(selection)
         selection._finish()
         return selection
 
-    def _program(self, selection: KernelSelection, manager: Manager) -> Program:
-        with self._lock:
-            programs = self._programs.setdefault(manager, OrderedDict())
-            key = selection.spec_key
-            found = programs.get(key)
-            if found is not None:
-                self._hits += 1
-                programs.move_to_end(key)
-                return found
+    def _program(self, selection: KernelSelection, manager: Manager, calls: Calls) -> Program:
+        programs = calls.programs
+        key = selection.spec_key
+        found = programs.pop(key, None)
+        if found is None:
             self._misses += 1
-            made = programs[key] = compile_program(self._op, selection, manager._setting)
-            while len(programs) > _MOST_PROGRAMS:
-                programs.popitem(last=False)
-            return made
+            found = compile_program(self._op, selection, manager._setting)
+            while len(programs) >= _MOST_PROGRAMS:
+                del programs[next(iter(programs))]
+        else:
+            self._hits += 1
+        programs[key] = found  # the newest is the last
+        return found
 
     def _donated(self, values: list[Any], donate: Any) -> list[Tensor]:
         if donate is None or donate is False or donate == ():
@@ -722,65 +678,5 @@ class Operation:
         return outs[0] if self._declaration.single else outs
 
 
-def _given_tensors(
-    selection: KernelSelection, values: list[Any]
-) -> Iterator[tuple[TensorArg, Any, int | None]]:
-    """For each tensor argument what it is in the kernels, what was given, and its position in the call; None
-    for tensors of a list.
-    """
-    for desc in selection.arg_descs:
-        if isinstance(desc, TensorListArg):
-            for item, value in zip(desc.items, values[desc.index], strict=True):
-                yield item, value, None
-        elif isinstance(desc, TensorArg):
-            yield desc, values[desc.index], desc.index
-
-
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        if isinstance(value, list):
-            yield from value
-        else:
-            yield value
-
-
-def _key_of(value: Any) -> Any:
-    """A key: equal for arguments that the same prepared call can take."""
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype, value.flags.writeable)
-    if isinstance(value, (Tensor, StridedView)):
-        return id(value)
-    if isinstance(value, list):
-        return tuple(map(_key_of, value))
-    return (type(value), repr(value))  # repr: 0.0 and -0.0 are equal, and nan is not equal to itself
-
-
 def _spec(value: Any) -> TensorSpec:
     return value if isinstance(value, TensorSpec) else TensorSpec(tuple(value.shape), value.dtype)
-
-
-def _memory_type(given: Iterable[Any]) -> Any:
-    """The memory type of new results: that of the first tensor, or `device` if it is over host memory."""
-    for value in _flat(given):
-        if isinstance(value, Tensor):
-            return value.memory_type()
-        if isinstance(value, StridedView):
-            return value.base.memory_type()
-    return "device"
-
-
-def _on_device(manager: Manager, value: Any, name: str, written: bool) -> Tensor:
-    """The tensor that the kernels use for an argument: itself if it can be bound, else a dense copy."""
-    if isinstance(value, np.ndarray):
-        if written and not value.flags.writeable:
-            raise InvalidArgumentError(f"{name} is written by the kernels and is a read-only array")
-        tensor = manager.empty(value.shape, value.dtype)
-        np.copyto(tensor.numpy(), value)
-        return tensor
-    if isinstance(value, StridedView):
-        if written:
-            raise InvalidArgumentError(
-                f"{name} is written by the kernels and {value._describe()} is not dense"
-            )
-        return manager.tensor_t(value.read())
-    return value  # type: ignore[no-any-return]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._base.errors import Diagnostic, InvalidArgumentError, ShaderCompileError
-from .._recording.operations import OpAlgoDispatch, OpBase, OpCopy
 from .._shaders.module import ShaderModule
 from .builder import VALUES, Dispatch, KernelBuilder, Source, source_of
 from .expressions import IntOrSize, evaluate
 from .selection import KernelSelection, ValueArg
-from .specs import element_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -30,6 +27,7 @@ class Step(NamedTuple):
     module: ShaderModule
     source: Source
     grid: tuple[IntOrSize, IntOrSize, IntOrSize]
+    local_size: tuple[int, int, int]
 
 
 class Program(NamedTuple):
@@ -39,6 +37,12 @@ class Program(NamedTuple):
     steps: tuple[Step, ...]
     scratch: tuple[tuple[str, IntOrSize, np.dtype[Any]], ...]
     """(name, number of elements, dtype) of the memory that the dispatches share."""
+
+    def decisive(self, selection: KernelSelection) -> set[int]:
+        """The places of the run-time ints that grids and sizes of scratch memory depend on."""
+        sizes = [size for step in self.steps for size in step.grid] + [size for _, size, _ in self.scratch]
+        uses = frozenset().union(*(getattr(size, "uses", ()) for size in sizes))
+        return {d.index for d in selection.arg_descs if isinstance(d, ValueArg) and d.name in uses}
 
 
 def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Program:
@@ -66,7 +70,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     except ShaderCompileError as error:
         raise _at_the_generator(error, source, title) from None
     assert dispatch.grid is not None
-    return Step(module, source, dispatch.grid)
+    return Step(module, source, dispatch.grid, dispatch.local_size)
 
 
 def _at_the_generator(error: ShaderCompileError, source: Source, title: str) -> ShaderCompileError:
@@ -90,96 +94,65 @@ def _at_the_generator(error: ShaderCompileError, source: Source, title: str) -> 
     return type(error)("\n".join(lines), vk_result=error.vk_result or 0, diagnostics=found)
 
 
-def parameter_bytes(source: Source, numbers: Mapping[str, int], values: Mapping[str, Any]) -> bytes:
-    """The block of run-time values, in std430."""
-    packed = bytearray()
-    for name, kind in source.parameters:
-        value = values[name] if name in values else numbers[name]
-        if kind == "vec2":
-            packed += VALUES[kind].pack(value.real, value.imag)
-        elif kind == "float":
-            try:
-                packed += VALUES[kind].pack(value)
-            except OverflowError:
-                packed += VALUES[kind].pack(math.copysign(math.inf, value))
-        else:
-            packed += VALUES[kind].pack(value)
-    return bytes(packed)
-
-
-class Ready(NamedTuple):
-    """Dispatches over certain tensors, to be recorded in this order."""
-
-    operations: tuple[OpBase, ...]
-    kept: tuple[Tensor, ...]
-    """Scratch memory and blocks of run-time values, which the operations use."""
-
-
-def prepare(
-    program: Program, selection: KernelSelection, manager: Manager, memory: Mapping[str, Tensor]
-) -> Ready:
-    """The dispatches of `program` for the tensors of `memory`, by their names in the kernels.
-
-    Raises InvalidArgumentError for a tensor with 2**32 elements or more, and the errors of `kp.Algorithm`.
+class Block:
+    """The run-time values of a dispatch over certain shapes: numbers that are known, and fields for those of
+    calls.
     """
-    numbers = selection._numbers()
-    values = {d.name: d._rounded for d in selection.arg_descs if isinstance(d, ValueArg)}
-    for name, count in numbers.items():
-        if count > _MOST_ELEMENTS and name not in values:
-            raise InvalidArgumentError(
-                f"{program.name}: {name} is {count}; generated kernels count elements with 32 bits"
-            )
-    used: dict[str, Tensor] = dict(memory)
-    kept: list[Tensor] = []
-    if selection.results and not any(result.size for result in selection.results):
-        return Ready((), ())  # no element to compute; generators need not think of this
-    before: list[OpBase] = []
-    after: list[OpBase] = []
-    features = selection._features
-    alignment = manager.get_device_properties()["limits"]["minStorageBufferOffsetAlignment"]
-    written = {each.name for each in (*selection.results, *selection.inplace_tied_arg_descs)}
-    for name, tensor in memory.items():
-        if not tensor.size():
-            # Vulkan binds no empty buffer; kernels know the size from elsewhere.
-            used[name] = manager.empty(4, tensor.dtype, "storage")
-            kept.append(used[name])
-        elif tensor.vk_offset % alignment or (tensor.nbytes % 4 and element_of(tensor.dtype, features).words):
-            # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
-            whole = manager.empty(-(-tensor.size() // 4) * 4, tensor.dtype, "storage")
-            copy, flat = whole[: tensor.size()], tensor.reshape(-1)
-            before.append(OpCopy([flat, copy]))
-            if name in written:
-                after.append(OpCopy([copy, flat]))
-            used[name] = whole
-            kept.append(whole)
+
+    def __init__(self, source: Source, numbers: Mapping[str, int], selection: KernelSelection) -> None:
+        values = {d.name: d for d in selection.arg_descs if isinstance(d, ValueArg)}
+        block = bytearray()
+        self.fields: list[tuple[int, str, ValueArg]] = []
+        """(offset, type in the kernels, argument) of the numbers of calls."""
+        for name, kind in source.parameters:
+            desc = values.get(name)
+            if desc is None:
+                block += VALUES[kind].pack(numbers[name])
+            else:
+                self.fields.append((len(block), kind, desc))
+                block += desc._packed(desc._value, VALUES[kind])
+        self.fixed = bytes(block)
+        """The block with the numbers of the call that it was made for."""
+        self.table: Any = None
+        """The native buffer that has the block, if push constants are too small for it."""
+
+    def of(self, given: Sequence[Any]) -> bytes:
+        """The block, in std430, for these arguments. Raises struct.error for a number that does not fit."""
+        if not self.fields:
+            return self.fixed
+        block = bytearray(self.fixed)
+        for offset, kind, desc in self.fields:
+            packed = desc._packed(given[desc.index], VALUES[kind])
+            block[offset : offset + len(packed)] = packed
+        return bytes(block)
+
+
+def scratch_of(
+    program: Program, numbers: Mapping[str, int], manager: Manager
+) -> Iterator[tuple[str, Tensor]]:
+    """New scratch memory of a program, by name."""
     for name, size, dtype in program.scratch:
         count = _evaluated(size, numbers, f"{program.name}: {name}")
-        used[name] = manager.empty(max(-(-count // 4) * 4, 4), dtype, "storage")
-        kept.append(used[name])
-    operations: list[OpBase] = before
-    for step in program.steps:
-        grid = _grid_of(step, numbers)
-        if min(grid) < 0:
-            raise InvalidArgumentError(f"{step.module.name}: the grid is {grid}; it cannot be negative")
-        if 0 in grid:
-            continue
-        bound: list[Any] = [_as_bound(used[name], name in step.source.words) for name in step.source.tensors]
-        block = parameter_bytes(step.source, numbers, values)
-        if not step.source.pushed:
-            table = manager.tensor_t(np.frombuffer(block, np.uint32))
-            kept.append(table)
-            bound.append(table)
-            block = b""
-        algorithm = manager.algorithm(bound, step.module, (1, 1, 1), (), block)
-        algorithm.name = step.module.name
-        operations.append(OpAlgoDispatch(algorithm, grid=grid))
-    return Ready((*operations, *after), tuple(kept))
+        yield name, manager.empty(max(-(-count // 4) * 4, 4), dtype, "storage")
 
 
-def _as_bound(tensor: Tensor, words: bool) -> Tensor:
-    if words:
-        return tensor.reshape(-1).view(np.uint32)
-    return tensor.view(np.uint8) if tensor.dtype == np.bool_ else tensor  # a bool has one byte in both
+def groups_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:
+    """The workgroups of a dispatch."""
+    grid = _grid_of(step, numbers)
+    if min(grid) < 0:
+        raise InvalidArgumentError(f"{step.module.name}: the grid is {grid}; it cannot be negative")
+    x, y, z = (-(-n // size) for n, size in zip(grid, step.local_size, strict=True))
+    return x, y, z
+
+
+def check_numbers(program: Program, selection: KernelSelection) -> None:
+    """Raises InvalidArgumentError for a tensor with 2**32 elements or more."""
+    for tensor in selection._tensors():
+        if tensor.size > _MOST_ELEMENTS:
+            raise InvalidArgumentError(
+                f"{program.name}: {tensor.name} has {tensor.size} elements; generated kernels count elements "
+                "with 32 bits"
+            )
 
 
 def _evaluated(size: IntOrSize, numbers: Mapping[str, int], what: str) -> int:
@@ -203,19 +176,16 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
     module for each dispatch.
     """
     numbers = selection._numbers()
-    values = {d.name: d._rounded for d in selection.arg_descs if isinstance(d, ValueArg)}
     dispatches, modules = [], []
     for number, step in enumerate(program.steps):
-        grid = _grid_of(step, numbers)
-        local = step.module.signature.local_size
-        block = parameter_bytes(step.source, numbers, values)
+        block = Block(step.source, numbers, selection).fixed
         dispatches.append(
             {
                 "module": f"{program.name}-{number}.spv",
                 "entry": "main",
                 "bindings": step.source.tensors + ([] if step.source.pushed else ["parameters"]),
-                "groups": [-(-n // size) for n, size in zip(grid, local, strict=True)],
-                "local_size": list(local),
+                "groups": list(groups_of(step, numbers)),
+                "local_size": list(step.local_size),
                 "parameters": [
                     {"name": name, "type": kind, "offset": offset}
                     for (name, kind), offset in zip(

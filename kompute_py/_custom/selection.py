@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from struct import Struct
+from struct import error as StructError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -34,6 +36,10 @@ _OF_PYTHON: dict[type, tuple[np.dtype[Any], ...]] = {
     complex: (np.dtype(np.complex64),),
 }
 """The dtypes that a number of Python may have in the kernels."""
+_BOUNDS = {
+    np.dtype(each): (int(np.iinfo(each).min), int(np.iinfo(each).max))
+    for each in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+}
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # of the kinds of dtypes
 
 
@@ -213,11 +219,14 @@ class ValueArg(ArgDesc):
         self, index: int, parameter: Parameter, value: Any, dtype: np.dtype[Any], weak: str = ""
     ) -> None:
         super().__init__(index, parameter, value)
+        self._decides = False
+        """Whether `select` looked at the value."""
         self.weak: str = weak
         """For a number without a dtype, such as Python's, which takes that of what it is combined with: its
         kind, "bool", "int", "float" or "complex". "" for a number with a dtype, such as np.float32(2)."""
         self.dtype: np.dtype[Any] = dtype
         """The dtype that it has in the kernels. `cast` changes it."""
+        self._least, self._most = _BOUNDS.get(dtype, (0, 0))
 
     @property
     def glsl_type(self) -> str:
@@ -234,20 +243,44 @@ class ValueArg(ArgDesc):
         """
         wanted = to_dtype(dtype)
         element_of(wanted)
-        if _RANKS[wanted.kind] < _RANKS[_OF_PYTHON[type(self.v)][0].kind]:
-            raise InvalidArgumentError(f"{self.name} is {shown(self.v)}, which is no {wanted}")
-        if wanted.kind in "iu" and not np.iinfo(wanted).min <= self.v <= np.iinfo(wanted).max:
-            raise InvalidArgumentError(f"{self.name} is {shown(self.v)}, out of bounds for {wanted}")
+        value = self._value
+        if _RANKS[wanted.kind] < _RANKS[_OF_PYTHON[type(value)][0].kind]:
+            raise InvalidArgumentError(f"{self.name} is {shown(value)}, which is no {wanted}")
+        self._least, self._most = _BOUNDS.get(wanted, (0, 0))
+        if wanted.kind in "iu" and not self._least <= value <= self._most:
+            raise InvalidArgumentError(f"{self.name} is {shown(value)}, out of bounds for {wanted}")
         self.dtype, self.weak = wanted, ""
         return self
 
     @property
-    def _rounded(self) -> Any:
-        """The value as the kernels get it, where its type in them is wider than its dtype."""
-        if self.dtype != np.float16:
-            return self.v
-        with np.errstate(over="ignore"):
-            return float(np.float16(self.v))
+    def v(self) -> Any:
+        """The caller's number. A `select` that looks at it runs again for each other number."""
+        self._decides = True
+        return self._value
+
+    @v.setter
+    def v(self, value: Any) -> None:
+        self._value = value
+
+    def _packed(self, value: Any, how: Struct) -> bytes:
+        """A number of this kind and dtype for the kernels.
+
+        Raises struct.error for an int that does not fit: its call chooses another dtype, or raises.
+        """
+        if isinstance(value, np.generic):
+            value = value.item()
+        kind = self.dtype.kind
+        if kind == "c":
+            return how.pack(value.real, value.imag)
+        if kind in "iu" and not self._least <= value <= self._most:
+            raise StructError(f"{value} is out of bounds for {self.dtype}")
+        if kind == "f" and self.dtype.itemsize == 2:
+            with np.errstate(over="ignore"):
+                value = float(np.float16(value))
+        try:
+            return how.pack(value)
+        except OverflowError:  # of float32, which is infinite there
+            return how.pack(math.copysign(math.inf, value))
 
     @property
     def spec_key(self) -> str:
@@ -411,8 +444,11 @@ class KernelSelection:
         if isinstance(value, np.generic):
             return self._keep(ValueArg(index, parameter, value.item(), value.dtype))
         for dtype in _OF_PYTHON[type(value)]:
-            if dtype.kind not in "iu" or np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-                return self._keep(ValueArg(index, parameter, value, dtype, type(value).__name__))
+            least, most = _BOUNDS.get(dtype, (value, value))
+            if dtype.kind not in "iu" or least <= value <= most:
+                arg = ValueArg(index, parameter, value, dtype, type(value).__name__)
+                arg._decides = dtype.itemsize == 8 and dtype.kind != "c"  # another int may have int32
+                return self._keep(arg)
         raise InvalidArgumentError(f"{self._who()}: {parameter.name} is {shown(value)}; no dtype has it")
 
     def attr_int(self, argument: int | str) -> AttrArg:
@@ -554,6 +590,14 @@ class KernelSelection:
             f"{self._who()}: by the signature, result {position} ({expected.name!r}) is declared by {way}"
         )
 
+    def _decisive(self) -> set[int]:
+        """The places of the numbers that `select` looked at: the others may differ between its calls."""
+        return {
+            desc.index
+            for desc in self.arg_descs
+            if isinstance(desc, AttrArg) or (isinstance(desc, ValueArg) and desc._decides)
+        }
+
     def _finish(self) -> None:
         """Raises InvalidArgumentError if `select` left out an argument or a result."""
         for parameter, desc in zip(self._declaration.parameters, self.arg_descs, strict=True):
@@ -600,5 +644,5 @@ class KernelSelection:
                 numbers[f"{tensor.name}_dim{axis}"] = length
         for desc in self.arg_descs:
             if isinstance(desc, ValueArg) and desc.dtype.kind in "iu":
-                numbers[desc.name] = desc.v
+                numbers[desc.name] = desc._value
         return numbers

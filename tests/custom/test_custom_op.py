@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import gc
 import inspect
 import json
 import threading
@@ -427,12 +428,24 @@ def test_specialized_axes_are_constants():
     ]  # fmt: skip
 
 
-def test_prepared_calls_end_with_their_tensors(mgr):
-    x, out = mgr.zeros(4), mgr.zeros(4)
-    softmax(x, out=out)
-    assert softmax.cache_info().prepared == 1
+def test_prepared_calls_keep_no_memory_and_no_manager(mgr):
+    x = mgr.zeros(4)
+    softmax(x), softmax(mgr.zeros(4), out=mgr.zeros(4))
+    before = mgr.memory.used
+    for _ in range(3):
+        out = mgr.zeros(1000)
+        for _ in range(3):
+            softmax(mgr.zeros(1000)[:4])
+            softmax(out, out=out)
+    assert mgr.memory.used > before
     del out
-    assert softmax.cache_info().prepared == 0
+    assert mgr.memory.used == before
+    other = kp.Manager(0)
+    softmax(other.zeros(4))
+    assert len(softmax._calls) == 2
+    del other
+    gc.collect()
+    assert len(softmax._calls) == 1
     out = mgr.zeros(4)
     softmax(x, out=out)
     x.destroy()

@@ -1,0 +1,230 @@
+"""The making of a form: the first call of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from .._base.errors import InvalidArgumentError
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .forms import FRESH, GIVEN, HOST, Facts, Form, Fresh, Host, flat
+from .program import Block, Program, groups_of, scratch_of
+from .selection import KernelSelection, TensorArg, TensorListArg
+from .specs import element_of
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+
+def make_form(
+    program: Program,
+    selection: KernelSelection,
+    manager: Manager,
+    facts: Facts,
+    values: Sequence[Any],
+    outs: Sequence[Any],
+) -> Form:
+    """A form for the call with these arguments and this memory of results.
+
+    Raises InvalidArgumentError for arguments that the kernels write and cannot, and for a grid beyond the
+    device's limits; and the errors of `kp.Algorithm`.
+    """
+    return _Maker(program, selection, manager, facts, values, outs).form
+
+
+class _Maker:
+    def __init__(
+        self,
+        program: Program,
+        selection: KernelSelection,
+        manager: Manager,
+        facts: Facts,
+        values: Sequence[Any],
+        outs: Sequence[Any],
+    ) -> None:
+        self.form = Form()
+        self.program, self.selection = program, selection
+        self.manager, self.facts = manager, facts
+        self.given = flat((*values, *outs))
+        self.arrays = not any(isinstance(value, (Tensor, StridedView)) for value in self.given)
+        self.results = {each.name for each in selection.results if each.is_result}
+        self.written = {each.name for each in (*selection.results, *selection.inplace_tied_arg_descs)}
+        self.places = self._places(values, outs)
+        """For each tensor that is given its place."""
+        self.used: dict[str, Tensor] = {}
+        """The tensors that are bound, by name."""
+        self.own: set[str] = set()
+        """The names whose memory is the form's."""
+        self.fresh: list[str] = []
+        self.hosted: list[str] = []
+        """The names of `form.outputs`."""
+        self.uploads: list[Tensor] = []
+        self.downloads: list[Tensor] = []
+        self.copies_in: list[Any] = []
+        self.copies_out: list[Any] = []
+        self._take_memory()
+        self._name_results()
+        if selection.results and not any(result.size for result in selection.results):
+            self.form.push = []  # no element to compute; generators need not think of this
+            return
+        self._make_bindable()
+        self._make_line()
+        self._finish()
+
+    def _places(self, values: Sequence[Any], outs: Sequence[Any]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        at = 0
+        for desc, value in zip(self.selection.arg_descs, values, strict=True):
+            if isinstance(desc, TensorArg):
+                found[desc.name] = at
+            elif isinstance(desc, TensorListArg):
+                found.update((item.name, at + number) for number, item in enumerate(desc.items))
+            at += len(value) if type(value) is list else 1
+        for number, result in enumerate(self.selection.results):
+            if result.is_result and number < len(outs):
+                found[result.name] = at + number
+        return found
+
+    # -- memory ----------------------------------------------------------------------------------------------
+
+    def _take_memory(self) -> None:
+        """The memory of each argument and result, as the caller knows it."""
+        kind = None if self.arrays else _memory_type(self.given)
+        for arg in self.selection._tensors():
+            name = arg.name
+            place = self.places.get(name, -1)
+            value = self.given[place] if place >= 0 else None
+            if place < 0 and not self.arrays:
+                made = Fresh(arg.shape, arg.dtype, kind)
+                self.form.fresh.append(made)
+                self.fresh.append(name)
+                self.used[name] = made.made(self.manager)
+            elif isinstance(value, Tensor):
+                self.used[name] = value
+            else:
+                if name in self.written and isinstance(value, np.ndarray) and not value.flags.writeable:
+                    raise InvalidArgumentError(f"{name} is written by the kernels and is a read-only array")
+                if name in self.written and isinstance(value, StridedView):
+                    raise InvalidArgumentError(
+                        f"{name} is written by the kernels and {value._describe()} is not dense"
+                    )
+                self._host(name, place, arg)
+
+    def _host(self, name: str, place: int, arg: TensorArg) -> None:
+        """Memory for an array, or for a part that is not dense, with its host copy."""
+        tensor = self.used[name] = self.manager.empty(arg.shape, arg.dtype)
+        self.own.add(name)
+        native = tensor._native
+        array = native.host_array(native, tensor.dtype, tensor.size()).reshape(arg.shape)
+        host = Host(place, native, array)
+        if name not in self.results:
+            self.form.inputs.append(host)
+            self.uploads.append(tensor)
+        if name in self.written:
+            self.form.outputs.append(host)
+            self.hosted.append(name)
+            self.downloads.append(tensor)
+
+    def _name_results(self) -> None:
+        for result in self.selection.results:
+            name = result.name
+            if name in self.places:
+                self.form.results.append((GIVEN, self.places[name]))
+            elif name in self.fresh:
+                self.form.results.append((FRESH, self.fresh.index(name)))
+            else:
+                self.form.results.append((HOST, self.hosted.index(name)))
+
+    def _make_bindable(self) -> None:
+        """Puts other memory in the place of tensors that shaders cannot bind."""
+        for name, tensor in list(self.used.items()):
+            if not tensor.size():
+                # Vulkan binds no empty buffer; kernels know the size from elsewhere.
+                self.used[name] = self.manager.empty(4, tensor.dtype, "storage")
+                self.own.add(name)
+            elif tensor.vk_offset % self.facts.alignment or (
+                tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words
+            ):
+                # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
+                whole = self.manager.empty(-(-tensor.size() // 4) * 4, tensor.dtype, "storage")
+                copy = whole[: tensor.size()]._native
+                if name in self.own:
+                    if name not in self.results:
+                        self.copies_in.append(_native.op_copy([tensor._native, copy]))
+                    if name in self.written:
+                        self.copies_out.append(_native.op_copy([copy, tensor._native]))
+                else:
+                    place = self.places[name] if name in self.places else -1 - self.fresh.index(name)
+                    self.form.copied.append((place, copy, name in self.written))
+                self.used[name] = whole
+                self.own.add(name)
+
+    # -- dispatches ------------------------------------------------------------------------------------------
+
+    def _make_line(self) -> None:
+        numbers = self.selection._numbers()
+        for name, tensor in scratch_of(self.program, numbers, self.manager):
+            self.used[name] = tensor
+            self.own.add(name)
+        parts: list[tuple[Any, list[str], tuple[int, int, int]]] = []
+        for step in self.program.steps:
+            grid = groups_of(step, numbers)
+            if 0 in grid:
+                continue
+            names = list(step.source.tensors)
+            block = Block(step.source, numbers, self.selection)
+            if not step.source.pushed:
+                name = f"kp_parameters{len(parts)}"
+                table = self.used[name] = self.manager.tensor_t(np.frombuffer(block.fixed, np.uint32))
+                self.own.add(name)
+                block.table = table._native
+                names.append(name)
+            self.form.blocks.append(block)
+            bound = [_as_bound(self.used[name], name in step.source.words) for name in names]
+            push = b"" if block.table is not None else block.fixed
+            algorithm = self.manager.algorithm(bound, step.module, grid, (), push)
+            algorithm.name = step.module.name
+            parts.append((algorithm._built("run"), names, grid))
+        if not parts:
+            return
+        order = list(dict.fromkeys(name for _, names, _ in parts for name in names))
+        theirs = [name for name in order if name not in self.own and name not in self.fresh]
+        own = [name for name in order if name in self.own]
+        self.form.slots = [self.places[name] for name in theirs]
+        self.form.own = [self.used[name]._native for name in own]
+        every = {name: number for number, name in enumerate((*theirs, *self.fresh, *own))}
+        self.form.line = _native.ProgramLine(
+            [(native, [every[name] for name in names], grid) for native, names, grid in parts]
+        )
+        if not any(block.fields for block in self.form.blocks):
+            self.form.push = [b"" if block.table is not None else block.fixed for block in self.form.blocks]
+
+    def _finish(self) -> None:
+        form = self.form
+        if self.uploads:
+            form.before.append(_native.op_sync_device([each._native for each in self.uploads]))
+        form.before += self.copies_in
+        form.after += self.copies_out
+        if self.downloads:
+            form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
+        form.own_bytes = sum(self.used[name].nbytes for name in self.own)
+
+
+def _as_bound(tensor: Tensor, words: bool) -> Tensor:
+    if words:
+        return tensor.reshape(-1).view(np.uint32)
+    return tensor.view(np.uint8) if tensor.dtype == np.bool_ else tensor  # a bool has one byte in both
+
+
+def _memory_type(given: Sequence[Any]) -> Any:
+    """The memory type of new results: that of the first tensor."""
+    for value in given:
+        if isinstance(value, Tensor):
+            return value.memory_type()
+        if isinstance(value, StridedView):
+            return value.base.memory_type()
+    return None

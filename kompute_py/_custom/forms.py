@@ -1,0 +1,258 @@
+"""Forms: calls of an operation that were prepared for certain shapes, dtypes and attributes.
+
+A call is looked up by what its kernels, grids and results depend on, and a form runs it over whatever memory
+the call has: the native `ProgramLine` binds it, records, submits, waits and lets go of it. Run-time numbers
+are no part of the key, unless `select` looked at them.
+"""
+
+from __future__ import annotations
+
+import random
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _native
+from .._base.errors import InvalidArgumentError
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .program import Block, Program
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+_MOST_FORMS = 512
+"""Forms that an operation keeps for each Manager."""
+_MOST_OWN = 1 << 28
+"""Bytes of device memory that the forms of an operation keep for arrays and between dispatches."""
+_ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
+_VIEW = _native.BufferView
+
+
+def flat(values: Sequence[Any]) -> list[Any]:
+    """`values` with the items of lists in their places."""
+    found: list[Any] = []
+    for value in values:
+        if type(value) is list:
+            found += value
+        else:
+            found.append(value)
+    return found
+
+
+def look(who: str, given: Sequence[Any]) -> tuple[tuple[Any, ...], Manager | None]:
+    """All that a prepared call depends on, with the types in the place of numbers; and the Manager.
+
+    Raises InvalidArgumentError, naming `who`, for tensors of two Managers.
+    """
+    parts: list[Any] = []
+    manager: Manager | None = None
+    for each in given:
+        kind = type(each)
+        if kind is Tensor:
+            own = each._manager
+            if manager is None:
+                manager = own
+                parts.append(each._memory_type._value_)
+            elif own is not manager:
+                raise _of_two_managers(who)
+            parts.append(each._shape)
+            parts.append(each._dtype)
+            native = each._native
+            if type(native) is _VIEW:
+                parts.append(native.vk_offset % _ALIGNMENT)
+        elif kind is np.ndarray:
+            parts.append((each.shape, each.dtype, each.flags.writeable))
+        elif kind is str or each is None:
+            parts.append(each)
+        elif kind is list:
+            if not each or not isinstance(each[0], (Tensor, np.ndarray, StridedView)):
+                parts.append(("list", repr(each)))
+                continue
+            inner, own = look(who, each)
+            parts.append(("list", inner))
+            if own is not None and manager is not None and own is not manager:
+                raise _of_two_managers(who)
+            manager = own if manager is None else manager
+        elif kind is StridedView:
+            if manager is not None and each.manager is not manager:
+                raise _of_two_managers(who)
+            manager = each.manager
+            parts.append(("part", each.shape, each.dtype, each.base._memory_type._value_))
+        else:
+            parts.append(kind)
+    return tuple(parts), manager
+
+
+def _of_two_managers(who: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{who}: its tensors belong to two Managers; copy one: t.to(manager)")
+
+
+class Fresh(NamedTuple):
+    """A result that each call makes."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    memory_type: Any
+
+    def made(self, manager: Manager) -> Tensor:
+        """A new tensor for it."""
+        return manager._made(self.shape, self.dtype, self.memory_type, None)
+
+
+class Host(NamedTuple):
+    """Memory of the form that stands for an array, or for a part of a tensor that is not dense."""
+
+    place: int
+    """The array's place among what is given; -1 for a result that the call makes."""
+    native: Any
+    array: np.ndarray[Any, Any]
+    """Its host copy."""
+
+
+GIVEN, FRESH, HOST = range(3)  # where a result of a form comes from
+
+
+class Form:
+    """A prepared call. It holds no Python object that holds its Manager, and nothing of the caller's."""
+
+    def __init__(self) -> None:
+        self.line: _native.ProgramLine | None = None
+        """None if nothing runs."""
+        self.blocks: list[Block] = []
+        """Of the dispatches."""
+        self.push: list[bytes] | None = None
+        """The push constants of the dispatches, if all are the same in each call."""
+        self.slots: list[int] = []
+        """The places of tensors among what is given."""
+        self.fresh: list[Fresh] = []
+        self.own: list[Any] = []
+        """Native memory of the form. The line's memory is slots, fresh, own."""
+        self.own_bytes = 0
+        self.inputs: list[Host] = []
+        self.outputs: list[Host] = []
+        self.before: list[Any] = []
+        """Native operations before the dispatches, and after them."""
+        self.after: list[Any] = []
+        self.copied: list[tuple[int, Any, bool]] = []
+        """(place of a tensor that shaders cannot bind, its copy, whether it is written); the place of result
+        n of `fresh` is -1 - n."""
+        self.results: list[tuple[int, int]] = []
+        """(GIVEN, FRESH or HOST, its number) of each result."""
+
+    def pushes(self, given: Sequence[Any]) -> list[bytes]:
+        """The push constants of the dispatches for these arguments, of which lists are one. Raises
+        struct.error for a number that the kernels of this form do not take.
+        """
+        if self.push is not None:
+            return self.push
+        found = []
+        for block in self.blocks:
+            if block.table is None:
+                found.append(block.of(given))
+            else:
+                if block.fields:
+                    block.table.write(np.frombuffer(block.of(given), np.uint32))
+                found.append(b"")
+        return found
+
+    def memory(self, given: Sequence[Any], fresh: Sequence[Tensor]) -> list[Any]:
+        """The native memory of a call."""
+        found = [given[place]._native for place in self.slots]
+        for tensor in fresh:
+            found.append(tensor._native)
+        return found + self.own
+
+    def around(self, given: Sequence[Any], fresh: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+        """The operations before and after the dispatches."""
+        if not self.copied:
+            return self.before, self.after
+        before, after = list(self.before), []
+        for place, copy, written in self.copied:
+            native = (given[place] if place >= 0 else fresh[-1 - place])._native
+            if place >= 0:
+                before.append(_native.op_copy([native, copy]))
+            if written:
+                after.append(_native.op_copy([copy, native]))
+        return before, [*after, *self.after]
+
+    def run(self, given: Sequence[Any], manager: Manager, push: list[bytes]) -> list[Any]:
+        """Runs it and waits. Returns the results."""
+        fresh = [each.made(manager) for each in self.fresh]
+        for host in self.inputs:
+            value = given[host.place]
+            np.copyto(host.array, value.read() if type(value) is StridedView else value)
+        if self.line is not None:
+            self.line.run(self.memory(given, fresh), push, *self.around(given, fresh))
+            watch = manager._watch
+            if watch is not None:
+                watch()
+        for host in self.outputs:
+            if host.place >= 0:
+                np.copyto(given[host.place], host.array)
+        results: list[Any] = []
+        for what, number in self.results:
+            if what == GIVEN:
+                results.append(given[number])
+            elif what == FRESH:
+                results.append(fresh[number])
+            else:
+                results.append(self.outputs[number].array.copy())
+        return results
+
+    def operations(self, given: Sequence[Any], fresh: Sequence[Tensor], push: list[bytes]) -> list[Any]:
+        """The native operations of a call, to be recorded."""
+        if self.line is None:
+            return []
+        before, after = self.around(given, fresh)
+        return [*before, *self.line.bind(self.memory(given, fresh), push), *after]
+
+
+class Facts(NamedTuple):
+    """Facts of a device that selections and forms ask for."""
+
+    properties: Any
+    features: frozenset[str]
+    alignment: int
+
+
+class Calls:
+    """The forms of one operation for one Manager, which it does not hold."""
+
+    def __init__(self, manager: Manager, ended: Callable[[int], None]) -> None:
+        number = id(manager)
+        self.reference = weakref.ref(manager, lambda _: ended(number))
+        properties = manager.get_device_properties()
+        self.facts = Facts(
+            properties,
+            frozenset(manager.enabled_features),
+            properties["limits"]["minStorageBufferOffsetAlignment"],
+        )
+        self.programs: dict[str, Program] = {}
+        self.decisive: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        """For what `look` finds: the places of the numbers that decide."""
+        self.forms: dict[tuple[Any, ...], Form] = {}
+
+    def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
+        """The form for a call."""
+        places = self.decisive.get(key)
+        if places is None:
+            return None
+        return self.forms.get((key, *[repr(given[place]) for place in places]) if places else key)
+
+    def keep(self, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form) -> None:
+        """Keeps a form. `decisive` are the places of the numbers that it depends on."""
+        places = tuple(sorted(decisive.union(self.decisive.get(key, ()))))
+        if len(self.decisive) >= 4 * _MOST_FORMS:
+            self.decisive.clear()
+            self.forms.clear()
+        self.decisive[key] = places
+        # No form is the oldest, so that calls in turn do not drive each other out.
+        while self.forms and (
+            len(self.forms) >= _MOST_FORMS
+            or sum(each.own_bytes for each in self.forms.values()) + form.own_bytes > _MOST_OWN
+        ):
+            del self.forms[random.choice(list(self.forms))]
+        self.forms[(key, *[repr(given[place]) for place in places]) if places else key] = form

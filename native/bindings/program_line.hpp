@@ -1,0 +1,34 @@
+// The dispatches of a custom operation over memory that changes from call to call.
+#pragma once
+
+#include "bindings.hpp"
+
+namespace kp {
+
+// A list of dispatches that were prepared once. `run` binds them to memory, records, submits, waits, and lets
+// go of the memory: nothing that a call used stays alive in the line. Under the operation's lock.
+class ProgramLine {
+public:
+    struct Part {
+        AlgorithmBase base;
+        std::vector<uint32_t> slots;  // for each binding its number in the memory of a call
+        std::array<uint32_t, 3> groups{};
+        std::string name;
+    };
+
+    explicit ProgramLine(std::vector<Part> parts) : parts_(std::move(parts)) {}
+    // `push`: for each part its push constants.
+    [[nodiscard]] std::vector<OperationPtr> bind(const std::vector<ResourceRange>& memory,
+                                                 const std::vector<py::bytes>& push) const;
+    // `before` and `after` run around the dispatches.
+    void run(const std::vector<ResourceRange>& memory, const std::vector<py::bytes>& push,
+             const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after);
+
+private:
+    const std::vector<Part> parts_;
+    std::shared_ptr<Stream> stream_;
+};
+
+void bind_program_line(py::module_& m);
+
+}  // namespace kp

@@ -1,0 +1,129 @@
+"""Calls that were prepared for shapes: what belongs to their key, and what does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+
+@kp.CustomOp.register
+class ramp(kp.CustomOp):
+    """`x` plus `first`, and `n` elements more."""
+
+    signature = "ramp(Tensor x, int n=0, int first=0, float scale=1.0) -> Tensor"
+    selected = 0
+
+    def select(self, ksel):
+        ramp.__wrapped__.selected += 1
+        x, n = ksel.arg_tensor("x"), ksel.arg_int("n").v
+        ksel.arg_int("first")
+        ksel.arg_float("scale")
+        ksel.return_new_tensor((x.size + n,), x.dtype)
+
+    def generate(self, ksel, kb):
+        kb.yield_results("scale * x_load(i % x_size) + first")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
+    ramp.cache_clear()
+    ramp.__wrapped__.selected = 0
+
+
+def test_only_numbers_that_select_looks_at_are_in_the_key(mgr):
+    x = np.arange(5, dtype=np.float32)
+    t = mgr.tensor_t(x)
+    for first in range(5):
+        for scale in (1.0, -2.5, float("inf"), 0.0, -0.0, 1e300):
+            with np.errstate(all="ignore"):
+                expected = np.float32(scale) * x + np.float32(first)
+            np.testing.assert_array_equal(ramp(t, 0, first, scale).read(), expected)
+            np.testing.assert_array_equal(ramp(x, 0, first, scale), expected)
+    assert ramp.__wrapped__.selected == 2
+    for n in (3, 0, 7, 3):
+        expected = np.resize(x, 5 + n) + 1
+        np.testing.assert_array_equal(ramp(t, n, 1).read(), expected)
+        np.testing.assert_array_equal(ramp(x, n, 1), expected)
+    assert ramp.__wrapped__.selected == 6
+    with pytest.raises(kp.InvalidArgumentError, match="first is 4294967296; the kernels take ints of 32"):
+        ramp(t, 0, 2**32)
+    assert ramp.cache_info().misses == 1
+
+
+def test_memory_is_no_part_of_the_key(mgr):
+    for step in range(200):
+        t, out = mgr.full(6, step, np.float32), mgr.zeros(6)
+        assert ramp(t, first=1, out=out) is out
+        assert ramp(t, scale=2.0).read().tolist() == [2 * step] * 6
+        assert out.read().tolist() == [step + 1] * 6
+    assert ramp.cache_info().prepared == 2 and ramp.__wrapped__.selected == 2
+
+
+def test_parts_at_any_offset(mgr):
+    x = np.random.default_rng(0).random(500, np.float32)
+    t, out = mgr.tensor_t(x), mgr.zeros(500)
+    for repeat in range(2):
+        for first in (0, 1, 3, 64, 65, 128):
+            part, target = t[first : first + 100], out[first + repeat : first + repeat + 100]
+            np.testing.assert_array_equal(ramp(part, first=2).read(), x[first : first + 100] + 2)
+            ramp(part, first=3, out=target)
+            np.testing.assert_array_equal(target.read(), x[first : first + 100] + 3)
+            np.testing.assert_array_equal(ramp(t[first : first + 200 : 2]).read(), x[first : first + 200 : 2])
+
+
+def test_weak_numbers_choose_their_dtype_anew(mgr, needs):
+    needs(mgr, "shaderInt64")
+
+    @kp.CustomOp.register
+    class number(kp.CustomOp):
+        signature = "number(Tensor x, Tensor|Scalar a) -> Tensor"
+
+        def select(self, ksel):
+            x, a = ksel.arg_tensor("x"), ksel.arg_tensor_or_value("a")
+            ksel.return_new_tensor(x.shape, a.dtype)
+
+        def generate(self, ksel, kb):
+            kb.yield_results("a")
+
+    x = mgr.zeros(3)
+    for _ in range(2):
+        for a, dtype in ((5, "int32"), (2**40, "int64"), (-7, "int32"), (2**63, "uint64"), (0.5, "float32")):
+            found = number(x, a)
+            assert found.dtype == dtype and found.tolist() == [a] * 3
+            found = number(x, np.dtype(dtype).type(a))
+            assert found.dtype == dtype and found.tolist() == [a] * 3
+
+
+def test_lists_take_part(mgr):
+    @kp.CustomOp.register
+    class total(kp.CustomOp):
+        signature = "total(Tensor[] terms, float scale=1.0, int[] taps=[1]) -> Tensor"
+
+        def select(self, ksel):
+            terms = ksel.arg_tensor_list("terms")
+            ksel.arg_float("scale")
+            ksel.attr_list_int("taps")
+            ksel.return_new_tensor(terms[0].shape, terms[0].dtype)
+
+        def generate(self, ksel, kb):
+            terms = " + ".join(f"{t}_load(i)" for t in kb.arg_value("terms"))
+            kb.yield_results(f"scale * {sum(ksel.arg_descs[2].v)} * ({terms})")
+
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 2.0, 3.0):
+        for taps in ([1], [2, 3]):
+            for count in (1, 2, 3):
+                arrays = [rng.integers(0, 9, 7).astype(np.float32) for _ in range(count)]
+                expected = scale * sum(taps) * sum(arrays)
+                np.testing.assert_array_equal(total(arrays, scale, taps), expected)
+                tensors = [mgr.tensor_t(a) for a in arrays]
+                np.testing.assert_array_equal(total(tensors, scale, taps).read(), expected)
+                np.testing.assert_array_equal(total([tensors[0], *arrays[1:]], scale, taps).read(), expected)
+    assert total.cache_info().misses == 6
+    assert total.cache_info().prepared == 16  # a mixed list of one is a list of Tensors
+    with pytest.raises(kp.InvalidArgumentError, match="two Managers"):
+        total([mgr.zeros(3), kp.Manager(0).zeros(3)])
