@@ -682,10 +682,12 @@ def op_dispatch(
     push_constants: bytes,
     grid: _Groups | None,
     own_push: bool,
+    indirect: Buffer | BufferView | None = None,
 ) -> Operation:
     """A dispatch that follows its algorithm (see `Algorithm.supersede`).
 
-    It keeps its own `grid` (invocations), and its own push constants if `own_push` is True.
+    It keeps its own `grid` (invocations), and its own push constants if `own_push` is True. `indirect`:
+    three uint32, the numbers of groups, which the device reads.
     """
 
 def op_warm_up(algorithm: Algorithm) -> Operation:
@@ -709,7 +711,11 @@ class BoundDispatch(Operation):
     ) -> None: ...
 
 def op_bound_dispatch(
-    algorithm: Algorithm, groups: _Groups, push_constants: bytes, references: _Memories
+    algorithm: Algorithm,
+    groups: _Groups,
+    push_constants: bytes,
+    references: _Memories,
+    indirect: Buffer | BufferView | None = None,
 ) -> BoundDispatch: ...
 
 class ProgramLine(_Object):
@@ -778,8 +784,11 @@ class CallTable(_Object):
         references: list[Any],
         owners: list[Any],
         make: Callable[[], Algorithm],
+        indirect: Buffer | BufferView | None = None,
     ) -> CallEntry:
-        """The entry for these arguments of an algorithm, which `make` makes if there is none."""
+        """The entry for these arguments of an algorithm, which `make` makes if there is none. `indirect`:
+        the memory with the numbers of groups.
+        """
 
     def evaluate(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> None: ...
     def submit_entry(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> Fence: ...

@@ -25,6 +25,7 @@ _WORK = ("operation", "loop")
 
 # VkPipelineStageFlagBits and VkAccessFlagBits that the core uses.
 _STAGES = {
+    0x2: "indirect",
     0x800: "shader",
     0x1000: "transfer",
     0x4000: "host",
@@ -33,6 +34,7 @@ _STAGES = {
     0x2000: "bottom",
 }
 _ACCESSES = {
+    0x1: "read",
     0x8: "uniform read",
     0x20: "read",
     0x40: "write",

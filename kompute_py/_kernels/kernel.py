@@ -24,7 +24,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
-from .._recording.binding import check_argument, check_owner, made_by
+from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._recording.preload import Ahead, report_built
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
 from .._shaders.module import ShaderModule, naming
@@ -79,10 +79,10 @@ class Kernel:
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name,
     else that of the block's only member, else the block's. Push-constant members by name. ``out=`` stands for
     the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
-    identifiers, or that clash with `grid`, `groups`, `out`, `uses`, `bind` and `push`. A block of fixed size
-    that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer reference
-    (GL_EXT_buffer_reference) among the push constants takes a Tensor. Tensors with addresses that the shader
-    finds in memory instead are named in ``uses=[...]``, to be kept alive.
+    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind` and `push`. A block of
+    fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer
+    reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Tensors with addresses that
+    the shader finds in memory instead are named in ``uses=[...]``, to be kept alive.
 
     **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its
     memory through the buffer protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on
@@ -109,6 +109,10 @@ class Kernel:
     Invocations beyond the grid, which fill up the last groups, may write elements of others: ``b[y * w + x]``
     without a check of x. If they write other values there, InvalidArgumentError names the axis.
     More groups on one axis than the device takes run in layers, as one dispatch.
+    ``indirect=`` is a uint32 Tensor, or a view of one, with the numbers of workgroups in x, y and z: the
+    device reads them when the shader begins, so earlier work may compute them. The checks of sizes then do
+    not apply, outputs cannot be left out, and numbers above the device's limit are undefined behavior (see
+    OpAlgoDispatch).
 
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong
     together: one that ends before the invocations do that use it raises InvalidArgumentError, since the
@@ -285,6 +289,7 @@ class Kernel:
             if parameter.written:
                 results.append((value, array, memory))
         by_default = grid is None and groups is None
+        indirect = groups if isinstance(groups, Tensor) else None
         outputs: list[Output] = []
         if left_out:
             outputs = self._outputs(left_out, self._checked(memories), grid, groups, self._pack(members))
@@ -293,14 +298,15 @@ class Kernel:
         extent, count = self._extent(grid, groups, bound)
         references = self._references(members, uses)
         push = self._pack(members)
-        self._check_sizes(bound, extent, count, push, by_default, left_out)
+        if indirect is None:
+            self._check_sizes(bound, extent, count, push, by_default, left_out)
         if outputs:
             self._output_rule().check(
                 self.name, outputs, bound, self._launch(extent, count, push, by_default)
             )
         if not all(count):  # nothing runs, nothing is bound
             return self._given_back(results)
-        entry, built = self._entry(bound, references, count, push)
+        entry, built = self._entry(bound, references, count, push, indirect)
         # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the
         # caller had them.
         for array, memory in copied:
@@ -311,7 +317,7 @@ class Kernel:
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        if not references:
+        if not references and indirect is None:
             self._teach(args, keywords, values, bound, outputs, entry, None, extent, count, by_default, push)
         for _, array, memory in results:
             if memory is not None:
@@ -381,6 +387,12 @@ class Kernel:
     ) -> list[Output]:
         """The outputs that the call leaves out: see `outputs`."""
         launch = None
+        if isinstance(groups, Tensor):
+            names = ", ".join(self._signature.parameters[i].name for i in left_out)
+            raise InvalidArgumentError(
+                f"{self.name}: with indirect=, outputs cannot be left out, because the host does not know "
+                f"how many groups run: give {names}"
+            )
         if grid is not None or groups is not None:
             extent, count = self._extent(grid, groups, ())
             launch = self._launch(extent, count, push, False)
@@ -441,14 +453,17 @@ class Kernel:
         with self._lock:
             fence = self._table.submit(args, keywords)
             if fence is NotImplemented:
-                values, bound, extent, count, members, uses, by_default = self._bound(args, keywords)
+                values, bound, extent, count, members, uses, by_default, indirect = self._bound(
+                    args, keywords
+                )
                 references, push = self._references(members, uses), self._pack(members)
-                self._check_sizes(bound, extent, count, push, by_default)
-                entry, built = self._entry(bound, references, count, push)
+                if indirect is None:
+                    self._check_sizes(bound, extent, count, push, by_default)
+                entry, built = self._entry(bound, references, count, push, indirect)
                 if built is not None:
                     report_built(self.name, built)
                 fence = self._table.submit_entry(entry, count, push)
-                if not references:
+                if not references and indirect is None:
                     self._teach(
                         args, keywords, values, bound, [], entry, None, extent, count, by_default, push
                     )
@@ -477,11 +492,12 @@ class Kernel:
             members = {} if push is None else {name: keywords[name] for name in push.names}
             operation = kind._of(self, memories, extent, count, members, (), by_default, (), packed, native)
         else:
-            values, memories, extent, count, members, uses, by_default = self._bound(args, keywords)
-            operation = kind(self, memories, extent, count, members, uses, by_default)
+            values, memories, extent, count, members, uses, by_default, indirect = self._bound(args, keywords)
+            operation = kind(self, memories, extent, count, members, uses, by_default, indirect)
             packed = operation._push
-            self._check_sizes(memories, extent, count, packed, by_default)
-            if not operation._references:
+            if indirect is None:
+                self._check_sizes(memories, extent, count, packed, by_default)
+            if not operation._references and indirect is None:
                 algorithm = operation._native.algorithm
                 self._teach(
                     args, keywords, values, memories, [], None, algorithm, extent, count, by_default, packed
@@ -500,9 +516,10 @@ class Kernel:
         dict[str, Any],
         tuple[Memory, ...],
         bool,
+        Tensor | None,
     ]:
         """(values, memory by parameter, extent, groups, push constants, `uses`, whether the grid is the
-        default) of a call that takes no arrays.
+        default, `indirect`) of a call that takes no arrays.
         """
         grid, groups, values, members, uses = self._resolve(args, keywords)
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
@@ -516,7 +533,8 @@ class Kernel:
                 )
         bound = self._checked(values)
         extent, count = self._extent(grid, groups, bound)
-        return values, bound, extent, count, members, uses, grid is None and groups is None
+        indirect = groups if isinstance(groups, Tensor) else None
+        return values, bound, extent, count, members, uses, grid is None and groups is None, indirect
 
     def preload(self) -> None:
         """Builds all that the device needs to run the kernel, and waits for that: the first call then takes
@@ -540,8 +558,20 @@ class Kernel:
     def _resolve(
         self, args: tuple[Any, ...], keywords: dict[str, Any], outputs: bool = False
     ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
+        """(grid, groups, values, push constants, `uses`). Tensor groups are those of `indirect`."""
         rest = dict(keywords)
         grid, groups = rest.pop("grid", None), rest.pop("groups", None)
+        if isinstance(groups, Tensor):
+            raise ArgumentTypeError(
+                f"{self.name}: groups is a Tensor; give it as indirect= for groups that the device reads"
+            )
+        if (indirect := rest.pop("indirect", None)) is not None:
+            if grid is not None or groups is not None:
+                raise InvalidArgumentError(
+                    f"{self.name}: give grid or groups if the host knows them, or indirect if the device "
+                    "computes the groups, not both"
+                )
+            groups = indirect_groups(indirect, 0, self._manager, self.name)
         uses: tuple[Memory, ...] = ()
         if (given := rest.pop("uses", None)) is not None:
             uses = tuple(
@@ -627,6 +657,8 @@ class Kernel:
             raise InvalidArgumentError(
                 f"{self.name}: give grid (invocations) or groups (workgroups), not both"
             )
+        if isinstance(groups, Tensor):
+            return None, (1, 1, 1)
         if groups is not None:
             count = counts_of(groups, f"{self.name}: groups", "workgroups")
             self._manager._check_groups(count, f"{self.name}: groups {groups!r}", self._native, self._special)
@@ -793,11 +825,14 @@ class Kernel:
         groups: tuple[int, int, int],
         push: bytes,
         references: Iterable[Memory],
+        indirect: Tensor | None = None,
     ) -> _native.BoundDispatch:
         """The native operation."""
         self._signature.spec.warn_of_defaults(self._special, self.name)
         algorithm = self._algorithm(bound, groups, push, self._native, self._special)
-        return _native.op_bound_dispatch(algorithm, groups, push, [each._native for each in references])
+        reached = [each._native for each in references]
+        read = None if indirect is None else indirect._native
+        return _native.op_bound_dispatch(algorithm, groups, push, reached, read)
 
     def _entry(
         self,
@@ -805,6 +840,7 @@ class Kernel:
         references: tuple[Memory, ...],
         groups: tuple[int, int, int],
         push: bytes,
+        indirect: Tensor | None,
     ) -> tuple[_native.CallEntry, float | None]:
         """The descriptor sets for this memory, and the seconds of building the pipeline, if it was built."""
         built: float | None = None
@@ -817,9 +853,10 @@ class Kernel:
 
         arguments = self._arguments(bound)
         self._table.name = self.name
-        used = (*flat(bound), *references)
+        used = (*flat(bound), *references, *(() if indirect is None else (indirect,)))
         reached = [each._native for each in references]
-        entry = self._table.entry(arguments, reached, owners(used), make)
+        read = None if indirect is None else indirect._native
+        entry = self._table.entry(arguments, reached, owners(used), make, read)
         return entry, built
 
     # -- specialization --------------------------------------------------------------------------------------

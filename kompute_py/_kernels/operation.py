@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
-from .._base.errors import ArgumentTypeError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._memory.memory import Memory
 from .._recording.operations import OpBase
 from .._shaders.constants import Specialization
@@ -19,6 +19,7 @@ from .sizes import launch_of
 from .spill import fills_up
 
 if TYPE_CHECKING:
+    from .._memory.tensor import Tensor
     from .kernel import Kernel
 
 _EMPTY: Mapping[str, Any] = {}
@@ -61,6 +62,7 @@ class OpKernel(OpBase):
         "_by_default",
         "_extent",
         "_groups",
+        "_indirect",
         "_kernel",
         "_members",
         "_memories",
@@ -69,6 +71,8 @@ class OpKernel(OpBase):
         "_references",
         "_uses",
     )
+
+    _indirect: Tensor | None
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class OpKernel(OpBase):
         members: dict[str, Any],
         uses: tuple[Memory, ...],
         by_default: bool,
+        indirect: Tensor | None = None,
     ) -> None:
         if (
             not hasattr(kernel, "_dispatch")
@@ -88,8 +93,9 @@ class OpKernel(OpBase):
             raise ArgumentTypeError("An OpKernel is made by a kernel: kernel.bind(...)")
         references = kernel._references(members, uses)
         push = kernel._pack(members)
-        native = kernel._dispatch(memories, groups, push, references)
+        native = kernel._dispatch(memories, groups, push, references, indirect)
         self._take(kernel, memories, extent, groups, members, uses, by_default, references, push, native)
+        self._indirect = indirect
 
     @classmethod
     def _of(cls, kernel: Kernel, *parts: Any) -> OpKernel:
@@ -122,6 +128,7 @@ class OpKernel(OpBase):
         self._references = references
         self._push = push
         self._native: Any = native
+        self._indirect = None
 
     @property
     def kernel(self) -> Kernel:
@@ -129,9 +136,14 @@ class OpKernel(OpBase):
         return self._kernel
 
     @property
-    def groups(self) -> tuple[int, int, int]:
-        """Workgroups that run in x, y, z."""
-        return self._groups
+    def groups(self) -> tuple[int, int, int] | None:
+        """Workgroups that run in x, y, z; None if the device reads them from `indirect`."""
+        return self._groups if self._indirect is None else None
+
+    @property
+    def indirect(self) -> Tensor | None:
+        """The tensor with the numbers of workgroups; None if the host gave them."""
+        return self._indirect
 
     @property
     def push_constants(self) -> dict[str, Any]:
@@ -173,11 +185,17 @@ class OpKernel(OpBase):
         packed = kernel._pack(values)
         extent, count, by_default = self._extent, self._groups, self._by_default
         if grid is not None or groups is not None:
+            if self._indirect is not None:
+                raise InvalidArgumentError(
+                    f"{kernel.name}: the device reads the groups of this operation from "
+                    f"{self._indirect._describe()}: write them there, or bind the kernel with groups="
+                )
             extent, count = kernel._extent(grid, groups, ())
             by_default = False
         if by_default and extent is not None:
             kernel._doubt(self._memories, extent, count, packed)
-        kernel._check_sizes(self._memories, extent, count, packed, False)
+        if self._indirect is None:
+            kernel._check_sizes(self._memories, extent, count, packed, False)
         self._native.set(count, packed, [each._native for each in references])
         self._references = references
         self._members, self._extent, self._groups, self._push = values, extent, count, packed
@@ -186,6 +204,8 @@ class OpKernel(OpBase):
 
     def _is_alive(self) -> bool:
         memories = (*flat(self._memories), *self._references)
+        if self._indirect is not None and not self._indirect._is_init():
+            return False
         return all(memory is MISSING or memory._is_init() for memory in memories)
 
     def _prepare_version(
@@ -231,7 +251,8 @@ class OpKernel(OpBase):
 
     def __repr__(self) -> str:
         values = "".join(f" {name}={value!r}" for name, value in self.push_constants.items())
-        return f"<kp.OpKernel {self._kernel.name} groups={self._groups}{values}>"
+        groups = self._groups if self._indirect is None else "indirect"
+        return f"<kp.OpKernel {self._kernel.name} groups={groups}{values}>"
 
 
 class OpWatchedKernel(OpKernel):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_ENTRIES = 16384
 """Descriptor sets that a kernel keeps, some 3 KiB of host memory each."""
-_RESERVED = ("grid", "groups", "uses", "bind", "push")
+_RESERVED = ("grid", "groups", "indirect", "uses", "bind", "push")
 
 Counts = tuple[int, int, int]
 

@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.arrays import as_index
 from .._base.dtype_rules import conversion, difference
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
+from .._base.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    KomputeError,
+    OutOfRangeError,
+    kind_of,
+)
 from .._base.text import Told, told
 from .._base.warn import warn
 from .._memory.memory import Memory
 from .._memory.sampler import SampledImage, Sampler
+from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -46,6 +54,37 @@ def check_owner(memory: Any, manager: Manager, what: str) -> None:
         )
     if not memory._is_init():
         memory._require_init(f"be {what}")
+
+
+def indirect_groups(given: Any, offset: Any, manager: Manager, who: str) -> Tensor:
+    """The three uint32 of the tensor `given` from the element `offset` on: the numbers of workgroups.
+
+    Raises ArgumentTypeError unless it is a uint32 Tensor, InvalidArgumentError for fewer than three elements
+    and for another Manager's, OutOfRangeError for an offset beyond it, FailedPreconditionError if it is
+    destroyed.
+    """
+    if not isinstance(given, Tensor):
+        raise ArgumentTypeError(
+            f"{who}: indirect is {kind_of(given)}; give a uint32 Tensor with the numbers of workgroups in x, "
+            "y and z. If the host knows them, give them as numbers"
+        )
+    if given._dtype != np.uint32:
+        raise ArgumentTypeError(
+            f"{who}: indirect is {given._describe()}, of {given._dtype}; the numbers of workgroups are uint32"
+        )
+    check_owner(given, manager, f"indirect of {who}")
+    first = as_index(offset, "offset")
+    if given._count < 3:
+        raise InvalidArgumentError(
+            f"{who}: indirect is {given._describe()}, with {given._count} elements; the numbers of "
+            "workgroups in x, y and z are three"
+        )
+    if not 0 <= first <= given._count - 3:
+        raise OutOfRangeError(
+            f"{who}: offset is {first}, in elements; the three numbers of workgroups begin at 0 to "
+            f"{given._count - 3} of {given._describe()}"
+        )
+    return given if given._count == 3 else given._part(first * 4, (3,), given._dtype)
 
 
 def check_argument(

@@ -28,12 +28,15 @@ from .._memory.tensor import Tensor, fill_of
 from .._shaders.constants import is_given
 from .._shaders.library import library_shader
 from .algorithm import BOUND, Algorithm, pack_push
+from .binding import indirect_groups
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
     from ..typing import ShaderSource
 
 _NOTHING: Any = ()
+_BEGIN = 0
+_ONE_GROUP = (1, 1, 1)
 
 
 class CommandRecorder:
@@ -379,10 +382,17 @@ class OpAlgoDispatch(OpBase):
     `push_consts` (a list of numbers, an array, or bytes; see Algorithm) replace the algorithm's own push
     constants for this dispatch only. `grid` is the number of invocations in x, y, z: ceil(grid / local_size)
     groups run on each axis, instead of the algorithm's `workgroup`; the shader must check its bounds. If one
-    axis has more groups than the device allows, they run in layers, as one dispatch. Raises
-    InvalidArgumentError for constants that do not fit the shader's block or a grid beyond the device's
-    limits, FailedPreconditionError for an algorithm without a shader, ArgumentTypeError if `algorithm` is not
-    an Algorithm.
+    axis has more groups than the device allows, they run in layers, as one dispatch.
+
+    `indirect` is a uint32 Tensor with the numbers of workgroups in x, y and z, from the element `offset` on.
+    The device reads them when the dispatch begins, after earlier work has written them. No number may be
+    above the device's ``limits["maxComputeWorkGroupCount"]``, which is 65535 or more: the host cannot check
+    it, and Vulkan leaves open what happens then. With a 0 among them, no group runs.
+
+    Raises InvalidArgumentError for constants that do not fit the shader's block, a grid beyond the device's
+    limits, `grid` together with `indirect`, and an `indirect` of fewer than three elements;
+    FailedPreconditionError for an algorithm without a shader; OutOfRangeError for an `offset` beyond the
+    tensor; ArgumentTypeError if `algorithm` is not an Algorithm or `indirect` not a uint32 Tensor.
 
     >>> spirv = kp.compile('''
     ... layout(local_size_x = 1) in;
@@ -396,12 +406,25 @@ class OpAlgoDispatch(OpBase):
     <kp.Sequence ...>
     >>> t.read().tolist()
     [5.0, 5.0, 0.0]
+    >>> groups = mgr.tensor_t(np.array([3, 1, 1], np.uint32))
+    >>> mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [7.0], indirect=groups)).eval()
+    <kp.Sequence ...>
+    >>> t.read().tolist()
+    [7.0, 7.0, 7.0]
     """
 
     __slots__ = ("_native",)
 
-    def __init__(self, algorithm: Algorithm, push_consts: Any = _NOTHING, *, grid: Any = None) -> None:
-        if push_consts is _NOTHING and grid is None:
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        push_consts: Any = _NOTHING,
+        *,
+        grid: Any = None,
+        indirect: Tensor | None = None,
+        offset: int = _BEGIN,
+    ) -> None:
+        if push_consts is _NOTHING and grid is None and indirect is None and offset is _BEGIN:
             try:
                 self._native = algorithm._dispatch
                 return
@@ -412,8 +435,18 @@ class OpAlgoDispatch(OpBase):
         native = algorithm._built("be dispatched")
         given = is_given(push_consts)
         push = pack_push(algorithm._signed(), push_consts) if given else algorithm._push
-        extent = None
-        if grid is None:
+        extent = memory = None
+        if indirect is not None:
+            if grid is not None:
+                raise InvalidArgumentError(
+                    "OpAlgoDispatch: give grid (the host knows the invocations) or indirect (the device "
+                    "knows the workgroups), not both"
+                )
+            memory = indirect_groups(indirect, offset, algorithm._manager, "OpAlgoDispatch")._native
+            groups = _ONE_GROUP
+        elif offset is not _BEGIN and as_index(offset, "offset"):
+            raise InvalidArgumentError("OpAlgoDispatch: offset is a place in indirect, which is not given")
+        elif grid is None:
             groups = algorithm._groups
         else:
             extent = x, y, z = counts_of(grid, "grid", "invocations")
@@ -422,7 +455,7 @@ class OpAlgoDispatch(OpBase):
             algorithm._manager._check_groups(
                 groups, f"grid {grid!r} with local size {(i, j, k)}", native.shader, algorithm._special
             )
-        self._native = _native.op_dispatch(native, groups, push, extent, given)
+        self._native = _native.op_dispatch(native, groups, push, extent, given, memory)
 
 
 class OpAlgoBase(OpBase):

@@ -182,6 +182,7 @@ def measure_kernel(manager: Manager, prepared: Prepared, limit: float) -> Kernel
             if has_timestamps:
                 device.append(sequence.timings()[0][1])
     groups = prepared.operation.groups
+    assert groups is not None  # the command line has no indirect
     invocations = 1
     for count, local in zip(groups, prepared.kernel.local_size, strict=True):
         invocations *= count * local

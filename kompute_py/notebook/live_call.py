@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     Box = ipywidgets.VBox
 
-_CALL = ("grid", "groups", "uses")
+_CALL = ("grid", "groups", "indirect", "uses")
 _INTEGERS = {f"{sign}int{bits}": (sign == "", bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 

@@ -81,13 +81,17 @@ void bind_operation(py::module_& m) {
             fillings.push_back({std::move(ranges[i]), std::string(patterns[i])});
         return own(make_fill(std::move(fillings)));
     });
-    m.def("op_dispatch",
-          [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
-                const py::bytes& push, const std::optional<std::array<uint64_t, 3>>& grid, bool own_push) {
-              const auto counts = groups_of(groups);
-              return own(make_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push),
-                                       {grid, own_push}));
-          });
+    m.def(
+        "op_dispatch",
+        [own](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
+              const py::bytes& push, const std::optional<std::array<uint64_t, 3>>& grid, bool own_push,
+              std::optional<ResourceRange> indirect) {
+            const auto counts = groups_of(groups);
+            return own(make_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push),
+                                     {grid, own_push}, std::move(indirect).value_or(ResourceRange())));
+        },
+        py::arg("algorithm"), py::arg("groups"), py::arg("push_constants"), py::arg("grid"),
+        py::arg("own_push"), py::arg("indirect") = py::none());
     m.def("op_warm_up",
           [own](std::shared_ptr<Algorithm> algorithm) { return own(make_warm_up(std::move(algorithm))); });
     py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
@@ -105,14 +109,19 @@ void bind_operation(py::module_& m) {
                            std::vector<ResourceRange> references) {
             const auto counts = groups_of(groups);
             dispatch.replace(prepared(std::move(algorithm), counts), counts, std::string(push),
-                             std::move(references));
+                             {std::move(references), dispatch.memory().indirect});
         });
-    m.def("op_bound_dispatch", [](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups,
-                                  const py::bytes& push, std::vector<ResourceRange> references) {
-        const auto counts = groups_of(groups);
-        return make_bound_dispatch(prepared(std::move(algorithm), counts), counts, std::string(push),
-                                   std::move(references));
-    });
+    m.def(
+        "op_bound_dispatch",
+        [](std::shared_ptr<Algorithm> algorithm, const std::array<int64_t, 3>& groups, const py::bytes& push,
+           std::vector<ResourceRange> references, std::optional<ResourceRange> indirect) {
+            const auto counts = groups_of(groups);
+            return make_bound_dispatch(
+                prepared(std::move(algorithm), counts), counts, std::string(push),
+                {std::move(references), std::move(indirect).value_or(ResourceRange())});
+        },
+        py::arg("algorithm"), py::arg("groups"), py::arg("push_constants"), py::arg("references"),
+        py::arg("indirect") = py::none());
     m.def("op_custom", [](const Context& context, std::string name, const py::object& record,
                           const std::optional<std::vector<ResourceRange>>& reads,
                           const std::optional<std::vector<ResourceRange>>& writes) {

@@ -8,7 +8,7 @@ namespace kp {
 
 struct CallEntry {
     std::shared_ptr<Algorithm> algorithm;
-    std::vector<ResourceRange> references;
+    DispatchMemory memory;
     std::vector<uint64_t> key;
     std::vector<std::vector<uint64_t>> plans;
     std::vector<py::object> watchers;
@@ -211,7 +211,7 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
         for (size_t i = 0; i < form.results.size(); ++i)
             if (form.results[i].value < 0) upload(form.results[i].memory, made[i].ptr());
     }
-    run(line_of(*found.entry).prepare(found.entry->algorithm, form.groups, found.push, {}));
+    run(line_of(*found.entry).prepare(found.entry->algorithm, form.groups, found.push, found.entry->memory));
     for (size_t i = 0; i < form.results.size(); ++i) download(form.results[i].memory, made[i].ptr());
     if (made.empty()) return py::none();
     if (made.size() == 1) return made.front();
@@ -410,7 +410,8 @@ std::shared_ptr<CallEntry> CallTable::find_entry(std::span<const uint64_t> key) 
 }
 
 std::shared_ptr<CallEntry> CallTable::entry(const py::list& arguments, const py::list& references,
-                                            const py::list& owners, const py::object& make) {
+                                            const py::list& owners, const py::object& make,
+                                            const py::object& indirect) {
     Key key;
     for (const Argument& argument : kp::arguments_of(arguments)) add_words(key, argument);
     std::vector<ResourceRange> reached;
@@ -418,14 +419,20 @@ std::shared_ptr<CallEntry> CallTable::entry(const py::list& arguments, const py:
         reached.push_back(each.cast<ResourceRange>());
         add_words(key, {UINT32_MAX, UINT32_MAX, 0, reached.back(), nullptr});
     }
+    ResourceRange groups;
+    if (!indirect.is_none()) {
+        groups = indirect.cast<ResourceRange>();
+        add_words(key, {UINT32_MAX, UINT32_MAX, 1, groups, nullptr});
+    }
     if (auto found = find_entry(key)) return found;
     std::vector<py::object> all;
     for (const py::handle each : owners) all.push_back(py::reinterpret_borrow<py::object>(each));
-    return add_entry(std::move(key), make().cast<std::shared_ptr<Algorithm>>(), std::move(reached), all);
+    return add_entry(std::move(key), make().cast<std::shared_ptr<Algorithm>>(),
+                     {std::move(reached), std::move(groups)}, all);
 }
 
 std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::shared_ptr<Algorithm> algorithm,
-                                                std::vector<ResourceRange> references,
+                                                DispatchMemory memory,
                                                 const std::vector<py::object>& owners) {
     while (all_.size() >= most_entries_) drop(*all_[random_() % all_.size()]);
     if (!ended_) {
@@ -439,7 +446,7 @@ std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::shared_ptr<Algorit
     }
     auto made = std::make_shared<CallEntry>();
     made->algorithm = std::move(algorithm);
-    made->references = std::move(references);
+    made->memory = std::move(memory);
     made->number = made_++;
     for (size_t i = 0; i < owners.size(); ++i) {
         const auto repeats = [&](const py::object& other) { return other.is(owners[i]); };
@@ -508,7 +515,7 @@ void CallTable::evaluate(const std::shared_ptr<CallEntry>& entry, const std::arr
                          const py::bytes& push) {
     const auto counts = groups_of(groups);
     (void)prepared(entry->algorithm, counts);
-    run(line_of(*entry).prepare(entry->algorithm, counts, std::string_view(push), entry->references));
+    run(line_of(*entry).prepare(entry->algorithm, counts, std::string_view(push), entry->memory));
 }
 
 std::shared_ptr<Fence> CallTable::submit_entry(const std::shared_ptr<CallEntry>& entry,
@@ -528,7 +535,7 @@ std::shared_ptr<Fence> CallTable::submit(const CallEntry& entry, const std::arra
     if (line.is_busy()) line = CallLine();
     submitting_.push_back(std::move(line));
     const std::shared_ptr<Stream> stream =
-        submitting_.back().prepare(entry.algorithm, groups, push, entry.references);
+        submitting_.back().prepare(entry.algorithm, groups, push, entry.memory);
     stream->submit();
     return Fence::of({stream});
 }
@@ -652,7 +659,8 @@ void bind_call_table(py::module_& m) {
         .def("call", &CallTable::call)
         .def("submit", py::overload_cast<const py::object&, const py::object&>(&CallTable::submit))
         .def("bind", &CallTable::bind)
-        .def("entry", &CallTable::entry)
+        .def("entry", &CallTable::entry, py::arg("arguments"), py::arg("references"), py::arg("owners"),
+             py::arg("make"), py::arg("indirect") = py::none())
         .def("evaluate", &CallTable::evaluate)
         .def("submit_entry", &CallTable::submit_entry)
         .def("learn", &CallTable::learn)

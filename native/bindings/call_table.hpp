@@ -55,9 +55,10 @@ public:
     [[nodiscard]] py::object bind(const py::object& args, const py::object& keywords);
 
     // The entry for the arguments of an algorithm; `make` makes the algorithm if there is none. `owners`: the
-    // objects with whose end the entry ends.
+    // objects with whose end the entry ends. `indirect`: the memory with the numbers of groups, or None.
     [[nodiscard]] std::shared_ptr<CallEntry> entry(const py::list& arguments, const py::list& references,
-                                                   const py::list& owners, const py::object& make);
+                                                   const py::list& owners, const py::object& make,
+                                                   const py::object& indirect);
     void evaluate(const std::shared_ptr<CallEntry>& entry, const std::array<int64_t, 3>& groups,
                   const py::bytes& push);
     [[nodiscard]] std::shared_ptr<Fence> submit_entry(const std::shared_ptr<CallEntry>& entry,
@@ -122,8 +123,7 @@ private:
     void add_form(std::span<const uint64_t> key, std::shared_ptr<CallForm> form);
     [[nodiscard]] std::string pack(const CallArguments& given, PyObject* keywords) const;
     [[nodiscard]] std::shared_ptr<CallEntry> find_entry(std::span<const uint64_t> key) const;
-    std::shared_ptr<CallEntry> add_entry(Key key, std::shared_ptr<Algorithm> algorithm,
-                                         std::vector<ResourceRange> references,
+    std::shared_ptr<CallEntry> add_entry(Key key, std::shared_ptr<Algorithm> algorithm, DispatchMemory memory,
                                          const std::vector<py::object>& owners);
     void add_plan(std::span<const uint64_t> key, Plan plan);
     void drop(CallEntry& entry) noexcept;

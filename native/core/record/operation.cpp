@@ -7,6 +7,7 @@
 #include "record/algorithm.hpp"
 #include "record/stream_plan.hpp"
 #include "record/substitution.hpp"
+#include "resource/buffer.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,9 @@
 
 namespace kp {
 namespace {
+
+// Of dispatches whose groups the device reads, for the checks of the host.
+constexpr std::array<uint32_t, 3> one_group{1, 1, 1};
 
 // Zero groups in any direction are legal and run nothing.
 bool none(const std::array<uint32_t, 3>& groups) {
@@ -51,14 +55,36 @@ void check_references(const Device& device, const std::vector<ResourceRange>& re
     }
 }
 
+// The numbers of groups, as vkCmdDispatchIndirect reads them.
+constexpr uint64_t indirect_bytes = 3 * sizeof(uint32_t);
+
+void check_memory(const Device& device, const DispatchMemory& memory) {
+    check_references(device, memory.references);
+    const ResourceRange& groups = memory.indirect;
+    if (!groups.resource) return;
+    const auto refuse = [&](const std::string& why) {
+        throw Error(ErrorKind::invalid_argument,
+                    "The " + groups.label() + " cannot give the numbers of groups: " + why);
+    };
+    if (&groups.resource->device() != &device) refuse("it belongs to another Manager");
+    groups.resource->require_init("read the numbers of groups from");
+    if (!dynamic_cast<const Buffer*>(groups.resource.get())) refuse("it is an image. Use a uint32 tensor");
+    if (groups.size < indirect_bytes)
+        refuse("it has " + std::to_string(groups.size) + " bytes; three uint32 have " +
+               std::to_string(indirect_bytes));
+    if (groups.offset % sizeof(uint32_t) != 0)
+        refuse("it begins at byte " + std::to_string(groups.offset) +
+               " of its memory; the device reads at multiples of 4");
+}
+
 class Dispatch final : public BoundDispatch {
 public:
     Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, Launch launch,
-             std::string push_constants, std::vector<ResourceRange> references, std::optional<OwnChoice> own)
+             std::string push_constants, DispatchMemory memory, std::optional<OwnChoice> own)
         : BoundDispatch(algorithm->shared_device(),
                         algorithm->name().empty() ? "OpAlgoDispatch" : algorithm->name()),
           algorithm_(std::move(algorithm)),
-          references_(std::move(references)),
+          memory_(std::move(memory)),
           groups_(groups),
           launch_(std::move(launch)),
           push_constants_(std::move(push_constants)),
@@ -69,7 +95,7 @@ public:
         {
             const std::lock_guard lock(changing_);
             algorithm = algorithm_;
-            check_references(device(), references_);
+            check_memory(device(), memory_);
         }
         algorithm->check();
     }
@@ -85,12 +111,16 @@ public:
             if (argument.range.resource) plan.mention(*argument.range.resource);
         for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use);
         const ShaderInfo& info = algorithm_->shader()->info();
-        for (const auto& range : references_) {
+        for (const auto& range : memory_.references) {
             plan.mention(*range.resource);
             plan.keep(range.resource);
             if (info.physical_storage_buffer)
                 plan.use(range,
                          info.physical_storage_writes ? UseKind::shader_read_write : UseKind::shader_read);
+        }
+        if (memory_.indirect.resource) {
+            plan.keep(memory_.indirect.resource);
+            plan.use(memory_.indirect, UseKind::indirect_read);
         }
         // The shader reaches memory without a binding, possibly beyond its declared references.
         if (info.physical_storage_buffer) plan.full_barrier();
@@ -105,6 +135,11 @@ public:
         if (layout.push.size != 0)
             to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());
+        if (const ResourceRange& from = memory_.indirect; from.resource) {
+            to.vk.vkCmdDispatchIndirect(to.commands, static_cast<const Buffer&>(*from.resource).handle(),
+                                        from.offset);
+            return;
+        }
         if (first[0] != 0) to.vk.vkCmdDispatch(to.commands, first[0], first[1], first[2]);
         if (rest[0] == 0) [[likely]]
             return;
@@ -137,19 +172,20 @@ public:
         std::shared_ptr<Algorithm> algorithm;
         std::array<uint32_t, 3> groups{};
         std::string push_constants;
-        std::vector<ResourceRange> references;
+        DispatchMemory memory;
         {
             const std::lock_guard lock(device().graph_mutex());
             algorithm = algorithm_;
             groups = groups_;
             push_constants = push_constants_;
-            references = references_;
+            memory = memory_;
         }
+        if (memory.indirect.resource) memory.indirect = by.range(memory.indirect);
         return make_bound_dispatch(algorithm->substituted(by), groups, std::move(push_constants),
-                                   std::move(references));
+                                   std::move(memory));
     }
 
-    [[nodiscard]] std::vector<ResourceRange> fixed() const override { return references_; }
+    [[nodiscard]] std::vector<ResourceRange> fixed() const override { return memory_.references; }
     [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
 
     [[nodiscard]] std::shared_ptr<Algorithm> algorithm() const override {
@@ -157,17 +193,22 @@ public:
         return algorithm_;
     }
 
+    [[nodiscard]] DispatchMemory memory() const override {
+        const std::lock_guard lock(changing_);
+        return memory_;
+    }
+
     void set(std::array<uint32_t, 3> groups, std::string push_constants,
              std::vector<ResourceRange> references) override {
-        replace(algorithm(), groups, std::move(push_constants), std::move(references));
+        replace(algorithm(), groups, std::move(push_constants), {std::move(references), memory().indirect});
     }
 
     void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                 std::string push_constants, std::vector<ResourceRange> references) override {
+                 std::string push_constants, DispatchMemory memory) override {
         if (&algorithm->device() != &device())
             throw Error(ErrorKind::invalid_argument, "The algorithm belongs to another Manager");
         push_constants = checked(*algorithm, groups, std::move(push_constants));
-        check_references(device(), references);
+        check_memory(device(), memory);
         Launch launch = algorithm->launch(groups);
         // Commands are recorded under the same lock.
         const std::lock_guard lock(device().graph_mutex());
@@ -178,13 +219,13 @@ public:
         const std::lock_guard change(changing_);
         // The old ones are freed with their last recording, or with the arguments, after the locks.
         algorithm_.swap(algorithm);
-        references_.swap(references);
+        std::swap(memory_, memory);
     }
 
 private:
     [[nodiscard]] OperationPtr renewed_for(std::shared_ptr<Algorithm> algorithm) const {
         if (!algorithm) return nullptr;
-        std::array<uint32_t, 3> groups = algorithm->workgroup();
+        std::array<uint32_t, 3> groups = memory_.indirect.resource ? one_group : algorithm->workgroup();
         if (own_->invocations) {
             const auto& local_size = algorithm->pipeline().local_size;
             for (size_t axis = 0; axis < 3; ++axis) {
@@ -194,14 +235,14 @@ private:
             }
         }
         return make_dispatch(std::move(algorithm), groups,
-                             own_->push_constants ? push_constants_ : std::string(), *own_);
+                             own_->push_constants ? push_constants_ : std::string(), *own_, memory_.indirect);
     }
 
-    // The algorithm and the references change under this lock and the graph mutex, so either lock is enough
+    // The algorithm and the memory change under this lock and the graph mutex, so either lock is enough
     // to read them: check() is called with and without the graph mutex.
     mutable RankedMutex changing_{LockRank::bound_dispatch};
     std::shared_ptr<Algorithm> algorithm_;
-    std::vector<ResourceRange> references_;
+    DispatchMemory memory_;
     std::array<uint32_t, 3> groups_;  // as requested
     Launch launch_;
     std::string push_constants_;
@@ -254,21 +295,23 @@ OperationPtr Operation::substituted(const Substitution&) const {
 }
 
 OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                           std::string push_constants, OwnChoice own) {
+                           std::string push_constants, OwnChoice own, ResourceRange indirect) {
     push_constants = checked(*algorithm, groups, std::move(push_constants));
+    DispatchMemory memory{{}, std::move(indirect)};
+    check_memory(algorithm->device(), memory);
     Launch launch = algorithm->launch(groups);
     return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
-                                      std::move(push_constants), std::vector<ResourceRange>{}, own);
+                                      std::move(push_constants), std::move(memory), own);
 }
 
 std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
                                                    std::array<uint32_t, 3> groups, std::string push_constants,
-                                                   std::vector<ResourceRange> references) {
+                                                   DispatchMemory memory) {
     push_constants = checked(*algorithm, groups, std::move(push_constants));
-    check_references(algorithm->device(), references);
+    check_memory(algorithm->device(), memory);
     Launch launch = algorithm->launch(groups);
     return std::make_shared<Dispatch>(std::move(algorithm), groups, std::move(launch),
-                                      std::move(push_constants), std::move(references), std::nullopt);
+                                      std::move(push_constants), std::move(memory), std::nullopt);
 }
 
 OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,

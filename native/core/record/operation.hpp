@@ -79,8 +79,18 @@ struct OwnChoice {
     std::optional<std::array<uint64_t, 3>> invocations;
     bool push_constants = false;
 };
+// The memory of a dispatch beside its algorithm's.
+struct DispatchMemory {
+    // Buffers with addresses in the push constants, or in memory that these lead to.
+    std::vector<ResourceRange> references;
+    // Three uint32 in a buffer: the numbers of groups, which the device reads when the dispatch begins.
+    // Without a resource, the host gives them.
+    ResourceRange indirect;
+};
+// Throws Error(invalid_argument) if `indirect` is not such a range of the algorithm's device.
 [[nodiscard]] OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                                         std::string push_constants, OwnChoice own = {});
+                                         std::string push_constants, OwnChoice own = {},
+                                         ResourceRange indirect = {});
 
 // A dispatch with groups, push constants, references and an algorithm that can change: recordings that hold
 // it are rebuilt at their next submission. Work in flight runs with the values of its build.
@@ -88,12 +98,12 @@ class BoundDispatch : public Operation {
 public:
     using Operation::Operation;
     [[nodiscard]] virtual std::shared_ptr<Algorithm> algorithm() const = 0;
-    // Throws the errors of make_dispatch; nothing has changed then. `references`: buffers with addresses in
-    // the push constants, or in memory that these lead to.
+    [[nodiscard]] virtual DispatchMemory memory() const = 0;
+    // Throws the errors of make_dispatch; nothing has changed then.
     virtual void set(std::array<uint32_t, 3> groups, std::string push_constants,
                      std::vector<ResourceRange> references) = 0;
     virtual void replace(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
-                         std::string push_constants, std::vector<ResourceRange> references) = 0;
+                         std::string push_constants, DispatchMemory memory) = 0;
     // `next` takes its place in recordings that begin from now on (see renewed()). Recordings that hold
     // this one keep it.
     virtual void supersede(const std::shared_ptr<BoundDispatch>& next) = 0;
@@ -101,7 +111,7 @@ public:
 [[nodiscard]] std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> algorithm,
                                                                  std::array<uint32_t, 3> groups,
                                                                  std::string push_constants,
-                                                                 std::vector<ResourceRange> references = {});
+                                                                 DispatchMemory memory = {});
 
 struct CustomUses {
     bool declared = false;

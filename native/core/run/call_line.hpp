@@ -17,11 +17,11 @@ namespace kp {
 class CallLine {
 public:
     // The stream, ready to be submitted with this work. If it throws, the line keeps its work.
-    // `references`: see BoundDispatch.
+    // `memory`: of one algorithm always the same.
     [[nodiscard]] const std::shared_ptr<Stream>& prepare(const std::shared_ptr<Algorithm>& algorithm,
                                                          const std::array<uint32_t, 3>& groups,
                                                          std::string_view push_constants,
-                                                         const std::vector<ResourceRange>& references);
+                                                         const DispatchMemory& memory);
     // True if a submission is still running, as far as the driver knows now. Work that failed has ended: its
     // fences report the failure.
     [[nodiscard]] bool is_busy() noexcept;
