@@ -337,7 +337,7 @@ class TestErrors:
             layout(binding = 1) writeonly buffer B { float b[]; };
             void main() { b[gl_GlobalInvocationID.x] = 2.0 * a[gl_GlobalInvocationID.x]; }
         """)
-        with pytest.raises(kp.InvalidArgumentError, match="outputs cannot be left out.*give b"):
+        with pytest.raises(kp.InvalidArgumentError, match=r"outputs cannot be left out.*give b"):
             double(mgr.tensor([1, 2]), indirect=groups_of(mgr, 2, 1, 1))
 
     def test_other_managers(self, mgr, spirv):
