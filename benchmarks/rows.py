@@ -5,6 +5,7 @@ from __future__ import annotations
 # isort: off
 from . import rows_sequence  # noqa: F401
 from . import rows_calls  # noqa: F401
+from . import rows_operations  # noqa: F401
 from . import rows_async  # noqa: F401
 from . import rows_await  # noqa: F401
 from . import rows_streaming  # noqa: F401

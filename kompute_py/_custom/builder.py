@@ -382,9 +382,10 @@ class KernelBuilder:
                     f"{self._who()}: dispatch {number} has no grid: call kb.grid(...), kb.groups(...) or "
                     "kb.yield_results(values)"
                 )
-        written = "\n".join(line for d in self._dispatches for line, _ in (*d.outside, *d.body))
+        text = "\n".join(line for d in self._dispatches for line, _ in (*d.outside, *d.body))
+        written = set(_NAME.findall(text))
         for result in self._results:
-            if not re.search(rf"\b{result.name}(_store)?\b", written):
+            if not written & {result.name, f"{result.name}_store"}:
                 raise InvalidArgumentError(
                     f"{self._who()}: no kernel writes the result {result.name!r}: store its elements with "
                     f"{result.name}_store(i, value), or call kb.yield_results(value, ...)"
@@ -420,9 +421,10 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
             tensors.append(value)
     for value in builder._tensors.values():
         strided = f"{value.name}_stride"
-        if f"{value.name}_at" in words or any(word.startswith(strided) for word in words):
+        at = f"{value.name}_at" in words
+        if at or any(f"{strided}{axis}" in words for axis in range(value.ndim)):
             for axis in range(value.ndim):
-                if f"{value.name}_at" in words or f"{strided}{axis}" in words:
+                if at or f"{strided}{axis}" in words:
                     macros.append(f"#define {strided}{axis} {glsl(product(value.shape[axis + 1 :]))}")
             names = [f"i{axis}" for axis in range(value.ndim)]
             index = " + ".join(f"({name}) * {strided}{axis}" for axis, name in enumerate(names)) or "0u"

@@ -20,7 +20,7 @@ from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidAr
 from .._base.text import nearest
 from .declaration import Declaration, Parameter
 from .expressions import IntOrSize, Size
-from .specs import TensorSpec, element_of
+from .specs import TensorSpec, element_of, name_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -162,7 +162,7 @@ class TensorArg(ArgDesc):
     def spec_key(self) -> str:
         """Dtype, and for each axis its length or "?"."""
         dims = ",".join(str(n) if i in self.spec_dims else "?" for i, n in enumerate(self.shape))
-        return f"{self.dtype.name}[{dims}]"
+        return f"{name_of(self.dtype)}[{dims}]"
 
 
 class TensorListArg(ArgDesc):
@@ -285,7 +285,7 @@ class ValueArg(ArgDesc):
     @property
     def spec_key(self) -> str:
         """Its kind, and its dtype in the kernels."""
-        return f"{self.weak or 'number'}:{self.dtype.name}"
+        return f"{self.weak or 'number'}:{name_of(self.dtype)}"
 
 
 class AttrArg(ArgDesc):

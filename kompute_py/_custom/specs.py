@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -122,6 +123,13 @@ _WORDS = {
 }
 
 
+@functools.lru_cache(256)
+def name_of(dtype: np.dtype[Any]) -> str:
+    """``dtype.name``, which NumPy computes in Python."""
+    return dtype.name
+
+
+@functools.lru_cache(1024)
 def element_of(dtype: np.dtype[Any], features: frozenset[str] | None = None) -> Element:
     """How elements of `dtype` are read and written by a device with these features; None: by one with all.
 
