@@ -721,10 +721,13 @@ def op_bound_dispatch(
 class ProgramLine(_Object):
     """The dispatches of a custom operation over memory that changes from call to call.
 
-    Each is (algorithm, for each binding its number in the memory of a call, groups).
+    Each is (algorithm, for each binding its number in the memory of a call, groups, where the device reads
+    the groups instead: the number of the memory and the byte in it).
     """
 
-    def __init__(self, parts: Sequence[tuple[Algorithm, Sequence[int], _Groups]]) -> None: ...
+    def __init__(
+        self, parts: Sequence[tuple[Algorithm, Sequence[int], _Groups, tuple[int, int] | None]]
+    ) -> None: ...
     def bind(self, memory: _Memories, push: Sequence[bytes]) -> list[Operation]: ...
     def run(
         self,

@@ -6,11 +6,11 @@ import linecache
 import re
 import struct
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from .._base.arrays import to_dtype
+from .._base.arrays import as_index, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .selection import (
@@ -116,6 +116,14 @@ class ScratchValue(TensorValue):
         return self.shape[0]
 
 
+class Indirect(NamedTuple):
+    """Three uint32 with the numbers of workgroups, which the device reads."""
+
+    tensor: str
+    offset: int
+    """In elements."""
+
+
 class Dispatch:
     """One dispatch while it is written."""
 
@@ -126,6 +134,7 @@ class Dispatch:
         self.extensions: list[str] = []
         self.local_size: tuple[int, int, int] = (64, 1, 1)
         self.grid: tuple[IntOrSize, IntOrSize, IntOrSize] | None = None
+        self.indirect: Indirect | None = None
 
 
 class KernelBuilder:
@@ -300,13 +309,61 @@ class KernelBuilder:
         for size in (x, y, z):
             _check_size(size, "The grid")
         self._dispatch().grid = (x, y, z)
+        self._dispatch().indirect = None
 
-    def groups(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None:
-        """The number of workgroups; call it after `workgroup`. As `grid` of so many whole workgroups."""
+    @overload
+    def groups(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None: ...
+    @overload
+    def groups(self, *, indirect: TensorValue, offset: int = 0) -> None: ...
+    def groups(
+        self,
+        x: IntOrSize | None = None,
+        y: IntOrSize = 1,
+        z: IntOrSize = 1,
+        *,
+        indirect: TensorValue | None = None,
+        offset: int = 0,
+    ) -> None:
+        """The number of workgroups; call it after `workgroup`. As `grid` of so many whole workgroups.
+
+        `indirect` is scratch memory or an argument of dtype uint32 instead: the device reads the numbers of
+        workgroups in x, y and z from it, from the element `offset` on, when the dispatch begins. An earlier
+        dispatch may write them. Nothing checks them: none may be above the device's limit, which is 65535
+        or more, so bound them with ``min(n, 65535u)``. With a 0, the dispatch does not run.
+
+        Raises ArgumentTypeError if a number is neither an int nor a size and if `indirect` is no uint32
+        value of the kernels, InvalidArgumentError for both forms at once and for fewer than three elements.
+        """
+        if indirect is not None:
+            if x is not None:
+                raise InvalidArgumentError(f"{self._who()}: give groups numbers, or indirect, not both")
+            self._groups_of(indirect, offset)
+            return
+        if x is None:
+            raise ArgumentTypeError(f"{self._who()}: groups takes numbers, or indirect=")
         for size in (x, y, z):
             _check_size(size, "The number of groups")
         i, j, k = self._dispatch().local_size
         self.grid(*(product((size, local)) for size, local in ((x, i), (y, j), (z, k))))
+
+    def _groups_of(self, value: Any, offset: Any) -> None:
+        if not isinstance(value, TensorValue) or self._tensors.get(value.name) is not value:
+            raise ArgumentTypeError(
+                f"{self._who()}: indirect is {kind_of(value)}; give scratch memory or a tensor of these "
+                "kernels: kb.scratch('groups', 3, 'uint32')"
+            )
+        if value.dtype != np.uint32:
+            raise ArgumentTypeError(
+                f"{self._who()}: indirect is {value.name!r} of {value.dtype}; workgroups are uint32"
+            )
+        first = as_index(offset, "offset")
+        if first < 0 or (isinstance(value.size, int) and value.size < first + 3):
+            raise InvalidArgumentError(
+                f"{self._who()}: indirect is {value.name!r} with {value.size} elements, which has no three "
+                f"from {first} on: the numbers of workgroups in x, y and z"
+            )
+        self.grid(1)  # for checks: one group
+        self._dispatch().indirect = Indirect(value.name, first)
 
     def emit(self, source: Any) -> None:
         """Adds lines to the body of the dispatch's ``main``."""

@@ -12,12 +12,13 @@ from .._base.errors import InvalidArgumentError
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forms import FRESH, GIVEN, HOST, Facts, Form, Fresh, Host, flat
-from .program import Block, Program, groups_of, scratch_of
+from .program import Block, Program, check_indirect, groups_of, scratch_of
 from .selection import KernelSelection, TensorArg, TensorListArg
 from .specs import element_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from .builder import Indirect
 
 
 def make_form(
@@ -170,7 +171,8 @@ class _Maker:
         for name, tensor in scratch_of(self.program, numbers, self.manager):
             self.used[name] = tensor
             self.own.add(name)
-        parts: list[tuple[Any, list[str], tuple[int, int, int]]] = []
+        check_indirect(self.program, self.selection)
+        parts: list[tuple[Any, list[str], tuple[int, int, int], Indirect | None]] = []
         for step in self.program.steps:
             grid = groups_of(step, numbers)
             if 0 in grid:
@@ -188,17 +190,31 @@ class _Maker:
             push = b"" if block.table is not None else block.fixed
             algorithm = self.manager.algorithm(bound, step.module, grid, (), push)
             algorithm.name = step.module.name
-            parts.append((algorithm._built("run"), names, grid))
+            parts.append((algorithm._built("run"), names, grid, step.indirect))
         if not parts:
             return
-        order = list(dict.fromkeys(name for _, names, _ in parts for name in names))
+        order = list(
+            dict.fromkeys(
+                name
+                for _, names, _, indirect in parts
+                for name in (*names, *(() if indirect is None else (indirect.tensor,)))
+            )
+        )
         theirs = [name for name in order if name not in self.own and name not in self.fresh]
         own = [name for name in order if name in self.own]
         self.form.slots = [self.places[name] for name in theirs]
         self.form.own = [self.used[name]._native for name in own]
         every = {name: number for number, name in enumerate((*theirs, *self.fresh, *own))}
         self.form.line = _native.ProgramLine(
-            [(native, [every[name] for name in names], grid) for native, names, grid in parts]
+            [
+                (
+                    native,
+                    [every[name] for name in names],
+                    grid,
+                    None if indirect is None else (every[indirect.tensor], 4 * indirect.offset),
+                )
+                for native, names, grid, indirect in parts
+            ]
         )
         if not any(block.fields for block in self.form.blocks):
             self.form.push = [b"" if block.table is not None else block.fixed for block in self.form.blocks]

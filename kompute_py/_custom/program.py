@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.errors import Diagnostic, InvalidArgumentError, ShaderCompileError
 from .._shaders.module import ShaderModule
-from .builder import VALUES, Dispatch, KernelBuilder, Source, source_of
+from .builder import VALUES, Dispatch, Indirect, KernelBuilder, Source, source_of
 from .expressions import IntOrSize, evaluate
 from .selection import KernelSelection, ValueArg
 
@@ -28,6 +28,8 @@ class Step(NamedTuple):
     source: Source
     grid: tuple[IntOrSize, IntOrSize, IntOrSize]
     local_size: tuple[int, int, int]
+    indirect: Indirect | None
+    """Where the device reads the workgroups. The grid is one group then."""
 
 
 class Program(NamedTuple):
@@ -70,7 +72,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     except ShaderCompileError as error:
         raise _at_the_generator(error, source, title) from None
     assert dispatch.grid is not None
-    return Step(module, source, dispatch.grid, dispatch.local_size)
+    return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 
 
 def _at_the_generator(error: ShaderCompileError, source: Source, title: str) -> ShaderCompileError:
@@ -145,6 +147,24 @@ def groups_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:
     return x, y, z
 
 
+def check_indirect(program: Program, selection: KernelSelection) -> None:
+    """Raises InvalidArgumentError for an argument that is too small for numbers of workgroups."""
+    sizes = {tensor.name: tensor.size for tensor in selection._tensors()}
+    for step in program.steps:
+        if step.indirect is None or step.indirect.tensor not in sizes:
+            continue
+        name, offset = step.indirect
+        if sizes[name] < offset + 3:
+            raise InvalidArgumentError(
+                f"{program.name}: {name} has {sizes[name]} elements; {step.module.name} reads numbers of "
+                f"workgroups in x, y and z there, from element {offset} on"
+            )
+
+
+def _indirect_file(indirect: Indirect | None) -> dict[str, Any] | None:
+    return None if indirect is None else {"tensor": indirect.tensor, "offset": 4 * indirect.offset}
+
+
 def check_numbers(program: Program, selection: KernelSelection) -> None:
     """Raises InvalidArgumentError for a tensor with 2**32 elements or more."""
     for tensor in selection._tensors():
@@ -184,7 +204,8 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
                 "module": f"{program.name}-{number}.spv",
                 "entry": "main",
                 "bindings": step.source.tensors + ([] if step.source.pushed else ["parameters"]),
-                "groups": list(groups_of(step, numbers)),
+                "groups": None if step.indirect else list(groups_of(step, numbers)),
+                "groups_in": _indirect_file(step.indirect),
                 "local_size": list(step.local_size),
                 "parameters": [
                     {"name": name, "type": kind, "offset": offset}

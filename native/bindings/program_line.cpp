@@ -20,10 +20,18 @@ std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& me
             argument.binding = static_cast<uint32_t>(arguments.size() - 1);
             argument.range = memory[slot];
         }
+        ResourceRange indirect;
+        if (part.indirect) {
+            const auto& [slot, byte] = *part.indirect;
+            if (slot >= memory.size()) throw Error(ErrorKind::internal, "A program has fewer tensors");
+            indirect = memory[slot];
+            indirect.offset += byte;
+            indirect.size -= std::min(byte, indirect.size);
+        }
         auto algorithm = make_object<Algorithm>(part.base, std::move(arguments), part.groups);
         algorithm->set_name(part.name);
         operations.push_back(make_dispatch(prepared(std::move(algorithm), part.groups), part.groups,
-                                           std::string(push[i]), {std::nullopt, true}));
+                                           std::string(push[i]), {std::nullopt, true}, std::move(indirect)));
     }
     return operations;
 }
@@ -47,13 +55,14 @@ void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vecto
 }
 
 void bind_program_line(py::module_& m) {
-    using Given = std::tuple<std::shared_ptr<Algorithm>, std::vector<uint32_t>, std::array<int64_t, 3>>;
+    using Given = std::tuple<std::shared_ptr<Algorithm>, std::vector<uint32_t>, std::array<int64_t, 3>,
+                             std::optional<std::pair<uint32_t, uint64_t>>>;
     py::class_<ProgramLine, std::shared_ptr<ProgramLine>>(m, "ProgramLine")
         .def(py::init([](const std::vector<Given>& given) {
             if (given.empty()) throw Error(ErrorKind::internal, "A program has a dispatch");
             std::vector<ProgramLine::Part> parts;
-            for (const auto& [algorithm, slots, groups] : given)
-                parts.push_back({algorithm->base(), slots, groups_of(groups), algorithm->name()});
+            for (const auto& [algorithm, slots, groups, indirect] : given)
+                parts.push_back({algorithm->base(), slots, groups_of(groups), indirect, algorithm->name()});
             return std::make_shared<ProgramLine>(std::move(parts));
         }))
         .def("bind",

@@ -13,6 +13,8 @@ public:
         AlgorithmBase base;
         std::vector<uint32_t> slots;  // for each binding its number in the memory of a call
         std::array<uint32_t, 3> groups{};
+        // Where the device reads the groups instead: the number of the memory, and the byte in it.
+        std::optional<std::pair<uint32_t, uint64_t>> indirect;
         std::string name;
     };
 

@@ -55,28 +55,44 @@ class compact(kp.CustomOp):
         x, block = kb.arg_value("x"), 256
         blocks = kb.largest(kb.ceil_div(x.size, block), 1)  # one for the count, also of nothing
         kb.scratch("counts", blocks, "uint32")
+        # The blocks that keep something, and where their elements begin in the result.
+        kb.scratch("full", blocks, "uint32")
+        kb.scratch("starts", blocks, "uint32")
+        todo = kb.scratch("todo", 4, "uint32")  # groups of the last dispatch, and the number of full blocks
         kb.begin_dispatch("count")
         kb.grid(blocks)
         kb.emit(f"""
             uint b = gl_GlobalInvocationID.x, n = 0;
             if (b >= counts_size) return;
-            for (uint k = b * {block}; k < min(x_size, (b + 1) * {block}); ++k) n += keep_load(k) ? 1 : 0;
+            for (uint k = b * {block}; k < min(x_size, (b + 1) * {block}); ++k) {{
+                n += keep_load(k) ? 1 : 0;
+                values_store(k, {x.type}(0));
+            }}
             counts_store(b, n);
         """)
+        kb.begin_dispatch("plan")
+        kb.groups(1)
+        kb.emit("""
+            if (gl_GlobalInvocationID.x > 0) return;
+            uint all = 0, blocks = 0;
+            for (uint b = 0; b < counts_size; ++b) {
+                if (counts_load(b) == 0) continue;
+                full_store(blocks, b);
+                starts_store(blocks++, all);
+                all += counts_load(b);
+            }
+            count_store(0, all);
+            todo_store(0, min((blocks + 63) / 64, 65535)); todo_store(1, 1); todo_store(2, 1);
+            todo_store(3, blocks);
+        """)
         kb.begin_dispatch("move")
-        kb.grid(blocks)
+        kb.groups(indirect=todo)
         kb.emit(f"""
-            uint b = gl_GlobalInvocationID.x, at = 0, all = 0;
-            if (b >= counts_size) return;
-            for (uint k = 0; k < counts_size; ++k) {{
-                all += counts_load(k);
-                if (k < b) at += counts_load(k);
+            for (uint i = gl_GlobalInvocationID.x; i < todo_load(3); i += gl_NumWorkGroups.x * 64) {{
+                uint at = starts_load(i), first = full_load(i) * {block};
+                for (uint k = first; k < min(x_size, first + {block}); ++k)
+                    if (keep_load(k)) values_store(at++, x_load(k));
             }}
-            if (b == 0) count_store(0, all);
-            for (uint k = b * {block}; k < min(x_size, (b + 1) * {block}); ++k)
-                if (keep_load(k)) values_store(at++, x_load(k));
-            // The end, shared out among the blocks.
-            for (uint k = all + b; k < x_size; k += counts_size) values_store(k, {x.type}(0));
         """)
 
 

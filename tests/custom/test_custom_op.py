@@ -310,7 +310,7 @@ def test_recorded(mgr):
         np.testing.assert_allclose(second.results[0].data(), expected, rtol=1e-5)
     with pytest.raises(kp.ArgumentTypeError, match="works on Tensors"):
         softmax.op(np.zeros(3, np.float32))
-    assert repr(second) == "<kp.OpCustom compact, 2 dispatches>"
+    assert repr(second) == "<kp.OpCustom compact, 3 dispatches>"
 
 
 def test_submitted(mgr):
@@ -467,10 +467,15 @@ def test_what_is_written_ahead_of_time_runs_without_the_operation(mgr, tmp_path)
         algorithm = mgr.algorithm(
             [tensors[name] for name in dispatch["bindings"]],
             path.parent / dispatch["module"],
-            tuple(dispatch["groups"]),
+            tuple(dispatch["groups"] or (1, 1, 1)),
             push_consts=bytes.fromhex(dispatch["parameter_bytes"]),
         )
-        sequence.record(kp.OpAlgoDispatch(algorithm))
+        read = {}
+        if dispatch["groups"] is None:
+            where = dispatch["groups_in"]
+            read = {"indirect": tensors[where["tensor"]], "offset": where["offset"] // 4}
+        sequence.record(kp.OpAlgoDispatch(algorithm, **read))
+    assert [each["groups_in"] for each in made["dispatches"]] == [None, None, {"tensor": "todo", "offset": 0}]
     sequence.eval()
     np.testing.assert_array_equal(tensors["values"].read(), compacted(x, keep))
     assert int(tensors["count"]) == keep.sum()
