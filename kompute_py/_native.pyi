@@ -1,7 +1,7 @@
 """Types of the native module. Private: the public classes of this package hold these objects."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -555,7 +555,7 @@ class PeerCopy(_Object):
 def warn_of_waits_after(seconds: float) -> float:
     """Sets the time after which waits for held work warn. Returns the previous value."""
 
-def submit_once(operation: Operation) -> Fence:
+def submit_once(operation: Operation | BoundDispatch) -> Fence:
     """Records one operation and submits it to the first queue. Does not wait."""
 
 class BufferExporter:
@@ -664,7 +664,8 @@ class Algorithm(_Object):
     def is_init(self) -> bool: ...
     def destroy(self) -> None: ...
 
-class Operation(_Object):
+@final
+class Operation:
     """An immutable operation. Any stream of its Context can record it any number of times."""
 
     @property
@@ -672,6 +673,12 @@ class Operation(_Object):
 
 def op_sync_device(memories: _Memories) -> Operation: ...
 def op_sync_local(memories: _Memories) -> Operation: ...
+def sync_device_of(memories: object, /) -> Operation | None:
+    """The operation for a list or tuple of Python's tensors and images; None for anything else, and in place
+    of an error.
+    """
+
+def sync_local_of(memories: object, /) -> Operation | None: ...
 def op_copy(memories: _Memories) -> Operation: ...
 def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) -> Operation:
     """Fills each memory with its pattern, repeated a whole number of times."""
@@ -693,13 +700,15 @@ def op_dispatch(
 def op_warm_up(algorithm: Algorithm) -> Operation:
     """A dispatch of no groups, for drivers that compile at the first one. Not for algorithms with images."""
 
-class BoundDispatch(Operation):
+class BoundDispatch(_Object):
     """A dispatch with changeable groups, push constants, references and algorithm.
 
     A recording that holds it is rebuilt at its next submission after a change. `references` are the buffers
     with addresses in the push constants.
     """
 
+    @property
+    def name(self) -> str: ...
     @property
     def algorithm(self) -> Algorithm: ...
     def supersede(self, next: BoundDispatch) -> None:
@@ -862,7 +871,7 @@ class Stream(_Object):
     def last_value(self) -> int:
         """The timeline value that the last submission signals."""
 
-    def record(self, operation: Operation) -> None:
+    def record(self, operation: Operation | BoundDispatch) -> None:
         """Appends an operation; after an evaluation, starts a new list.
 
         Raises an error, and leaves the list as it is, if the stream is running, an object is destroyed or

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _NOTHING: Any = ()
 _BEGIN = 0
 _ONE_GROUP = (1, 1, 1)
+_sync_device, _sync_local = _native.sync_device_of, _native.sync_local_of
 
 
 class CommandRecorder:
@@ -208,7 +209,7 @@ class OpSyncDevice(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Iterable[Memory]) -> None:
-        self._native = operate(_native.op_sync_device, tensors, "OpSyncDevice")
+        self._native = _sync_device(tensors) or operate(_native.op_sync_device, tensors, "OpSyncDevice")
 
 
 class OpSyncLocal(OpBase):
@@ -230,7 +231,7 @@ class OpSyncLocal(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Iterable[Memory]) -> None:
-        self._native = operate(_native.op_sync_local, tensors, "OpSyncLocal")
+        self._native = _sync_local(tensors) or operate(_native.op_sync_local, tensors, "OpSyncLocal")
 
 
 class OpCopy(OpBase):

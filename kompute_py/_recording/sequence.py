@@ -162,8 +162,9 @@ class Sequence:
                 raise
             self._split()
             return self.record(op, *more)
-        for other in more:
-            self.record(other)
+        if more:
+            for other in more:
+                self.record(other)
         return self
 
     def _split(self) -> None:
@@ -202,14 +203,12 @@ class Sequence:
 
     def clear(self) -> None:
         """Drops all operations. Raises FailedPreconditionError if the sequence is running."""
-        self._clear()
-
-    def _clear(self) -> None:
         self._native.clear()
         if is_split(self._native):
             self._use(self._native.whole)
-        self._hooked = []
-        self._update_slow()
+        if self._hooked:
+            self._hooked = []
+            self._update_slow()
 
     def rerecord(self) -> None:
         """Records the current operations anew. Raises FailedPreconditionError if the sequence is running."""
@@ -430,7 +429,7 @@ class Sequence:
 
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)
-        self._clear()
+        self.clear()
         self.record(op)
 
     def _start(self) -> tuple[OpBase, ...]:

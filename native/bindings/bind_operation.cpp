@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "call_arguments.hpp"
 #include "call_support.hpp"
 #include "record/warm_up_operation.hpp"
 
@@ -56,11 +57,58 @@ OperationPtr make_sync(std::vector<ResourceRange> ranges, const Make& make) {
     return make(std::move(ranges));
 }
 
+// The range of a tensor or image of Python; nothing if `memory` is something else.
+std::optional<ResourceRange> range_of(PyObject* memory) {
+    static PyObject* const native_name = interned("_native");
+    static PyObject* const buffer_type = py::type::of<Buffer>().release().ptr();
+    const auto native = py::reinterpret_steal<py::object>(PyObject_GetAttr(memory, native_name));
+    if (!native) {
+        PyErr_Clear();
+        return std::nullopt;
+    }
+    if (reinterpret_cast<PyObject*>(Py_TYPE(native.ptr())) == buffer_type) {
+        const std::shared_ptr<Buffer>* buffer = holder_of<Buffer>(native.ptr());
+        if (buffer && *buffer) return ResourceRange(*buffer);
+        return std::nullopt;
+    }
+    py::detail::make_caster<ResourceRange> other;
+    if (!other.load(native, false)) return std::nullopt;
+    return py::detail::cast_op<ResourceRange&&>(std::move(other));
+}
+
+// The sync of a list or tuple of tensors and images; None for anything else, and in place of an error: the
+// caller finds what to say.
+template <OperationPtr (*make)(std::vector<ResourceRange>)>
+PyObject* sync_of(PyObject*, PyObject* memories) {
+    if (!PyList_CheckExact(memories) && !PyTuple_CheckExact(memories)) Py_RETURN_NONE;
+    try {
+        std::vector<ResourceRange> ranges;
+        ranges.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(memories)));
+        // Attributes may run code, which may change the list.
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(memories); ++i) {
+            const auto memory = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(memories, i));
+            auto range = range_of(memory.ptr());
+            if (!range) Py_RETURN_NONE;
+            ranges.push_back(std::move(*range));
+        }
+        if (ranges.empty()) Py_RETURN_NONE;
+        return OperationObject::make(std::const_pointer_cast<Operation>(make_sync(std::move(ranges), make)));
+    } catch (const Error&) {
+        Py_RETURN_NONE;
+    } catch (...) {
+        return translated([]() -> PyObject* { throw; });
+    }
+}
+
+PyMethodDef sync_device = {"sync_device_of", &sync_of<&make_sync_device>, METH_O,
+                           "sync_device_of(memories: object, /) -> Operation | None"};
+PyMethodDef sync_local = {"sync_local_of", &sync_of<&make_sync_local>, METH_O,
+                          "sync_local_of(memories: object, /) -> Operation | None"};
+
 }  // namespace
 
 void bind_operation(py::module_& m) {
-    py::class_<Operation, std::shared_ptr<Operation>>(m, "Operation")
-        .def_property_readonly("name", &Operation::name);
+    OperationObject::bind(m);
 
     const auto own = [](const OperationPtr& operation) {
         return std::const_pointer_cast<Operation>(operation);
@@ -71,6 +119,8 @@ void bind_operation(py::module_& m) {
     m.def("op_sync_local", [own](std::vector<ResourceRange> memories) {
         return own(make_sync(std::move(memories), make_sync_local));
     });
+    add_function(m, sync_device);
+    add_function(m, sync_local);
     m.def("op_copy",
           [own](std::vector<ResourceRange> memories) { return own(make_copy(std::move(memories))); });
     m.def("op_fill", [own](std::vector<ResourceRange> ranges, const std::vector<py::bytes>& patterns) {
@@ -94,7 +144,8 @@ void bind_operation(py::module_& m) {
         py::arg("own_push"), py::arg("indirect") = py::none());
     m.def("op_warm_up",
           [own](std::shared_ptr<Algorithm> algorithm) { return own(make_warm_up(std::move(algorithm))); });
-    py::class_<BoundDispatch, Operation, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
+    py::class_<BoundDispatch, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")
+        .def_property_readonly("name", [](const BoundDispatch& dispatch) { return dispatch.name(); })
         .def("set",
              [](BoundDispatch& dispatch, const std::array<int64_t, 3>& groups, const py::bytes& push,
                 std::vector<ResourceRange> references) {

@@ -41,6 +41,40 @@ py::list barriers(const Stream& stream) {
     return result;
 }
 
+Stream& stream_of(PyObject* self) {
+    auto* stream = native_of<Stream>(self);
+    if (!stream) throw py::type_error("The Stream has no native object");
+    return *stream;
+}
+
+PyObject* record(PyObject* self, PyObject* given) {
+    return translated([&]() -> PyObject* {
+        auto operation = OperationObject::get(given);
+        if (!operation) throw py::type_error("A Stream records an Operation");
+        stream_of(self).record(std::move(operation));
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* eval(PyObject* self, PyObject*) {
+    return translated([&]() -> PyObject* {
+        Stream& stream = stream_of(self);
+        if (stream.submit() && !stream.poll()) wait(stream, -1);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* clear(PyObject* self, PyObject*) {
+    return translated([&]() -> PyObject* {
+        stream_of(self).clear();
+        Py_RETURN_NONE;
+    });
+}
+
+PyMethodDef record_method = {"record", record, METH_O, "record(self, operation: Operation) -> None"};
+PyMethodDef eval_method = {"eval", eval, METH_NOARGS, "eval(self) -> None"};
+PyMethodDef clear_method = {"clear", clear, METH_NOARGS, "clear(self) -> None"};
+
 }  // namespace
 
 void evaluate(const std::shared_ptr<Stream>& stream) {
@@ -48,13 +82,11 @@ void evaluate(const std::shared_ptr<Stream>& stream) {
 }
 
 void bind_stream(py::module_& m) {
-    py::class_<Stream, std::shared_ptr<Stream>>(m, "Stream")
-        .def("record", [](Stream& s, const std::shared_ptr<Operation>& operation) { s.record(operation); })
-        .def("eval",
-             [](Stream& s) {
-                 if (s.submit() && !s.poll()) wait(s, -1);
-             })
-        .def("submit", [](Stream& s) { s.submit(); })
+    py::class_<Stream, std::shared_ptr<Stream>> type(m, "Stream");
+    replace_method(type, record_method);
+    replace_method(type, eval_method);
+    replace_method(type, clear_method);
+    type.def("submit", [](Stream& s) { s.submit(); })
         .def(
             "wait",
             [](Stream& s, double timeout) {
@@ -71,7 +103,6 @@ void bind_stream(py::module_& m) {
                  if (s->poll()) return true;
                  return Fence::of({s});
              })
-        .def("clear", &Stream::clear)
         .def("rerecord", &Stream::rerecord)
         .def("destroy",
              [](Stream& s) {

@@ -5,6 +5,7 @@
 #include "base/deep_stack.hpp"
 #include "base/error.hpp"
 #include "device/device.hpp"
+#include "direct.hpp"
 #include "interpreter.hpp"
 #include "pipeline/pipeline_store.hpp"
 #include "record/algorithm.hpp"

@@ -311,10 +311,11 @@ void HazardPlanner::serve_pairs(uint32_t index, BarrierPlan& out) {
                std::popcount(pair.dst.access & ~all_access_in(barrier.dst_access));
     };
     for (const Pair& pair : pairs_) {
-        // On a tie, take the later one, so that the work between the two need not wait.
         Barrier& first = out.barriers[pair.since - 1];
         Barrier& last = out.barriers.back();
-        widen(missing(last, pair) <= missing(first, pair) ? last : first, pair.src, pair.dst);
+        // On a tie, take the later one, so that the work between the two need not wait.
+        const bool later = &first == &last || missing(last, pair) <= missing(first, pair);
+        widen(later ? last : first, pair.src, pair.dst);
     }
 }
 

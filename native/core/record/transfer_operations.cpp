@@ -9,6 +9,7 @@
 #include "resource/overlaps.hpp"
 
 #include <numeric>
+#include <typeinfo>
 
 namespace kp {
 namespace {
@@ -47,6 +48,11 @@ protected:
     std::vector<ResourceRange> ranges_;
 };
 
+// The resource as an image; null for a buffer. Both classes are final, so no cast has to search.
+const Image* image_of(const Resource& resource) {
+    return typeid(resource) == typeid(Image) ? static_cast<const Image*>(&resource) : nullptr;
+}
+
 class SyncDevice final : public RangeOperation {
 public:
     using RangeOperation::RangeOperation;
@@ -75,7 +81,7 @@ public:
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
             if (!resource.has_host_copy() || range.size == 0) continue;
-            if (const auto* image = dynamic_cast<const Image*>(&resource)) {
+            if (const auto* image = image_of(resource)) {
                 const VkBufferImageCopy region = image->whole(resource.host_offset());
                 to.vk.vkCmdCopyBufferToImage(to.commands, resource.host_buffer(), image->handle(),
                                              VK_IMAGE_LAYOUT_GENERAL, 1, &region);
@@ -114,7 +120,7 @@ public:
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
             if (!resource.has_host_copy() || range.size == 0) continue;
-            if (const auto* image = dynamic_cast<const Image*>(&resource)) {
+            if (const auto* image = image_of(resource)) {
                 const VkBufferImageCopy region = image->whole(resource.host_offset());
                 to.vk.vkCmdCopyImageToBuffer(to.commands, image->handle(), VK_IMAGE_LAYOUT_GENERAL,
                                              resource.host_buffer(), 1, &region);
