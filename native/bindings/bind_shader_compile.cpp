@@ -93,11 +93,13 @@ CompileOutput compile_within(CompileRequest request, double seconds) {
             });
         return work->wait(wait_slice_nanoseconds);
     };
+    Leaving leaving;
     while (!wait()) {
         check_signals();
         if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= seconds)
             throw Error(ErrorKind::eval_timeout, "compiling takes longer than its time limit");
     }
+    leaving.ended = true;
     work->rethrow();
     return std::move(task->output);
 }

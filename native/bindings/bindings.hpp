@@ -106,7 +106,9 @@ auto interruptibly(Work work) {
             });
         return deep->wait(wait_slice_nanoseconds);
     };
+    Leaving leaving;
     while (!wait()) check_signals();
+    leaving.ended = true;
     deep->rethrow();
     return std::move(*task->result);
 }

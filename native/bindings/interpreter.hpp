@@ -115,4 +115,18 @@ void check_signals();
 // library's streams are flushed.
 void leave_at_exit() noexcept;
 
+// For calls that the caller may leave before their end: if it does, the end of the process takes care of
+// them, also in a process that makes no Manager.
+class Leaving {
+public:
+    Leaving() = default;
+    Leaving(const Leaving&) = delete;
+    Leaving& operator=(const Leaving&) = delete;
+    ~Leaving() {
+        if (!ended) leave_at_exit();
+    }
+
+    bool ended = false;
+};
+
 }  // namespace kp
