@@ -365,6 +365,16 @@ class SignatureError(InvalidArgumentError, SyntaxError):
         return str(self.args[0]) if self.args else ""
 
 
+class FormulaError(SignatureError):
+    """A formula, such as that of `kp.ops.elementwise`, cannot be read.
+
+    `text` is the formula and `offset` the column of the fault, counted from 1.
+
+    >>> kp.errors.FormulaError("there is no function 'sqr'", "x + sqr(y)", 5).offset
+    5
+    """
+
+
 class CompileTimeoutError(ShaderCompileError, TimeoutError):
     """The compiler exceeded its time limit; see the `timeout` of `kompute_py.compile`."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from .._base.arrays import as_index, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
+from .formula_glsl import functions_in
 from .selection import (
     ArgDesc,
     AttrArg,
@@ -191,9 +192,8 @@ class KernelBuilder:
                 tuple(tensor.dim(axis) for axis in range(tensor.ndim)),
                 selection._features,
             )
-        for desc in selection.arg_descs:
-            if isinstance(desc, ValueArg):
-                self._values[desc.name] = desc
+        for desc in selection._value_args():
+            self._values[desc.name] = desc
         self._results = [self._tensors[result.name] for result in selection.results]
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -519,6 +519,9 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
         head.append(f"layout({place}) {qualifier} kp_parameters {{ {members} }};")
     arguments = {desc.name for desc in builder.selection._tensors() if not desc.is_result}
     tied = {desc.name for desc in builder.selection.inplace_tied_arg_descs}
+    conversions = " ".join(value.element.load + value.element.store for value in tensors)
+    for text in functions_in(conversions).values():
+        head += text.split("\n")
     for binding, value in enumerate(tensors):
         element = value.element
         fixed = value.name in arguments and value.name not in tied

@@ -102,7 +102,7 @@ class Block:
     """
 
     def __init__(self, source: Source, numbers: Mapping[str, int], selection: KernelSelection) -> None:
-        values = {d.name: d for d in selection.arg_descs if isinstance(d, ValueArg)}
+        values = {d.name: d for d in selection._value_args()}
         block = bytearray()
         self.fields: list[tuple[int, str, ValueArg]] = []
         """(offset, type in the kernels, argument) of the numbers of calls."""
@@ -124,7 +124,7 @@ class Block:
             return self.fixed
         block = bytearray(self.fixed)
         for offset, kind, desc in self.fields:
-            packed = desc._packed(given[desc.index], VALUES[kind])
+            packed = desc._packed(desc._of(given), VALUES[kind])
             block[offset : offset + len(packed)] = packed
         return bytes(block)
 

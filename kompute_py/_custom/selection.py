@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -262,6 +262,10 @@ class ValueArg(ArgDesc):
     def v(self, value: Any) -> None:
         self._value = value
 
+    def _of(self, given: Sequence[Any]) -> Any:
+        """Its value in a call with these arguments."""
+        return given[self.index]
+
     def _packed(self, value: Any, how: Struct) -> bytes:
         """A number of this kind and dtype for the kernels.
 
@@ -286,6 +290,22 @@ class ValueArg(ArgDesc):
     def spec_key(self) -> str:
         """Its kind, and its dtype in the kernels."""
         return f"{self.weak or 'number'}:{name_of(self.dtype)}"
+
+
+class ComputedArg(ValueArg):
+    """A number when the kernels run that each call computes from the numbers of its arguments."""
+
+    __module__ = "kompute_py.typing"  # where users find it
+
+    def __init__(
+        self, parameter: Parameter, function: Callable[..., Any], places: list[int], values: Sequence[Any]
+    ) -> None:
+        self._function, self._places = function, places
+        super().__init__(-1, parameter, self._of(values), _INT)
+
+    def _of(self, given: Sequence[Any]) -> Any:
+        number = self._function(*[given[place] for place in self._places])
+        return number.item() if isinstance(number, np.generic) else number
 
 
 class AttrArg(ArgDesc):
@@ -349,6 +369,7 @@ class KernelSelection:
         self._values = values
         self._features = features
         self._made = 0
+        self._computed: list[ValueArg] = []
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -475,6 +496,38 @@ class KernelSelection:
         """A list of floats that decides what the kernels are; `v` is its value."""
         return self._attribute(argument, "float[]", "attr_list_float")
 
+    def value(self, name: str, number: Any, dtype: DTypeLike, *, of: Iterable[int | str] = ()) -> ValueArg:
+        """A number that `select` computes, as a value when the kernels run: `name` there. Its dtype
+        specializes them, its value does not.
+
+        `number` may be a function: with the numbers of the arguments `of`, each call computes its value.
+
+        Raises InvalidArgumentError if the name is taken or the dtype cannot have the number,
+        UnimplementedError for a dtype that kernels do not take.
+
+        >>> @kp.CustomOp.register
+        ... class divided(kp.CustomOp):
+        ...     signature = "divided(Tensor x, float by) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x, by = ksel.arg_tensor("x"), ksel.arg_float("by")
+        ...         ksel.value("factor", lambda by: 1 / by, "float32", of=["by"])
+        ...         ksel.return_new_tensor(x.shape, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         kb.yield_results("x_load(i) * factor")
+        >>> divided(mgr.tensor([1, 2]), 4).tolist()
+        [0.25, 0.5]
+        """
+        declared = self._declaration
+        taken = [*(p.name for p in declared.parameters), *(r.name for r in declared.results)]
+        if name in taken or any(name == each.name for each in self._computed):
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
+        places = [self._place(each) for each in of]
+        function = number if callable(number) else lambda: number
+        made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._values)
+        made.cast(dtype)
+        self._computed.append(made)
+        return made
+
     # -- results ---------------------------------------------------------------------------------------------
 
     def return_new_tensor(self, shape: int | Iterable[int], dtype: DTypeLike) -> TensorArg:
@@ -522,7 +575,8 @@ class KernelSelection:
         arguments = ",".join(f"{a.name}={a.spec_key}" for a in self.arg_descs if a is not None)
         results = ",".join(result.spec_key for result in self.results)
         variant = f"/{self.variant}" if self.variant else ""
-        return f"{self._declaration.name}({arguments})->{results}{variant}"
+        computed = "".join(f",{a.name}={a.spec_key}" for a in self._computed)
+        return f"{self._declaration.name}({arguments}{computed})->{results}{variant}"
 
     @property
     def digest(self) -> str:
@@ -531,10 +585,24 @@ class KernelSelection:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
+    def _value_args(self) -> list[ValueArg]:
+        """The run-time values: arguments, and what `select` computed."""
+        return [each for each in self.arg_descs if isinstance(each, ValueArg)] + self._computed
+
     def _who(self) -> str:
         return self._declaration.name
 
     def _parameter(self, argument: int | str) -> tuple[int, Parameter]:
+        """An argument that is not declared yet."""
+        index = self._place(argument)
+        parameter = self._declaration.parameters[index]
+        if self.arg_descs[index] is not None:
+            raise FailedPreconditionError(
+                f"{self._who()}: select declares the argument {parameter.name!r} twice"
+            )
+        return index, parameter
+
+    def _place(self, argument: int | str) -> int:
         parameters = self._declaration.parameters
         if isinstance(argument, str):
             names = [each.name for each in parameters]
@@ -542,22 +610,16 @@ class KernelSelection:
                 raise InvalidArgumentError(
                     f"{self._who()} has no parameter {shown(argument)}{nearest(argument, names)}"
                 )
-            index = names.index(argument)
-        elif type(argument) is int and 0 <= argument < len(parameters):
-            index = argument
-        elif type(argument) is int:
+            return names.index(argument)
+        if type(argument) is int and 0 <= argument < len(parameters):
+            return argument
+        if type(argument) is int:
             raise InvalidArgumentError(
                 f"{self._who()} has {len(parameters)} parameters; select asked for number {argument}"
             )
-        else:
-            raise ArgumentTypeError(
-                f"{self._who()}: an argument is named by its position or name, not by {shown(argument)}"
-            )
-        if self.arg_descs[index] is not None:
-            raise FailedPreconditionError(
-                f"{self._who()}: select declares the argument {parameters[index].name!r} twice"
-            )
-        return index, parameters[index]
+        raise ArgumentTypeError(
+            f"{self._who()}: an argument is named by its position or name, not by {shown(argument)}"
+        )
 
     def _expect(self, parameter: Parameter, types: tuple[str, ...], call: str) -> None:
         if parameter.type not in types:

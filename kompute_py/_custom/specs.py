@@ -114,7 +114,7 @@ def _in_words(type_: str, load: str, store: str) -> Element:
 
 # For devices whose buffers have no elements of 8 or 16 bits.
 _WORDS = {
-    "float16": _in_words("float", "unpackHalf2x16({w} >> {s}).x", "packHalf2x16(vec2({}, 0.0))"),
+    "float16": _in_words("float", "kp_from_half(({w} >> {s}) & 0xffffu)", "kp_to_half({})"),
     "int16": _in_words("int", "bitfieldExtract(int({w}), int({s}), 16)", "uint({}) & 0xffffu"),
     "uint16": _in_words("uint", "bitfieldExtract({w}, int({s}), 16)", "{} & 0xffffu"),
     "int8": _in_words("int", "bitfieldExtract(int({w}), int({s}), 8)", "uint({}) & 0xffu"),

@@ -75,6 +75,7 @@ def test_the_list_here_is_the_whole_tree() -> None:
         "ValidationError",
         "AlreadyExistsError",
         "SignatureError",
+        "FormulaError",
     }
     # Python alone makes these.
     assert defined == {name for name, *_ in TREE}

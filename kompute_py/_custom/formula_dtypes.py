@@ -1,0 +1,137 @@
+"""Numbers, conversions and promotion of dtypes, in GLSL's terms."""
+
+from __future__ import annotations
+
+import struct
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from .specs import element_of
+
+Dtype = np.dtype[Any]
+Kind = Dtype | str
+"""A dtype, or the kind of a number without one: "bool", "int", "float" or "complex"."""
+
+WEAK = ("bool", "int", "float", "complex")
+"""The kinds of numbers without dtypes, each higher than those before it."""
+BOOL, INT64, FLOAT16, FLOAT32, FLOAT64 = map(np.dtype, ("?", "i8", "f2", "f4", "f8"))
+COMPLEX64, UINT64, INT8 = np.dtype(np.complex64), np.dtype(np.uint64), np.dtype(np.int8)
+INT32 = np.dtype(np.int32)
+
+
+def promoted(values: list[Kind]) -> Dtype:
+    """NumPy 2's dtype for these: numbers without dtypes take that of the others, but for their kind."""
+    dtypes = [each for each in values if not isinstance(each, str)]
+    strong: Dtype = reduce(np.promote_types, dtypes, BOOL)
+    weak = max((WEAK.index(each) for each in values if isinstance(each, str)), default=0)
+    if weak == 1 and strong == BOOL:
+        return INT64
+    if weak == 2 and strong.kind in "biu":
+        return FLOAT64
+    if weak == 3 and strong.kind != "c":
+        small = strong.kind not in "biu" and strong.itemsize <= 4
+        return COMPLEX64 if small or not dtypes else np.dtype(np.complex128)
+    return strong
+
+
+def real_of(dtype: Dtype) -> Dtype:
+    """The dtype of functions such as sin for arguments of `dtype`."""
+    if dtype.kind in "biu":
+        return {1: FLOAT16, 2: FLOAT32}.get(dtype.itemsize, FLOAT64)
+    return dtype
+
+
+def literal(value: Any, dtype: Dtype) -> str:
+    """A number as GLSL. Raises OverflowError if the dtype has none such."""
+    kind = element_of(dtype).type
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "vec2":
+        single = complex(value)
+        return f"vec2({_float(single.real)}, {_float(single.imag)})"
+    if dtype.kind in "iu":
+        return _whole(int(value), dtype, kind)
+    if kind == "double":
+        return _double(float(value))
+    if dtype == FLOAT16:
+        with np.errstate(over="ignore"):
+            return _float(float(np.float16(value)))
+    return _float(float(value))
+
+
+def _whole(value: int, dtype: Dtype, kind: str) -> str:
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise OverflowError
+    end = {"int": "", "uint": "u", "int64_t": "l", "uint64_t": "ul"}[kind]
+    if value < 0:
+        return f"(-{-value - 1}{end} - 1{end})"  # the lowest one has no positive
+    return f"{value}{end}"
+
+
+def _float(value: float) -> str:
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    bits = int(single.view(np.uint32))
+    if not np.isfinite(single) or 0 < abs(single) < 1e-30 or abs(single) > 1e30:
+        return f"uintBitsToFloat({hex(bits)}u)"
+    text = repr(float(single))
+    return f"({text})" if text[0] == "-" else text
+
+
+def _double(value: float) -> str:
+    if not np.isfinite(value) or 0 < abs(value) < 1e-200 or abs(value) > 1e200:
+        low, high = struct.unpack("<II", struct.pack("<d", value))
+        return f"packDouble2x32(uvec2({hex(low)}u, {hex(high)}u))"
+    text = repr(value)
+    return f"({text}lf)" if text[0] == "-" else f"{text}lf"
+
+
+def fitting(number: Any, dtype: Dtype) -> Any:
+    """A number of Python for a dtype. Raises ValueError or OverflowError if it has none such."""
+    if dtype == BOOL:
+        return bool(number)
+    if isinstance(number, complex) and dtype.kind != "c":
+        raise ValueError(f"{number} is complex")
+    if dtype.kind in "iu":
+        if isinstance(number, float):
+            raise ValueError(f"{number} is no {dtype}")
+        return int(number)
+    if dtype.kind == "c":
+        return complex(number)
+    value = float(number)
+    return value
+
+
+def wrapped(text: str, dtype: Dtype) -> str:
+    """The value of an int expression in its own width."""
+    if dtype.kind == "i" and dtype.itemsize < 4:
+        return f"bitfieldExtract({text}, 0, {dtype.itemsize * 8})"
+    if dtype.kind == "u" and dtype.itemsize < 4:
+        return f"({text}) & {'0xffu' if dtype.itemsize == 1 else '0xffffu'}"
+    return text
+
+
+def converted(text: str, given: Dtype, wanted: Dtype) -> str:
+    """An expression of one dtype as another, by C's rules as NumPy's `astype`."""
+    if given == wanted:
+        return text
+    source, target = element_of(given).type, element_of(wanted).type
+    if wanted == BOOL:
+        return f"({text} != {literal(0, given)})"
+    if given == BOOL:
+        if target == "vec2":
+            return f"vec2({text} ? 1.0 : 0.0, 0.0)"
+        return f"({text} ? {literal(1, wanted)} : {literal(0, wanted)})"
+    if target == "vec2":
+        return text if source == "vec2" else f"vec2(float({text}), 0.0)"
+    made = text if source == target else f"{target}({text})"
+    if source == "int" and target in ("int64_t", "uint64_t"):
+        # By parts: Mesa before 23.1 compares int64_t(int) with constants wrongly.
+        made = f"packInt2x32(ivec2({text}, {text} >> 31))"
+        made = made if target == "int64_t" else f"uint64_t({made})"
+    if wanted.kind in "iu" and wanted.itemsize < 4 and not np.can_cast(given, wanted):
+        return f"({wrapped(made, wanted)})"
+    return made

@@ -1,0 +1,106 @@
+"""The functions of formulas, by NumPy's names: how many arguments they take, and their GLSL."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Real(NamedTuple):
+    """A function with results of a floating type."""
+
+    float: str
+    """For float; "{T}" is the type, "{0}" and "{1}" the arguments."""
+    double: str | None = None
+    """For double. None: GLSL has no such function of doubles."""
+    complex: str | None = None
+    """For complex numbers, if it has a meaning there."""
+
+
+def _of_both(text: str, complex: str | None = None) -> Real:
+    return Real(text, text, complex)
+
+
+REAL = {
+    "sqrt": _of_both("kp_sqrt_{T}({0})"),
+    "cbrt": Real("kp_cbrt({0})"),
+    "exp": Real("kp_exp({0})", complex="kp_cexp({0})"),
+    "exp2": Real("kp_exp2({0})"),
+    "expm1": Real("kp_expm1({0})"),
+    "log": Real("kp_log({0})"),
+    "log2": Real("kp_log2({0})"),
+    "log10": Real("kp_log10({0})"),
+    "log1p": Real("kp_log1p({0})"),
+    "sin": Real("kp_sin({0})"),
+    "cos": Real("kp_cos({0})"),
+    "tan": Real("kp_tan({0})"),
+    "arcsin": Real("kp_asin({0})"),
+    "arccos": Real("kp_acos({0})"),
+    "arctan": Real("kp_atan({0})"),
+    "sinh": Real("kp_sinh({0})"),
+    "cosh": Real("kp_cosh({0})"),
+    "tanh": Real("kp_tanh({0})"),
+    "arcsinh": Real("kp_asinh({0})"),
+    "arccosh": Real("kp_acosh({0})"),
+    "arctanh": Real("kp_atanh({0})"),
+    "arctan2": Real("kp_atan2({0}, {1})"),
+    "hypot": Real("kp_hypot({0}, {1})"),
+    "logaddexp": Real("kp_logaddexp({0}, {1})"),
+    "copysign": _of_both("kp_copysign_{T}({0}, {1})"),
+    "heaviside": _of_both("kp_heaviside_{T}({0}, {1})"),
+    "rint": _of_both("roundEven({0})", "roundEven({0})"),
+    "fabs": _of_both("abs({0})"),
+    "radians": _of_both("({0} * {T}(0.017453292519943295LF))"),
+    "degrees": _of_both("({0} * {T}(57.29577951308232LF))"),
+}
+BINARY_REAL = ("arctan2", "hypot", "logaddexp", "copysign", "heaviside")
+CASTS = {
+    "float16": "float16",
+    "float32": "float32",
+    "float64": "float64",
+    "int8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "bool_": "bool",
+    "complex64": "complex64",
+}
+_ONE = """negative positive invert logical_not absolute sign square reciprocal floor ceil trunc isnan isinf
+    isfinite signbit real imag conj"""
+_TWO = """add subtract multiply divide floor_divide remainder fmod power minimum maximum fmin fmax gcd
+    bitwise_and bitwise_or bitwise_xor left_shift right_shift less less_equal greater greater_equal equal
+    not_equal logical_and logical_or logical_xor"""
+ARITY = {
+    **{name: 2 if name in BINARY_REAL else 1 for name in REAL},
+    **dict.fromkeys(CASTS, 1),
+    **dict.fromkeys(_TWO.split(), 2),
+    **dict.fromkeys(_ONE.split(), 1),
+    "where": 3,
+    "clip": 3,
+}
+SYNONYMS = {
+    "abs": "absolute",
+    "min": "minimum",
+    "max": "maximum",
+    "round": "rint",
+    "pow": "power",
+    "mod": "remainder",
+    "true_divide": "divide",
+    "conjugate": "conj",
+    "bitwise_not": "invert",
+    "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "deg2rad": "radians",
+    "rad2deg": "degrees",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+}

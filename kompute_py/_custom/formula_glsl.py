@@ -1,0 +1,496 @@
+"""GLSL functions for formulas: where NumPy's result differs from the language's operator or function.
+
+Vulkan leaves open what functions give for NaN, infinities and arguments out of their domain, and compilers
+may assume that there are none. So these test bits, and give what NumPy gives.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+_NAME = re.compile(r"\bkp_\w+")
+
+_ANY = {
+    # Remainders and quotients as Python's: towards minus infinity; 0 for a divisor of 0.
+    "kp_floordiv_{T}": """
+{T} kp_floordiv_{T}({T} a, {T} b) {
+    if (b == {T}(0)) return {T}(0);
+    if (b == {T}(-1)) return -a;
+    {T} q = a / b;
+    return q * b != a && (a < {T}(0)) != (b < {T}(0)) ? q - {T}(1) : q;
+}""",
+    "kp_mod_{T}": """
+{T} kp_mod_{T}({T} a, {T} b) {
+    return b == {T}(0) ? {T}(0) : a - kp_floordiv_{T}(a, b) * b;
+}""",
+    "kp_fmod_{T}": """
+{T} kp_fmod_{T}({T} a, {T} b) {
+    if (b == {T}(0) || b == {T}(-1)) return {T}(0);
+    return a - (a / b) * b;
+}""",
+}
+_UNSIGNED = {
+    "kp_floordiv_{T}": """
+{T} kp_floordiv_{T}({T} a, {T} b) { return b == {T}(0) ? {T}(0) : a / b; }""",
+    "kp_mod_{T}": """
+{T} kp_mod_{T}({T} a, {T} b) { return b == {T}(0) ? {T}(0) : a % b; }""",
+    "kp_fmod_{T}": """
+{T} kp_fmod_{T}({T} a, {T} b) { return b == {T}(0) ? {T}(0) : a % b; }""",
+}
+_WHOLE = {
+    # By squares. Negative exponents: 0, but for the bases 1 and -1.
+    "kp_pow_{T}": """
+{T} kp_pow_{T}({T} a, {T} b) {
+    {T} r = {T}(1);
+    if (b < {T}(0)) return a == {T}(1) ? r : a == {T}(-1) ? ((b & {T}(1)) == {T}(0) ? r : a) : {T}(0);
+    for (; b > {T}(0); b >>= 1) {
+        if ((b & {T}(1)) != {T}(0)) r *= a;
+        a *= a;
+    }
+    return r;
+}""",
+    "kp_gcd_{T}": """
+{T} kp_gcd_{T}({T} a, {T} b) {
+    while (b != {T}(0)) { {T} r = kp_fmod_{T}(a, b); a = b; b = r; }
+    return a < {T}(0) ? -a : a;
+}""",
+}
+_FLOATS = {
+    "kp_copysign_{T}": """
+{T} kp_copysign_{T}({T} a, {T} b) {
+    return kp_signbit_{T}(a) == kp_signbit_{T}(b) ? a : -a;
+}""",
+    # fmod is exact; the rest is NumPy's npy_divmod.
+    "kp_floordiv_{T}": """
+{T} kp_floordiv_{T}({T} a, {T} b) {
+    if (b == {T}(0)) return a / b;
+    {T} m = kp_fmod_{T}(a, b);
+    precise {T} d = (a - m) / b;
+    if (m != {T}(0) && (b < {T}(0)) != (m < {T}(0))) d -= {T}(1);
+    if (d == {T}(0)) return kp_copysign_{T}({T}(0), a / b);
+    {T} f = floor(d);
+    return d - f > {T}(0.5) ? f + {T}(1) : f;
+}""",
+    "kp_mod_{T}": """
+{T} kp_mod_{T}({T} a, {T} b) {
+    {T} m = kp_fmod_{T}(a, b);
+    if (b == {T}(0)) return m;
+    if (m == {T}(0)) return kp_copysign_{T}({T}(0), b);
+    return (b < {T}(0)) != (m < {T}(0)) ? m + b : m;
+}""",
+    "kp_min_{T}": """
+{T} kp_min_{T}({T} a, {T} b) { return a <= b || kp_isnan_{T}(a) ? a : b; }""",
+    "kp_max_{T}": """
+{T} kp_max_{T}({T} a, {T} b) { return a >= b || kp_isnan_{T}(a) ? a : b; }""",
+    "kp_fmin_{T}": """
+{T} kp_fmin_{T}({T} a, {T} b) { return a <= b || kp_isnan_{T}(b) ? a : b; }""",
+    "kp_fmax_{T}": """
+{T} kp_fmax_{T}({T} a, {T} b) { return a >= b || kp_isnan_{T}(b) ? a : b; }""",
+    "kp_sign_{T}": """
+{T} kp_sign_{T}({T} a) { return a > {T}(0) ? {T}(1) : a < {T}(0) ? {T}(-1) : a; }""",
+    "kp_sqrt_{T}": """
+{T} kp_sqrt_{T}({T} a) {
+    return a >= {T}(0) && !kp_isinf_{T}(a) ? sqrt(a) : a > {T}(0) ? a : kp_nan_{T}();
+}""",
+    "kp_heaviside_{T}": """
+{T} kp_heaviside_{T}({T} a, {T} b) {
+    return kp_isnan_{T}(a) ? a : a < {T}(0) ? {T}(0) : a > {T}(0) ? {T}(1) : b;
+}""",
+}
+_FIXED = {
+    "kp_isnan_float": """
+bool kp_isnan_float(float a) { return (floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u; }""",
+    "kp_isinf_float": """
+bool kp_isinf_float(float a) { return (floatBitsToUint(a) & 0x7fffffffu) == 0x7f800000u; }""",
+    "kp_signbit_float": """
+bool kp_signbit_float(float a) { return (floatBitsToUint(a) >> 31) != 0u; }""",
+    "kp_nan_float": """
+float kp_nan_float() { return uintBitsToFloat(0x7fc00000u); }""",
+    "kp_inf_float": """
+float kp_inf_float() { return uintBitsToFloat(0x7f800000u); }""",
+    "kp_isnan_double": """
+bool kp_isnan_double(double a) {
+    uvec2 u = unpackDouble2x32(a);
+    u.y &= 0x7fffffffu;
+    return u.y > 0x7ff00000u || (u.y == 0x7ff00000u && u.x != 0u);
+}""",
+    "kp_isinf_double": """
+bool kp_isinf_double(double a) {
+    uvec2 u = unpackDouble2x32(a);
+    return (u.y & 0x7fffffffu) == 0x7ff00000u && u.x == 0u;
+}""",
+    "kp_signbit_double": """
+bool kp_signbit_double(double a) { return (unpackDouble2x32(a).y >> 31) != 0u; }""",
+    "kp_nan_double": """
+double kp_nan_double() { return packDouble2x32(uvec2(0u, 0x7ff80000u)); }""",
+    "kp_inf_double": """
+double kp_inf_double() { return packDouble2x32(uvec2(0u, 0x7ff00000u)); }""",
+    # The remainder of the mantissas, eight binary digits at a time.
+    "kp_fmod_float": """
+float kp_fmod_float(float a, float b) {
+    uint x = floatBitsToUint(a), y = floatBitsToUint(b) & 0x7fffffffu, s = x & 0x80000000u;
+    x &= 0x7fffffffu;
+    if (y == 0u || x >= 0x7f800000u || y > 0x7f800000u) return kp_nan_float();
+    if (x < y) return a;
+    int i = int(x >> 23), j = int(y >> 23);
+    x = i == 0 ? x : (x & 0x7fffffu) | 0x800000u;
+    y = j == 0 ? y : (y & 0x7fffffu) | 0x800000u;
+    int n = max(i, 1) - max(j, 1);
+    x %= y;
+    while (n > 0 && x != 0u) {
+        int k = min(n, 8);
+        x = (x << k) % y;
+        n -= k;
+    }
+    if (x == 0u) return uintBitsToFloat(s);
+    j = max(j, 1);
+    int k = min(23 - findMSB(x), j - 1);
+    x <<= k;
+    j -= k;
+    return uintBitsToFloat(s | (x >= 0x800000u ? (uint(j) << 23) | (x & 0x7fffffu) : x));
+}""",
+    "kp_fmod_double": """
+double kp_fmod_double(double a, double b) {
+    uint64_t x = packUint2x32(unpackDouble2x32(a)), y = packUint2x32(unpackDouble2x32(b));
+    const uint64_t top = 0x8000000000000000ul, one = 0x10000000000000ul, infinite = 0x7ff0000000000000ul;
+    uint64_t s = x & top;
+    x &= ~top;
+    y &= ~top;
+    if (y == 0ul || x >= infinite || y > infinite) return kp_nan_double();
+    if (x < y) return a;
+    int i = int(x >> 52), j = int(y >> 52);
+    x = i == 0 ? x : (x & (one - 1ul)) | one;
+    y = j == 0 ? y : (y & (one - 1ul)) | one;
+    int n = max(i, 1) - max(j, 1);
+    x %= y;
+    while (n > 0 && x != 0ul) {
+        int k = min(n, 11);
+        x = (x << k) % y;
+        n -= k;
+    }
+    if (x != 0ul) {
+        j = max(j, 1);
+        while (x < one && j > 1) { x <<= 1; --j; }
+        if (x >= one) x = (uint64_t(j) << 52) | (x & (one - 1ul));
+    }
+    return packDouble2x32(unpackUint2x32(s | x));
+}""",
+    # The bits of a float16, and the nearest float16, ties to even. Some drivers' packHalf2x16 cuts off, and
+    # some drivers' unpackHalf2x16 has no infinities.
+    "kp_from_half": """
+float kp_from_half(uint h) {
+    uint s = (h & 0x8000u) << 16, m = h & 0x7fffu;
+    if (m >= 0x7c00u) return uintBitsToFloat(s | ((m << 13) + 0x70000000u));
+    if (m < 0x400u) return uintBitsToFloat(s | floatBitsToUint(float(m) * 5.9604644775390625e-8));
+    return uintBitsToFloat(s | ((m << 13) + 0x38000000u));
+}""",
+    "kp_to_half": """
+uint kp_to_half(float a) {
+    uint u = floatBitsToUint(a), s = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;
+    if (m > 0x7f800000u) return s | 0x7e00u;
+    if (m >= 0x477ff000u) return s | 0x7c00u;
+    if (m < 0x38800000u) {
+        precise float t = uintBitsToFloat(m) + 0.5;
+        return s | (floatBitsToUint(t) - 0x3f000000u);
+    }
+    return s | ((m - 0x38000000u + 0xfffu + ((m >> 13) & 1u)) >> 13);
+}""",
+    # To the nearest float16, ties to even, as a float.
+    "kp_half": """
+float kp_half(float a) {
+    uint u = floatBitsToUint(a), s = u & 0x80000000u, m = u & 0x7fffffffu;
+    if (m >= 0x7f800000u) return a;
+    if (m >= 0x477ff000u) return uintBitsToFloat(s | 0x7f800000u);
+    if (m < 0x38800000u) {
+        precise float t = uintBitsToFloat(m) + 0.5;
+        precise float r = t - 0.5;
+        return uintBitsToFloat(floatBitsToUint(r) | s);
+    }
+    return uintBitsToFloat(s | ((m + 0xfffu + ((m >> 13) & 1u)) & ~0x1fffu));
+}""",
+    "kp_exp": """
+float kp_exp(float a) {
+    return kp_isnan_float(a) ? a : a > 88.8 ? kp_inf_float() : a < -104.0 ? 0.0 : exp(a);
+}""",
+    "kp_exp2": """
+float kp_exp2(float a) {
+    return kp_isnan_float(a) ? a : a >= 128.0 ? kp_inf_float() : a < -150.0 ? 0.0 : exp2(a);
+}""",
+    "kp_log": """
+float kp_log(float a) {
+    return a > 0.0 ? (kp_isinf_float(a) ? a : log(a)) : a == 0.0 ? -kp_inf_float() : kp_nan_float();
+}""",
+    "kp_log2": """
+float kp_log2(float a) {
+    return a > 0.0 ? (kp_isinf_float(a) ? a : log2(a)) : a == 0.0 ? -kp_inf_float() : kp_nan_float();
+}""",
+    "kp_log10": """
+float kp_log10(float a) { return kp_log(a) * 0.4342944819; }""",
+    # Near zero by series; the terms left out are below half an ulp.
+    "kp_expm1": """
+float kp_expm1(float a) {
+    if (abs(a) > 0.35) return kp_exp(a) - 1.0;
+    return a + a * a * (0.5 + a * (0.16666667 + a * (0.041666667 + a * (0.0083333333 +
+        a * (0.0013888889 + a * (0.00019841270 + a * 0.000024801587))))));
+}""",
+    # Kahan's: the error of 1 + a divides out.
+    "kp_log1p": """
+float kp_log1p(float a) {
+    if (abs(a) > 0.3) return kp_log(1.0 + a);
+    float s = a / (2.0 + a), z = s * s;
+    return 2.0 * s * (1.0 + z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * (0.11111111 +
+        z * 0.09090909)))));
+}""",
+    "kp_cbrt": """
+float kp_cbrt(float a) {
+    if (a == 0.0 || kp_isnan_float(a) || kp_isinf_float(a)) return a;
+    float m = abs(a), r = exp2(log2(m) * 0.33333333);
+    r -= (r * r * r - m) / (3.0 * r * r);
+    return a < 0.0 ? -r : r;
+}""",
+    "kp_hypot": """
+float kp_hypot(float a, float b) {
+    a = abs(a);
+    b = abs(b);
+    if (kp_isinf_float(a) || kp_isinf_float(b)) return kp_inf_float();
+    if (kp_isnan_float(a) || kp_isnan_float(b)) return kp_nan_float();
+    float m = max(a, b), n = min(a, b);
+    if (m == 0.0) return m;
+    n /= m;
+    return m * sqrt(1.0 + n * n);
+}""",
+    # x as a multiple of pi / 2 and a rest: by three parts of pi / 2, and where they do not suffice by the
+    # digits of 2 / pi. Some drivers' own functions are off by 2e-4.
+    "kp_quarter": """
+float kp_quarter(float a, out int n) {
+    if (abs(a) < 8000.0) {
+        precise float k = roundEven(a * 0.63661975);
+        n = int(k);
+        precise float r = ((a - k * 1.5703125) - k * 4.837512969970703125e-4) - k * 7.54978995489e-8;
+        return r;
+    }
+    const uint digits[6] =
+        uint[6](0x3c439041u, 0xdb629599u, 0xf534ddc0u, 0xfc2757d1u, 0x4e441529u, 0xa2f9836eu);
+    uint u = floatBitsToUint(a), m = (u << 8) | 0x80000000u, carry = 0u, whole[7];
+    int e = int((u >> 23) & 0xffu) - 128;
+    for (int q = 0; q < 6; ++q) {
+        uint high, low;
+        umulExtended(digits[q], m, high, low);
+        whole[q] = low + carry;
+        carry = high + (whole[q] < low ? 1u : 0u);
+    }
+    whole[6] = carry;
+    int at = 4 - (e >> 5), s = e & 31;
+    uint high = whole[at + 2], low = whole[at + 1];
+    if (s != 0) {
+        high = (high << s) | (low >> (32 - s));
+        low = (low << s) | (whole[at] >> (32 - s));
+    }
+    n = int(high >> 30);
+    high = (high << 2) | (low >> 30);
+    low <<= 2;
+    bool up = (high >> 31) != 0u, negative = (u >> 31) != 0u;
+    if (up) {
+        ++n;
+        high = ~high + (low == 0u ? 1u : 0u);
+        low = ~low + 1u;
+    }
+    float r = (float(high) + float(low) * 2.3283064365386963e-10) * 3.6572952e-10;
+    if (negative) n = -n;
+    return up != negative ? -r : r;
+}""",
+    "kp_sin_of": """
+float kp_sin_of(float r) {
+    float z = r * r;
+    return r + r * z * (-1.6666654611e-1 + z * (8.3321608736e-3 - z * 1.9515295891e-4));
+}""",
+    "kp_cos_of": """
+float kp_cos_of(float r) {
+    float z = r * r;
+    return 1.0 - 0.5 * z + z * z * (4.166664568298827e-2 + z * (-1.388731625493765e-3 +
+        z * 2.443315711809948e-5));
+}""",
+    "kp_sin": """
+float kp_sin(float a) {
+    if (kp_isnan_float(a) || kp_isinf_float(a)) return kp_nan_float();
+    int n;
+    float r = kp_quarter(a, n), v = (n & 1) == 0 ? kp_sin_of(r) : kp_cos_of(r);
+    return (n & 2) == 0 ? v : -v;
+}""",
+    "kp_cos": """
+float kp_cos(float a) {
+    if (kp_isnan_float(a) || kp_isinf_float(a)) return kp_nan_float();
+    int n;
+    float r = kp_quarter(a, n), v = (n & 1) == 0 ? kp_cos_of(r) : kp_sin_of(r);
+    return ((n + 1) & 2) == 0 ? v : -v;
+}""",
+    "kp_tan": """
+float kp_tan(float a) {
+    if (kp_isnan_float(a) || kp_isinf_float(a)) return kp_nan_float();
+    int n;
+    float r = kp_quarter(a, n), s = kp_sin_of(r), c = kp_cos_of(r);
+    return (n & 1) == 0 ? s / c : -c / s;
+}""",
+    # Arguments up to tan(pi / 8) by a polynomial, the others through differences of angles.
+    "kp_atan": """
+float kp_atan(float a) {
+    if (kp_isnan_float(a)) return a;
+    float m = abs(a), base = 0.0;
+    if (m > 2.4142135) { base = 1.5707964; m = kp_isinf_float(m) ? 0.0 : -1.0 / m; }
+    else if (m > 0.41421357) { base = 0.78539819; m = (m - 1.0) / (m + 1.0); }
+    float z = m * m;
+    float r = base + (m + m * z * (-0.333329491539 + z * (0.199777106478 + z * (-0.138776856032 +
+        z * 0.0805374449538))));
+    return a < 0.0 ? -r : r;
+}""",
+    "kp_atan2": """
+float kp_atan2(float y, float x) {
+    if (kp_isnan_float(y)) return y;
+    if (kp_isnan_float(x)) return x;
+    bool back = kp_signbit_float(x);
+    float r;
+    if (kp_isinf_float(x)) r = kp_isinf_float(y) ? (back ? 2.3561945 : 0.78539819) : (back ? 3.1415927 : 0.0);
+    else if (y == 0.0) r = back ? 3.1415927 : 0.0;
+    else if (x == 0.0 || kp_isinf_float(y)) r = 1.5707964;
+    else {
+        float m = max(abs(x), abs(y)), s = m > 1e18 ? 1e-20 : m < 1e-18 ? 1e20 : 1.0;
+        float u = abs(x) * s, v = abs(y) * s;
+        r = v > u ? 1.5707964 - kp_atan(u / v) : kp_atan(v / u);
+        if (back) r = 3.1415927 - r;
+    }
+    return kp_signbit_float(y) ? -r : r;
+}""",
+    "kp_asin": """
+float kp_asin(float a) {
+    float m = abs(a);
+    if (!(m <= 1.0)) return kp_nan_float();
+    float z = m > 0.5 ? 0.5 * (1.0 - m) : m * m, s = m > 0.5 ? sqrt(z) : m;
+    float p = s + s * z * (0.16666752422 + z * (0.074953002686 + z * (0.045470025998 +
+        z * (0.024181311049 + z * 0.042163199048))));
+    float r = m > 0.5 ? 1.5707964 - 2.0 * p : p;
+    return a < 0.0 ? -r : r;
+}""",
+    "kp_acos": """
+float kp_acos(float a) {
+    if (!(abs(a) <= 1.0)) return kp_nan_float();
+    if (a > 0.5) return 2.0 * kp_asin(sqrt(0.5 * (1.0 - a)));
+    return a < -0.5 ? 3.1415927 - 2.0 * kp_asin(sqrt(0.5 * (1.0 + a))) : 1.5707964 - kp_asin(a);
+}""",
+    "kp_sinh": """
+float kp_sinh(float a) {
+    float m = abs(a);
+    if (kp_isnan_float(a)) return a;
+    if (m > 80.0) return kp_copysign_float(kp_exp(m * 0.5) * 0.5 * kp_exp(m * 0.5), a);
+    float e = kp_expm1(m);
+    return kp_copysign_float(0.5 * (e + e / (e + 1.0)), a);
+}""",
+    "kp_cosh": """
+float kp_cosh(float a) {
+    if (kp_isnan_float(a)) return a;
+    float e = kp_exp(abs(a) * 0.5);
+    return abs(a) > 80.0 ? e * 0.5 * e : 0.5 * (e * e + 1.0 / (e * e));
+}""",
+    "kp_tanh": """
+float kp_tanh(float a) {
+    if (kp_isnan_float(a)) return a;
+    float m = abs(a);
+    if (m > 10.0) return kp_copysign_float(1.0, a);
+    float e = kp_expm1(2.0 * m);
+    return kp_copysign_float(e / (e + 2.0), a);
+}""",
+    "kp_asinh": """
+float kp_asinh(float a) {
+    float m = abs(a);
+    if (kp_isnan_float(a) || kp_isinf_float(a)) return a;
+    float r = m > 1e9 ? kp_log(m) + 0.69314718 : kp_log1p(m + m * m / (1.0 + sqrt(1.0 + m * m)));
+    return kp_copysign_float(r, a);
+}""",
+    "kp_acosh": """
+float kp_acosh(float a) {
+    if (!(a >= 1.0)) return kp_nan_float();
+    if (a > 1e9) return kp_log(a) + 0.69314718;
+    float t = a - 1.0;
+    return kp_log1p(t + sqrt(2.0 * t + t * t));
+}""",
+    "kp_atanh": """
+float kp_atanh(float a) {
+    float m = abs(a);
+    if (!(m <= 1.0)) return kp_nan_float();
+    return kp_copysign_float(m == 1.0 ? kp_inf_float() : 0.5 * kp_log1p(2.0 * m / (1.0 - m)), a);
+}""",
+    "kp_logaddexp": """
+float kp_logaddexp(float a, float b) {
+    if (a == b) return a + 0.69314718;
+    float d = a - b;
+    return kp_isnan_float(d) ? d : d > 0.0 ? a + kp_log1p(kp_exp(-d)) : b + kp_log1p(kp_exp(d));
+}""",
+    # C99's special cases around exp2(b * log2(|a|)).
+    "kp_pow_float": """
+float kp_pow_float(float a, float b) {
+    if (b == 0.0 || a == 1.0) return 1.0;
+    if (kp_isnan_float(a) || kp_isnan_float(b)) return kp_nan_float();
+    float m = abs(a);
+    if (kp_isinf_float(b)) return m == 1.0 ? 1.0 : (m > 1.0) == (b > 0.0) ? b * b : 0.0;
+    bool whole = floor(b) == b, odd = whole && abs(b) < 16777216.0 && (int(b) & 1) != 0;
+    float r;
+    if (m == 0.0 || kp_isinf_float(m)) r = (m == 0.0) == (b > 0.0) ? 0.0 : kp_inf_float();
+    else if (a < 0.0 && !whole) return kp_nan_float();
+    else if (m == 1.0) r = 1.0;
+    else r = kp_exp2(b * log2(m));
+    return odd && kp_signbit_float(a) ? -r : r;
+}""",
+    "kp_cmul": """
+vec2 kp_cmul(vec2 a, vec2 b) {
+    precise vec2 r = vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+    return r;
+}""",
+    # Smith's division, as NumPy.
+    "kp_cdiv": """
+vec2 kp_cdiv(vec2 a, vec2 b) {
+    precise vec2 q;
+    if (abs(b.x) >= abs(b.y)) {
+        if (b.x == 0.0 && b.y == 0.0) return a / abs(b.x);
+        precise float r = b.y / b.x, s = 1.0 / (b.x + b.y * r);
+        q = vec2((a.x + a.y * r) * s, (a.y - a.x * r) * s);
+    } else {
+        precise float r = b.x / b.y, s = 1.0 / (b.y + b.x * r);
+        q = vec2((a.x * r + a.y) * s, (a.y * r - a.x) * s);
+    }
+    return q;
+}""",
+    "kp_cexp": """
+vec2 kp_cexp(vec2 a) {
+    float m = kp_exp(a.x);
+    return vec2(m * kp_cos(a.y), a.y == 0.0 ? a.y : m * kp_sin(a.y));
+}""",
+}
+
+
+@cache
+def _all() -> dict[str, str]:
+    found = dict(_FIXED)
+    groups = (
+        (("int", "int64_t"), {**_ANY, **_WHOLE}),
+        (("uint", "uint64_t"), {**_UNSIGNED, **_WHOLE}),
+        (("float", "double"), _FLOATS),
+    )
+    for types, functions in groups:
+        for type_ in types:
+            for name, text in functions.items():
+                found[name.replace("{T}", type_)] = text.replace("{T}", type_)
+    return {name: text.strip() for name, text in found.items()}
+
+
+def functions_in(text: str) -> dict[str, str]:
+    """The functions that `text` calls, and those that they call: their GLSL by name, in order."""
+    known, found = _all(), {}
+
+    def add(part: str) -> None:
+        for name in _NAME.findall(part):
+            if name in known and name not in found:
+                add(known[name].partition("{")[2])
+                found[name] = known[name]
+
+    add(text)
+    return found

@@ -1,0 +1,784 @@
+"""The types of a formula by NumPy's promotion, and its GLSL, which computes what NumPy does."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .formula_dtypes import (
+    BOOL,
+    COMPLEX64,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    UINT64,
+    WEAK,
+    Dtype,
+    Kind,
+    converted,
+    fitting,
+    literal,
+    promoted,
+    real_of,
+    wrapped,
+)
+from .formula_functions import CASTS, REAL
+from .formula_glsl import functions_in
+from .formula_nodes import Node, marked, nodes_of
+from .specs import element_of
+
+_DEFAULT = {"bool": BOOL, "int": INT64, "float": FLOAT64, "complex": COMPLEX64}
+_COMPARE = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+_PYTHON: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "invert": lambda a: not a if isinstance(a, bool) else ~a,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "logical_and": lambda a, b: bool(a) and bool(b),
+    "logical_or": lambda a, b: bool(a) or bool(b),
+    "logical_xor": lambda a, b: bool(a) != bool(b),
+    "logical_not": operator.not_,
+    "absolute": abs,
+    "where": lambda c, a, b: a if c else b,
+}
+_OWN_DTYPES = {
+    "float": FLOAT32,
+    "double": FLOAT64,
+    "int": np.dtype(np.int32),
+    "uint": np.dtype(np.uint32),
+    "int64_t": INT64,
+    "uint64_t": UINT64,
+    "bool": BOOL,
+    "vec2": COMPLEX64,
+}
+
+
+class HostValue(NamedTuple):
+    """A part of a formula of numbers without dtypes only: Python computes it for each call."""
+
+    name: str
+    """Its name in the kernels."""
+    dtype: Dtype
+    """Its dtype there."""
+    names: tuple[str, ...]
+    """The numbers that it depends on."""
+    compute: Callable[..., Any]
+    """Its value, from those of `names`. Raises InvalidArgumentError if the dtype has no such."""
+
+
+class Typed(NamedTuple):
+    """A formula for arguments of certain types."""
+
+    dtypes: dict[str, Dtype]
+    """The dtypes of the results, by name."""
+    names: tuple[str, ...]
+    """The arguments that the kernel loads elements of."""
+    values: tuple[HostValue, ...]
+    """Run-time values that it needs, beside the elements."""
+    declarations: str
+    """Functions that stand before ``main``. Those of several formulas may be the same: `declarations_of`."""
+    extensions: tuple[str, ...]
+    """The GLSL extensions that it needs."""
+    loads: tuple[tuple[str, str, str], ...]
+    """(type, temporary, argument)"""
+    lines: tuple[tuple[str, str, str], ...]
+    """(type, temporary, expression)"""
+    outputs: dict[str, str]
+    """The expression of each result."""
+
+    def glsl(self, loads: Mapping[str, str], prefix: str = "kp_t") -> tuple[list[str], dict[str, str]]:
+        """Statements, and the expression of each result after them, of the type of such elements.
+
+        `loads` has an expression for each of `names`; values are called by their names. `prefix` begins the
+        names of temporaries, which tells several formulas in one scope apart.
+        """
+        statements = [f"{type_} {name} = {loads[argument]};" for type_, name, argument in self.loads]
+        for type_, name, text in self.lines:
+            precise = "precise " if type_ in ("float", "double", "vec2") else ""
+            statements.append(f"{precise}{type_} {name} = {text};")
+        if prefix != "kp_t":
+            statements = [each.replace("kp_t", prefix) for each in statements]
+            return statements, {n: text.replace("kp_t", prefix) for n, text in self.outputs.items()}
+        return statements, dict(self.outputs)
+
+
+def declarations_of(*formulas: Typed) -> str:
+    """The functions that formulas need, each once, to stand before ``main``."""
+    parts = dict.fromkeys(part for each in formulas for part in each.declarations.split("\n\n") if part)
+    return "\n\n".join(parts)
+
+
+def typed(
+    outputs: Mapping[str, Node],
+    preamble: str,
+    types: Mapping[str, Kind],
+    features: frozenset[str] | None,
+    dtype: Dtype | None,
+) -> Typed:
+    """As `Formula.typed`."""
+    return _Typer(outputs, preamble, types, features).whole(dtype)
+
+
+class _Value(NamedTuple):
+    """A typed part: a temporary of a dtype, or a number without one."""
+
+    node: Node
+    dtype: Dtype | None
+    weak: str
+    text: str
+
+    @property
+    def kind(self) -> str:
+        return self.weak if self.dtype is None else str(self.dtype)
+
+
+class _NotConstant(Exception):
+    pass
+
+
+def evaluated(node: Node, numbers: Mapping[str, Any] | None) -> Any:
+    """A part in Python. Without `numbers`, raises _NotConstant at an argument."""
+    if node.op == "number":
+        return node.value
+    if node.op == "name":
+        if numbers is None or node.value not in numbers:
+            raise _NotConstant
+        return numbers[node.value]
+    if node.op == "call":
+        raise _NotConstant
+    args = [evaluated(each, numbers) for each in node.args]
+    if node.op in _PYTHON:
+        return _PYTHON[node.op](*args)
+    with np.errstate(all="ignore"):
+        found = getattr(np, node.op)(*args)
+    return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
+
+
+class _Typer:
+    def __init__(
+        self,
+        outputs: Mapping[str, Node],
+        preamble: str,
+        types: Mapping[str, Kind],
+        features: frozenset[str] | None,
+    ) -> None:
+        self.roots = outputs
+        self.preamble = preamble
+        self.types = types
+        self.features = features
+        self.loads: list[tuple[str, str, str]] = []
+        self.lines: list[tuple[str, str, str]] = []
+        self.same: dict[str, str] = {}
+        self.values: dict[tuple[Node, Dtype], HostValue] = {}
+        self.done: dict[Node, _Value] = {}
+        self.extensions: dict[str, None] = {}
+        self.count = 0
+        self.owned = False
+
+    def whole(self, dtype: Dtype | None) -> Typed:
+        for node in nodes_of(self.roots.values()):
+            self.done[node] = self.value(node)
+        dtypes, outputs = {}, {}
+        for name, node in self.roots.items():
+            value = self.done[node]
+            own = dtype or value.dtype or self.available(_DEFAULT[value.weak], node)
+            if (
+                dtype is not None
+                and value.dtype is not None
+                and not np.can_cast(value.dtype, dtype, "same_kind")
+            ):
+                self.misfit(
+                    node, f"a result of {value.dtype} is not converted to {dtype} unasked: {dtype}(...)"
+                )
+            text = self.operand(value, own, node)
+            dtypes[name] = own
+            outputs[name] = f"kp_half({text})" if own == FLOAT16 else text
+        written = "\n".join([*(text for _, _, text in self.lines), *outputs.values()])
+        parts = list(functions_in(written).values())
+        if self.owned:
+            parts.append(self.preamble.replace("\n\n", "\n").strip("\n"))
+        if "kp_fmod_double" in functions_in(written):
+            self.need_int64(next(iter(self.roots.values())), "remainders of float64")
+        return Typed(
+            dtypes,
+            tuple(argument for _, _, argument in self.loads),
+            tuple(self.values.values()),
+            "\n\n".join(parts),
+            tuple(self.extensions),
+            tuple(self.loads),
+            tuple(self.lines),
+            outputs,
+        )
+
+    # -- errors ----------------------------------------------------------------------------------------------
+
+    def misfit(self, node: Node, message: str) -> NoReturn:
+        raise ArgumentTypeError(
+            marked(f"The formula does not fit its arguments: {message}", node.text, node.column)
+        )
+
+    def lacking(self, node: Node, message: str) -> NoReturn:
+        raise UnimplementedError(marked(f"The formula cannot run here: {message}", node.text, node.column))
+
+    def available(self, dtype: Dtype, node: Node) -> Dtype:
+        """`dtype`, or what the device has in its place."""
+        if self.features is not None and dtype == FLOAT64 and "shaderFloat64" not in self.features:
+            return FLOAT32
+        if dtype in (INT64, UINT64):
+            self.need_int64(node, f"{dtype}, which NumPy's promotion gives here,")
+        if dtype.name == "complex128":
+            self.lacking(node, "GLSL has no complex128; convert an operand: float32(...)")
+        return dtype
+
+    def need_int64(self, node: Node, what: str) -> None:
+        if self.features is not None and "shaderInt64" not in self.features:
+            self.lacking(node, f"the device has no shaderInt64, and {what} needs it; convert: int32(...)")
+        self.extensions["GL_EXT_shader_explicit_arithmetic_types_int64"] = None
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def new(self, node: Node, dtype: Dtype, text: str) -> _Value:
+        kind = element_of(dtype).type
+        if kind in ("int64_t", "uint64_t"):
+            self.need_int64(node, str(dtype))
+        name = self.same.get(f"{kind} {text}")
+        if name is None:
+            name = self.same[f"{kind} {text}"] = f"kp_t{self.count}_"
+            self.count += 1
+            self.lines.append((kind, name, text))
+        return _Value(node, dtype, "", name)
+
+    def value(self, node: Node) -> _Value:
+        if node.op == "name":
+            return self.argument(node)
+        if node.op == "number":
+            return _Value(node, None, type(node.value).__name__, "")
+        args = [self.done[each] for each in node.args]
+        if node.op != "call" and node.op not in CASTS and all(each.dtype is None for each in args):
+            return _Value(node, None, self.weak(node, args), "")
+        method: Any = getattr(self, f"on_{node.op}", None)
+        if method is None:
+            if node.op in REAL:
+                method = self.real
+            elif node.op in CASTS:
+                method = self.cast
+            elif node.op in _COMPARE:
+                method = self.compare
+            else:
+                method = {"b": self.bits, "l": self.logic}[node.op[0]]
+        found: _Value = method(node, args)
+        return found
+
+    def argument(self, node: Node) -> _Value:
+        kind = self.types[node.value]
+        if isinstance(kind, str):
+            return _Value(node, None, kind, "")
+        if kind in (INT64, UINT64):
+            self.need_int64(node, f"{node.value} of {kind}")
+        if kind == FLOAT64 and self.available(kind, node) != kind:
+            self.lacking(node, f"the device has no shaderFloat64, and {node.value} is of float64")
+        name = f"kp_t{self.count}_"
+        self.count += 1
+        element = element_of(kind)
+        self.loads.append((element.type, name, node.value))
+        # What float16 and smaller floats are in kernels: float32, which holds each of their values.
+        return _Value(node, kind, "", name)
+
+    def weak(self, node: Node, args: list[_Value]) -> str:
+        """The kind of a part of numbers without dtypes."""
+        try:
+            return type(self.constant(node)).__name__
+        except _NotConstant:
+            pass
+        if node.op in _COMPARE or node.op[:5] in ("logic", "isnan", "isinf", "isfin", "signb"):
+            return "bool"
+        kinds = [WEAK.index(each.weak) for each in args]
+        if node.op == "where":
+            return WEAK[max(kinds[1:])]
+        if node.op.startswith("bitwise") or node.op == "invert":
+            if max(kinds) > 1:
+                self.misfit(node, f"{node.op} takes ints, not {', '.join(each.weak for each in args)}")
+            return WEAK[max(kinds)]
+        most = max(*kinds, 1)
+        if node.op in REAL or node.op in ("divide", "reciprocal"):
+            most = max(most, 2)
+        if node.op in ("real", "imag", "absolute") and most == 3:
+            most = 2
+        return WEAK[most]
+
+    def constant(self, node: Node) -> Any:
+        try:
+            value = evaluated(node, None)
+        except (ArithmeticError, ValueError, TypeError) as error:
+            raise InvalidArgumentError(
+                marked(f"The formula cannot be computed: {error}", node.text, node.column)
+            ) from None
+        return value
+
+    def operand(self, value: _Value, dtype: Dtype, node: Node) -> str:
+        """A part as `dtype`, in GLSL."""
+        if value.dtype is not None:
+            return converted(value.text, value.dtype, dtype)
+        try:
+            number = self.constant(value.node)
+        except _NotConstant:
+            return self.host_value(value.node, dtype)
+        try:
+            return literal(fitting(number, dtype), dtype)
+        except (OverflowError, ValueError, TypeError):
+            raise InvalidArgumentError(
+                marked(
+                    f"The formula does not fit its arguments: {number} is out of bounds for {dtype}",
+                    value.node.text,
+                    value.node.column,
+                )
+            ) from None
+
+    def host_value(self, node: Node, dtype: Dtype) -> str:
+        found = self.values.get((node, dtype))
+        if found is None:
+            names = tuple(dict.fromkeys(each.value for each in nodes_of([node]) if each.op == "name"))
+
+            def compute(*numbers: Any) -> Any:
+                try:
+                    number = evaluated(node, dict(zip(names, numbers, strict=True)))
+                    value = fitting(number, dtype)
+                    if dtype.kind in "iu":
+                        literal(value, dtype)
+                    return value
+                except OverflowError:
+                    message = f"{number} is out of bounds for {dtype}"
+                except (ArithmeticError, ValueError, TypeError) as error:
+                    message = str(error)
+                raise InvalidArgumentError(
+                    marked(f"The formula does not fit its arguments: {message}", node.text, node.column)
+                )
+
+            found = self.values[node, dtype] = HostValue(f"kp_v{len(self.values)}", dtype, names, compute)
+        return found.name
+
+    def both(self, node: Node, args: list[_Value]) -> tuple[Dtype, list[str]]:
+        """The operands in their common dtype."""
+        dtype = self.available(promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
+        return dtype, [self.operand(each, dtype, node) for each in args]
+
+    # -- operators -------------------------------------------------------------------------------------------
+
+    def no_bool(self, node: Node, dtype: Dtype, instead: str) -> None:
+        if dtype == BOOL:
+            self.misfit(node, f"{node.op} does not take bools, as in NumPy; {instead}")
+
+    def no_complex(self, node: Node, dtype: Dtype) -> None:
+        if dtype.kind == "c":
+            self.misfit(node, f"{node.op} does not take complex numbers; take x.real, x.imag or abs(x)")
+
+    def on_add(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a, b) = self.both(node, args)
+        return self.new(node, dtype, f"{a} || {b}" if dtype == BOOL else wrapped(f"{a} + {b}", dtype))
+
+    def on_subtract(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a, b) = self.both(node, args)
+        self.no_bool(node, dtype, "use a ^ b")
+        return self.new(node, dtype, wrapped(f"{a} - {b}", dtype))
+
+    def on_multiply(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a, b) = self.both(node, args)
+        if dtype == BOOL:
+            return self.new(node, dtype, f"{a} && {b}")
+        if dtype.kind == "c":
+            return self.new(node, dtype, f"kp_cmul({a}, {b})")
+        return self.new(node, dtype, wrapped(f"{a} * {b}", dtype))
+
+    def on_divide(self, node: Node, args: list[_Value]) -> _Value:
+        dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
+        dtype = self.available(FLOAT64 if dtype.kind in "biu" else dtype, node)
+        a, b = (self.operand(each, dtype, node) for each in args)
+        return self.new(node, dtype, f"kp_cdiv({a}, {b})" if dtype.kind == "c" else f"{a} / {b}")
+
+    def division(self, node: Node, args: list[_Value], name: str) -> _Value:
+        dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
+        dtype = self.available(INT8 if dtype == BOOL else dtype, node)
+        self.no_complex(node, dtype)
+        a, b = (self.operand(each, dtype, node) for each in args)
+        return self.new(node, dtype, wrapped(f"{name}_{element_of(dtype).type}({a}, {b})", dtype))
+
+    def on_floor_divide(self, node: Node, args: list[_Value]) -> _Value:
+        return self.division(node, args, "kp_floordiv")
+
+    def on_remainder(self, node: Node, args: list[_Value]) -> _Value:
+        return self.division(node, args, "kp_mod")
+
+    def on_fmod(self, node: Node, args: list[_Value]) -> _Value:
+        return self.division(node, args, "kp_fmod")
+
+    def on_gcd(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, _ = self.both(node, args)
+        if dtype.kind not in "iu":
+            self.misfit(node, f"gcd takes ints, not {dtype}")
+        return self.division(node, args, "kp_gcd")
+
+    def on_power(self, node: Node, args: list[_Value]) -> _Value:
+        base, power = args
+        number = None
+        if power.dtype is None:
+            try:
+                number = self.constant(power.node)
+            except _NotConstant:
+                pass
+        dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
+        small = dtype == BOOL or (base.dtype == BOOL and number == 2)  # as NumPy's square
+        dtype = self.available(INT8 if small else dtype, node)
+        a = self.operand(base, dtype, node)
+        if number is not None and dtype.kind in "iu" and number < 0:
+            raise InvalidArgumentError(
+                marked(
+                    "The formula cannot be computed: ints have no negative powers, as in NumPy; "
+                    "convert: float32(x)",
+                    node.text,
+                    node.column,
+                )
+            )
+        if number in (1, 2, 3, 4) and not isinstance(number, complex):
+            value = self.new(node, dtype, a)
+            if number == 1:
+                return value
+            square = self.new(node, dtype, self.product(value.text, value.text, dtype))
+            if number == 2:
+                return square
+            other = value if number == 3 else square
+            return self.new(node, dtype, self.product(square.text, other.text, dtype))
+        if number == 0.5 and dtype.kind == "f":
+            return self.new(node, dtype, f"kp_sqrt_{element_of(dtype).type}({a})")
+        if number == -1 and dtype.kind == "f":
+            return self.new(node, dtype, f"{literal(1, dtype)} / {a}")
+        self.no_complex(node, dtype)
+        if dtype == FLOAT64:
+            self.lacking(node, "GLSL has no powers of doubles; convert: float32(x) ** y")
+        b = self.operand(power, dtype, node)
+        return self.new(node, dtype, wrapped(f"kp_pow_{element_of(dtype).type}({a}, {b})", dtype))
+
+    def product(self, a: str, b: str, dtype: Dtype) -> str:
+        return f"kp_cmul({a}, {b})" if dtype.kind == "c" else wrapped(f"{a} * {b}", dtype)
+
+    def on_negative(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        self.no_bool(node, dtype, "use ~a")
+        zero = (
+            "0u - " if dtype.name in ("uint8", "uint16", "uint32") else "0ul - " if dtype == UINT64 else "-"
+        )
+        return self.new(node, dtype, wrapped(f"{zero}{a}", dtype))
+
+    def on_positive(self, node: Node, args: list[_Value]) -> _Value:
+        self.no_bool(node, args[0].dtype or INT64, "leave it out")
+        return args[0]
+
+    def on_invert(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        if dtype == BOOL:
+            return self.new(node, dtype, self.negated(a))
+        if dtype.kind not in "iu":
+            self.misfit(node, f"~ takes ints and bools, not {dtype}")
+        return self.new(node, dtype, wrapped(f"~{a}", dtype))
+
+    def negated(self, text: str) -> str:
+        # As a number: compilers turn !(a < b) into a >= b, which differs for NaN.
+        return f"((({text}) ? 1u : 0u) ^ 1u) != 0u"
+
+    def bits(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a, b) = self.both(node, args)
+        sign = {"and": "&", "_or": "|", "xor": "^"}[node.op[-3:]]
+        if dtype == BOOL:
+            return self.new(node, dtype, f"{a} {sign * 2} {b}")
+        if dtype.kind not in "iu":
+            self.misfit(node, f"{sign} takes ints and bools, not {args[0].kind} and {args[1].kind}")
+        return self.new(node, dtype, f"{a} {sign} {b}")
+
+    def shift(self, node: Node, args: list[_Value], sign: str) -> _Value:
+        dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
+        dtype = self.available(INT8 if dtype == BOOL else dtype, node)
+        if dtype.kind not in "iu":
+            self.misfit(node, f"{sign} takes ints, not {args[0].kind} and {args[1].kind}")
+        a, b = (self.operand(each, dtype, node) for each in args)
+        zero, bits = literal(0, dtype), dtype.itemsize * 8
+        low = f"{b} >= {zero} && " if dtype.kind == "i" else ""
+        beyond = (
+            f"({a} < {zero} ? {literal(-1, dtype)} : {zero})" if sign == ">>" and dtype.kind == "i" else zero
+        )
+        fits = f"{low}{b} < {literal(bits, dtype)}"
+        return self.new(node, dtype, f"{fits} ? {wrapped(f'{a} {sign} int({b})', dtype)} : {beyond}")
+
+    def on_left_shift(self, node: Node, args: list[_Value]) -> _Value:
+        return self.shift(node, args, "<<")
+
+    def on_right_shift(self, node: Node, args: list[_Value]) -> _Value:
+        return self.shift(node, args, ">>")
+
+    def compare(self, node: Node, args: list[_Value]) -> _Value:
+        sign = _COMPARE[node.op]
+        a, b = args
+        if a.dtype is not None and b.dtype is not None and {a.dtype.kind, b.dtype.kind} == {"i", "u"}:
+            return self.new(node, BOOL, self.mixed(a, b, sign, node))
+        for weak, other, flipped in ((b, a, False), (a, b, True)):
+            if weak.dtype is None and weak.weak in ("bool", "int") and other.dtype is not None:
+                fixed = self.beyond(weak, other.dtype, sign, flipped)
+                if fixed is not None:
+                    return self.new(node, BOOL, fixed)
+        if {a.dtype or a.weak, b.dtype or b.weak} == {BOOL, "int"}:  # NumPy's int64 is not needed for it
+            dtype = INT32
+            x, y = (self.operand(each, dtype, node) for each in args)
+        else:
+            dtype, (x, y) = self.both(node, args)
+        if dtype.kind == "c" and sign not in ("==", "!="):
+            self.no_complex(node, dtype)
+        if dtype == BOOL and sign not in ("==", "!="):
+            x, y = f"uint({x})", f"uint({y})"
+        return self.new(node, BOOL, f"{x} {sign} {y}")
+
+    def beyond(self, weak: _Value, dtype: Dtype, sign: str, flipped: bool) -> str | None:
+        """A comparison with a number that is out of the dtype's bounds."""
+        if dtype.kind not in "iu":
+            return None
+        try:
+            number = self.constant(weak.node)
+        except _NotConstant:
+            return None
+        limits = np.iinfo(dtype)
+        if limits.min <= number <= limits.max:
+            return None
+        element = 0  # any that the dtype has
+        left, right = (number, element) if flipped else (element, number)
+        holds = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}
+        holds |= {"==": False, "!=": True}
+        return "true" if holds[sign] else "false"
+
+    def mixed(self, a: _Value, b: _Value, sign: str, node: Node) -> str:
+        """Signed with unsigned, by their numbers."""
+        assert a.dtype is not None and b.dtype is not None
+        signed = a if a.dtype.kind == "i" else b
+        width = 8 if 8 in (a.dtype.itemsize, b.dtype.itemsize) else 4
+        wide = np.dtype(f"u{width}")
+        x, y = (self.operand(each, wide, node) for each in (a, b))
+        assert signed.dtype is not None
+        negative = f"{signed.text} < {literal(0, signed.dtype)}"
+        # A negative number is below each unsigned one.
+        holds = (sign in ("<", "<=")) == (signed is a) if sign not in ("==", "!=") else sign == "!="
+        return f"{negative} ? {'true' if holds else 'false'} : {x} {sign} {y}"
+
+    def truth(self, value: _Value, node: Node) -> str:
+        return self.operand(value, BOOL, node)
+
+    def logic(self, node: Node, args: list[_Value]) -> _Value:
+        sign = {"logical_and": "&&", "logical_or": "||", "logical_xor": "^^"}[node.op]
+        a, b = (self.truth(each, node) for each in args)
+        return self.new(node, BOOL, f"{a} {sign} {b}")
+
+    def on_logical_not(self, node: Node, args: list[_Value]) -> _Value:
+        return self.new(node, BOOL, self.negated(self.truth(args[0], node)))
+
+    def on_where(self, node: Node, args: list[_Value]) -> _Value:
+        condition = self.truth(args[0], node)
+        if args[1].dtype is None and args[2].dtype is None:
+            kind = WEAK[max(WEAK.index(args[1].weak), WEAK.index(args[2].weak))]
+            dtype = self.available(_DEFAULT[kind], node)
+            texts = [self.operand(each, dtype, node) for each in args[1:]]
+        else:
+            dtype, texts = self.both(node, args[1:])
+        return self.new(node, dtype, f"{condition} ? {texts[0]} : {texts[1]}")
+
+    # -- functions -------------------------------------------------------------------------------------------
+
+    def real(self, node: Node, args: list[_Value]) -> _Value:
+        found = REAL[node.op]
+        dtype = self.available(real_of(promoted([a.weak or a.dtype for a in args])), node)  # type: ignore[misc]
+        text: str | None
+        if dtype.kind == "c":
+            text = found.complex
+            if text is None:
+                self.no_complex(node, dtype)
+        else:
+            text = found.double if dtype == FLOAT64 else found.float
+        if text is None:
+            self.lacking(
+                node,
+                f"GLSL has no {node.op} of doubles, and the argument is {', '.join(a.kind for a in args)}; "
+                f"convert: {node.op}(float32(...))",
+            )
+        kind = element_of(dtype).type
+        texts = [self.operand(each, dtype, node) for each in args]
+        return self.new(
+            node,
+            dtype,
+            text.replace("{T}", kind).format(*texts).replace("LF", "lf" if kind == "double" else ""),
+        )
+
+    def cast(self, node: Node, args: list[_Value]) -> _Value:
+        dtype = np.dtype(CASTS[node.op])
+        if dtype == FLOAT64 and self.available(dtype, node) != dtype:
+            self.lacking(node, "the device has no shaderFloat64")
+        (value,) = args
+        if value.dtype is not None and value.dtype.kind == "c" and dtype.kind not in "cb":
+            self.misfit(node, f"{node.op} of a complex number drops its imaginary part: take x.real")
+        text = self.operand(value, dtype, node)
+        if dtype == FLOAT16 and value.dtype is not None:
+            text = f"kp_half({text})"
+        return self.new(node, dtype, text)
+
+    def extreme(self, node: Node, args: list[_Value], name: str) -> _Value:
+        dtype, (a, b) = self.both(node, args)
+        self.no_complex(node, dtype)
+        least = name.endswith("min")
+        if dtype == BOOL:
+            return self.new(node, dtype, f"{a} {'&&' if least else '||'} {b}")
+        if dtype.kind in "iu":
+            return self.new(node, dtype, f"{a} {'<' if least else '>'} {b} ? {a} : {b}")
+        return self.new(node, dtype, f"{name}_{element_of(dtype).type}({a}, {b})")
+
+    def on_minimum(self, node: Node, args: list[_Value]) -> _Value:
+        return self.extreme(node, args, "kp_min")
+
+    def on_maximum(self, node: Node, args: list[_Value]) -> _Value:
+        return self.extreme(node, args, "kp_max")
+
+    def on_fmin(self, node: Node, args: list[_Value]) -> _Value:
+        return self.extreme(node, args, "kp_fmin")
+
+    def on_fmax(self, node: Node, args: list[_Value]) -> _Value:
+        return self.extreme(node, args, "kp_fmax")
+
+    def on_absolute(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        if dtype.kind == "c":
+            return self.new(node, FLOAT32, f"kp_hypot({a}.x, {a}.y)")
+        if dtype.kind in "bu":
+            return args[0]
+        return self.new(
+            node,
+            dtype,
+            wrapped(f"abs({a})" if dtype.kind != "i" else f"{a} < {literal(0, dtype)} ? -{a} : {a}", dtype),
+        )
+
+    def on_sign(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        self.no_bool(node, dtype, "use the value itself")
+        if dtype.kind == "c":
+            self.no_complex(node, dtype)
+        if dtype.kind in "iu":
+            zero, one = literal(0, dtype), literal(1, dtype)
+            negative = f"{a} < {zero} ? {literal(-1, dtype)} : " if dtype.kind == "i" else ""
+            return self.new(node, dtype, f"{a} > {zero} ? {one} : {negative}{zero}")
+        return self.new(node, dtype, f"kp_sign_{element_of(dtype).type}({a})")
+
+    def on_square(self, node: Node, args: list[_Value]) -> _Value:
+        value = args[0]
+        if value.dtype == BOOL:
+            value = self.new(node, INT8, self.operand(value, INT8, node))
+        return self.on_multiply(node, [value, value])
+
+    def on_reciprocal(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        if dtype.kind in "biu":
+            self.misfit(node, f"the reciprocal of {dtype} would be cut off to an int; use 1 / x")
+        one = literal(1, dtype)
+        return self.new(node, dtype, f"kp_cdiv({one}, {a})" if dtype.kind == "c" else f"{one} / {a}")
+
+    def rounded(self, node: Node, args: list[_Value], name: str) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        self.no_complex(node, dtype)
+        return args[0] if dtype.kind in "biu" else self.new(node, dtype, f"{name}({a})")
+
+    def on_floor(self, node: Node, args: list[_Value]) -> _Value:
+        return self.rounded(node, args, "floor")
+
+    def on_ceil(self, node: Node, args: list[_Value]) -> _Value:
+        return self.rounded(node, args, "ceil")
+
+    def on_trunc(self, node: Node, args: list[_Value]) -> _Value:
+        return self.rounded(node, args, "trunc")
+
+    def classified(self, node: Node, args: list[_Value], name: str, join: str) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        if dtype.kind == "c":
+            return self.new(node, BOOL, f"{name}_float({a}.x) {join} {name}_float({a}.y)")
+        if dtype.kind in "biu":
+            return self.new(node, BOOL, "false")
+        return self.new(node, BOOL, f"{name}_{element_of(dtype).type}({a})")
+
+    def on_isnan(self, node: Node, args: list[_Value]) -> _Value:
+        return self.classified(node, args, "kp_isnan", "||")
+
+    def on_isinf(self, node: Node, args: list[_Value]) -> _Value:
+        return self.classified(node, args, "kp_isinf", "||")
+
+    def on_isfinite(self, node: Node, args: list[_Value]) -> _Value:
+        nan, inf = self.on_isnan(node, args), self.on_isinf(node, args)
+        return self.new(node, BOOL, f"!({nan.text} || {inf.text})")
+
+    def on_signbit(self, node: Node, args: list[_Value]) -> _Value:
+        dtype = real_of(args[0].dtype or FLOAT64)
+        self.no_complex(node, dtype)
+        dtype = self.available(dtype, node)
+        return self.new(
+            node, BOOL, f"kp_signbit_{element_of(dtype).type}({self.operand(args[0], dtype, node)})"
+        )
+
+    def on_real(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        return self.new(node, FLOAT32, f"{a}.x") if dtype.kind == "c" else args[0]
+
+    def on_imag(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        return (
+            self.new(node, FLOAT32, f"{a}.y")
+            if dtype.kind == "c"
+            else self.new(node, dtype, literal(0, dtype))
+        )
+
+    def on_conj(self, node: Node, args: list[_Value]) -> _Value:
+        dtype, (a,) = self.both(node, args)
+        return self.new(node, dtype, f"vec2({a}.x, -{a}.y)") if dtype.kind == "c" else args[0]
+
+    def on_call(self, node: Node, args: list[_Value]) -> _Value:
+        own = node.value
+        self.owned = True
+        texts = []
+        for value, type_ in zip(args, own.parameters, strict=True):
+            dtype = _OWN_DTYPES[type_]
+            given = value.dtype if value.dtype is not None else _DEFAULT[value.weak]
+            if not np.can_cast(given, dtype, "same_kind"):
+                self.misfit(node, f"{own.name} takes {dtype}, not {value.kind}; convert: {dtype}(...)")
+            texts.append(self.operand(value, dtype, node))
+        dtype = _OWN_DTYPES[own.type]
+        if dtype == FLOAT64 and self.available(dtype, node) != dtype:
+            self.lacking(node, f"the device has no shaderFloat64, and {own.name} gives a double")
+        return self.new(node, dtype, f"{own.name}({', '.join(texts)})")

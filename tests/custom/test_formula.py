@@ -1,0 +1,342 @@
+"""Formulas against NumPy, which evaluates the same text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._custom.formula import Formula
+from kompute_py._custom.typed_formula import declarations_of
+
+REALS = ("float32", "float64", "float16")
+WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+EDGES = (0, 1, -1, 2, -2, 3, 7, -7, 8, 31, 63, 64, 100, 127, -128, 255, 2**15, 2**31 - 1, -(2**31), 2**63)
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
+
+
+def operation_of(text, preamble=""):
+    """The simplest operation of a formula: over tensors of one shape, and numbers."""
+    formula = Formula(text, preamble)
+
+    class operation(kp.CustomOp):
+        names = ", ".join(f"Tensor|Scalar {name}" for name in formula.names)
+        signature = f"of@UNIQUE@({names}) -> ({', '.join(f'Tensor {name}' for name in formula.results)})"
+
+        def typed(self, ksel):
+            types = {a.name: getattr(a, "weak", "") or a.dtype for a in ksel.arg_descs}
+            return formula.typed(types, ksel._features)
+
+        def select(self, ksel):
+            args = [ksel.arg_tensor_or_value(name) for name in formula.names]
+            shape = next(a.shape for a in args if isinstance(a, kp.typing.TensorArg))
+            found = self.typed(ksel)
+            for value in found.values:
+                ksel.value(value.name, value.compute, value.dtype, of=value.names)
+            for name in formula.results:
+                ksel.return_new_tensor(shape, found.dtypes[name])
+
+        def generate(self, ksel, kb):
+            found = self.typed(ksel)
+            for extension in found.extensions:
+                kb.extension(extension)
+            kb.declare(declarations_of(found))
+            kb.grid(kb.result(0).size)
+            kb.emit(f"uint i = gl_GlobalInvocationID.x; if (i >= {kb.result(0).size}) return;")
+            tensors = {a.name for a in ksel.arg_descs if isinstance(a, kp.typing.TensorArg)}
+            statements, results = found.glsl(
+                {name: f"{name}_load(i)" if name in tensors else name for name in found.names}
+            )
+            kb.emit("\n".join(statements))
+            for name in formula.results:
+                kb.emit(f"{name}_store(i, {results[name]});")
+
+    return kp.CustomOp.register(operation)
+
+
+class Functions(dict):
+    """NumPy's functions by name. Of Python's numbers they give Python's numbers, as formulas have it."""
+
+    def __missing__(self, name):
+        if name in ("abs", "pow", "round"):
+            name = {"abs": "absolute", "pow": "power", "round": "rint"}[name]
+        function = getattr(np, name, None)
+        if not callable(function):
+            if function is None:
+                raise KeyError(name)
+            return function
+
+        def call(*args):
+            if all(type(each) in (bool, int, float, complex) for each in args):
+                return function(*args).item()
+            return function(*args)
+
+        return call
+
+
+def numpy_of(text, arguments):
+    with np.errstate(all="ignore"):
+        return eval(text, {}, Functions(arguments))
+
+
+def without_float64(dtype):
+    return np.dtype(np.float32) if dtype == np.float64 else dtype
+
+
+def check(mgr, text, rtol=0.0, **arguments):
+    """Runs the formula and compares."""
+    (found,) = operation_of(text)(**arguments)
+    agree(mgr, text, found, rtol, arguments)
+
+
+def check_all(mgr, texts, **arguments):
+    """Several formulas in one kernel: compiling takes the time of these tests."""
+    texts = list(texts.items())
+    for first in range(0, len(texts), 12):
+        part = texts[first : first + 12]
+        formula = "; ".join(f"r{n} = {text}" for n, (text, _) in enumerate(part))
+        names = Formula(formula).names
+        results = operation_of(formula)(**{name: arguments[name] for name in names})
+        for (text, rtol), found in zip(part, results, strict=True):
+            agree(mgr, text, found, rtol, arguments)
+
+
+def agree(mgr, text, found, rtol, arguments):
+    expected = np.asarray(numpy_of(text, arguments))
+    dtype = expected.dtype
+    if "shaderFloat64" not in mgr.enabled_features:
+        if dtype == np.float64 and any(part in text for part in ("fmod", "/", "%")):
+            return  # rounding to float32 before decides the result
+        rtol = max(rtol, 1e-6) if dtype == np.float64 else rtol
+        dtype = without_float64(dtype)
+    assert found.dtype == dtype, text
+    if any(getattr(a, "dtype", None) == np.float16 for a in arguments.values()):
+        # float16 is computed in float32 and rounded once.
+        wide = {
+            n: a.astype(np.float32) if getattr(a, "dtype", None) == np.float16 else a
+            for n, a in arguments.items()
+        }
+        with np.errstate(all="ignore"):
+            expected = np.asarray(numpy_of(text, wide))
+    with np.errstate(all="ignore"):
+        expected = np.broadcast_to(expected, found.shape).astype(dtype)
+    if found.dtype == np.float16:
+        rtol = max(rtol, 1e-3) if rtol else 0.0
+    if rtol:
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * 1e-3, err_msg=text)
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=text)
+
+
+def runs(mgr, *dtypes):
+    features = mgr.enabled_features
+    return ("shaderFloat64" in features or "float64" not in dtypes) and (
+        "shaderInt64" in features or not {"int64", "uint64"} & set(dtypes)
+    )
+
+
+def values_of(dtype, seed=0, count=97):
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(count) < 0.5
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        edges = [e for e in (*EDGES, limits.min, limits.max) if limits.min <= e <= limits.max]
+        small = rng.integers(max(limits.min, -9), 10, count - len(edges))
+        return rng.permutation(np.array([*edges, *map(int, small)], dtype))
+    edges = np.array([0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-3, 1000])
+    found = rng.permutation(np.concatenate([edges, rng.normal(scale=5, size=count - len(edges))]))
+    if dtype == "complex64":
+        return (rng.normal(size=count) + 1j * rng.normal(size=count)).astype(dtype)
+    return found.astype(dtype)
+
+
+TWO = ["x + y", "x * y", "x // y", "x % y", "fmod(x, y)", "minimum(x, y)", "maximum(x, y)", "x - y", "x / y",
+       "x < y", "x >= y", "x == y", "x != y", "where(x > y, x, y)", "fmax(x, y)", "fmin(x, y)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [*REALS, *WHOLE, "bool"])
+@pytest.mark.parametrize("dtype", [*REALS, *WHOLE, "bool"])
+def test_two_operands(mgr, dtype, other):
+    x, y = values_of(dtype, 1), values_of(other, 2)
+    needed = {dtype, other, str(np.promote_types(dtype, other))} & {"int64", "uint64"}
+    if not runs(mgr, dtype, other, *needed):
+        with pytest.raises(kp.UnimplementedError, match=r"shader(Int|Float)64"):
+            operation_of("x + y")(x, y)
+        return
+    texts = []
+    for text in TWO:
+        try:
+            numpy_of(text, {"x": x, "y": y})
+            texts.append(text)
+        except TypeError:
+            with pytest.raises(kp.ArgumentTypeError, match="does not take"):
+                operation_of(text)(x, y)
+    check_all(mgr, dict.fromkeys(texts, 0.0), x=x, y=y)
+
+
+ONE = ["-x", "+x", "~x", "abs(x)", "sign(x)", "x ** 2", "x ** 3", "square(x)", "floor(x)", "ceil(x)",
+       "trunc(x)", "rint(x)", "isnan(x)", "isinf(x)", "isfinite(x)", "x + 1", "3 - x", "x < 2", "x * 2.5",
+       "x // 3", "x % -3", "clip(x, 1, 3)", "x == 2.5", "x > -1", "x < 1000000", "float32(x)", "x << 3",
+       "x >> 40", "x & 3", "-x | 1", "where(x > 0, 1, 0)", "where(x, x, 7)",
+       "sqrt(abs(x))", "heaviside(x, 0.5)", "1 / x", "bool_(x)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*REALS, *WHOLE, "bool", "complex64"])
+def test_one_operand(mgr, dtype):
+    if not runs(mgr, dtype):
+        pytest.skip(f"the device has no {dtype}")
+    x, texts = values_of(dtype, 3), []
+    for text in ONE:
+        try:
+            expected = np.asarray(numpy_of(text, {"x": x}))
+        except (TypeError, OverflowError):
+            with pytest.raises((kp.ArgumentTypeError, kp.InvalidArgumentError), match="column"):
+                operation_of(text)(x)
+            continue
+        if dtype == "complex64" and any(part in text for part in ("<", ">", "clip", "rint", "sign", "float")):
+            continue  # an order of complex numbers, and parts dropped, are refused
+        if not runs(mgr, *({"int64", "uint64"} & {str(expected.dtype)})) or (
+            dtype == "bool" and text == "x < 2"
+        ):
+            continue
+        texts.append(text)
+    check_all(mgr, {t: 1e-6 if dtype == "complex64" or t == "x ** 3" else 0.0 for t in texts}, x=x)
+
+
+# Relative errors of float32, and where.
+FUNCTIONS = {
+    "exp(x)": 4e-6, "exp2(x)": 4e-6, "expm1(x)": 4e-6, "log(abs(x))": 2e-6, "log2(abs(x))": 2e-6,
+    "log10(abs(x))": 2e-6, "log1p(abs(x))": 2e-6, "sin(x)": 2e-6, "cos(x)": 2e-6, "tan(x)": 2e-6,
+    "arcsin(x / 40)": 1e-6, "arccos(x / 40)": 1e-6, "arctan(x)": 1e-6, "sinh(x)": 4e-6, "cosh(x)": 4e-6,
+    "tanh(x)": 1e-6, "arcsinh(x)": 4e-6, "arccosh(1 + abs(x))": 4e-6, "arctanh(x / 40)": 4e-6,
+    "cbrt(x)": 1e-6, "arctan2(x, y)": 1e-6, "hypot(x, y)": 1e-6, "copysign(x, y)": 0.0,
+    "logaddexp(x, y)": 4e-6,
+    "abs(x) ** y": 2e-5, "x ** 2.0": 1e-6, "x ** 0.5": 1e-6, "radians(x)": 1e-6, "degrees(x)": 1e-6,
+    "reciprocal(x)": 1e-6, "x ** -1": 1e-6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int16"])
+def test_functions(mgr, dtype):
+    x, y = values_of(dtype, 5), values_of(dtype, 6)
+    if dtype[0] == "i":
+        x, y = np.clip(x, -40, 40), np.clip(y, -3, 3)
+    else:
+        x, y = (np.where(np.isfinite(v), np.clip(v, -40, 40), v).astype(dtype) for v in (x, y))
+    texts = [t for t in FUNCTIONS if not (dtype[0] == "i" and ("**" in t or "reciprocal" in t or "/" in t))]
+    check_all(mgr, {text: FUNCTIONS[text] for text in texts}, x=x, y=y)
+
+
+def test_angles_of_any_size(mgr):
+    rng = np.random.default_rng(0)
+    x = (rng.choice([-1, 1], 4000) * 10 ** rng.uniform(-6, 38, 4000)).astype(np.float32)
+    s, c, t = operation_of("s = sin(x); c = cos(x); t = tan(x)")(x)
+    for found, expected in ((s, np.sin), (c, np.cos), (t, np.tan)):
+        np.testing.assert_allclose(found, expected(x.astype(np.float64)), rtol=4e-6, atol=1e-7)
+
+
+def test_numbers_without_a_dtype(mgr):
+    x = np.arange(5, dtype=np.float32)
+    check(mgr, "a * x + b / 3", a=2.5, x=x, b=1)
+    check(mgr, "x * (a * b)", a=1e-30, b=1e30, x=x)  # Python multiplies
+    check(mgr, "where(flag, x, sqrt(a))", flag=True, x=x, a=2)
+    check(mgr, "x ** a + n", x=x, a=2.0, n=np.float32(3), rtol=1e-5)
+    n = np.arange(5, dtype=np.int8)
+    check(mgr, "n * a", n=n, a=100)
+    with pytest.raises(kp.InvalidArgumentError, match=r"300 is out of bounds for int8 \(column 5"):
+        operation_of("n * a")(n=n, a=300)
+    with pytest.raises(kp.InvalidArgumentError, match="divi"):
+        operation_of("x * (1 / a)")(x=x, a=0)
+
+
+def test_logic_and_conditions(mgr):
+    x, y = values_of("float32", 7), values_of("int32", 8)
+    text = "a = x > 0 and y < 3; b = x or y; c = not (x < 1); d = 0 < y <= 5; e2 = y if x > 0 else -y"
+    a, b, c, d, e = operation_of(text)(x, y)
+    np.testing.assert_array_equal(a, (x > 0) & (y < 3))
+    np.testing.assert_array_equal(b, np.logical_or(x, y))
+    np.testing.assert_array_equal(c, ~(x < 1))
+    np.testing.assert_array_equal(d, (y > 0) & (y <= 5))
+    np.testing.assert_array_equal(e, np.where(x > 0, y, -y))
+
+
+def test_names_and_results():
+    formula = Formula("""
+        _d = sqrt(dx * dx + dy ** 2)
+        u = dx / _d
+        v = dy / (_d +
+                  eps)
+    """)
+    assert formula.names == ("dx", "dy", "eps") and formula.results == ("u", "v")
+    assert Formula("t = x + y; t * t").results == ("result",)
+    inner = Formula("a * x")
+    fused = Formula("sqrt(z) + a").of(z=inner)
+    assert fused.names == ("a", "x") and fused.results == ("result",)
+    with pytest.raises(kp.InvalidArgumentError, match="no argument 'zz': did you mean 'z'"):
+        Formula("sqrt(z)").of(zz=inner)
+
+
+def test_functions_in_glsl(mgr):
+    preamble = "float smooth_step3(float t) { return t * t * (3.0 - 2.0 * t); }"
+    x = np.linspace(0, 1, 9, dtype=np.float32)
+    (found,) = operation_of("smooth_step3(x) + 1", preamble)(x)
+    np.testing.assert_allclose(found, x * x * (3 - 2 * x) + 1, rtol=1e-6)
+    with pytest.raises(kp.ArgumentTypeError, match="smooth_step3 takes float32, not complex64"):
+        operation_of("smooth_step3(x)", preamble)(x.astype(np.complex64))
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "match"),
+    [
+        ("x + sqr(y)", 5, "no function 'sqr': did you mean 'sqrt'"),
+        ("x + ", 4, "invalid syntax"),
+        ("", 1, "no expression"),
+        ("sqrt(x, y)", 1, "sqrt takes 1 argument; 2 are given"),
+        ("x; y", 1, "stands at the end only"),
+        ("a = x; a = y", 8, "assigned twice"),
+        ("a = x; x = y", 8, "is an argument"),
+        ("_a = x", 1, "no result"),
+        ("x + float", 5, "GLSL reserves"),
+        ("sin + x", 1, "is a function"),
+        ("x @ y", 1, "no matrix products"),
+        ("x[0]", 1, "only"),
+        ("x + 'a'", 5, "no number"),
+        ("x = lambda: 3", 5, "only"),
+        ("x if y in z else 3", 6, "compare with"),
+        ("_x + 1", 1, "do not begin with"),
+        ("x.T", 1, "no attribute 'T'"),
+        ("import os", 1, "formulas have"),
+        ("\n  x +\n y z", 7, "invalid syntax"),
+    ],
+)
+def test_formulas_that_cannot_be_read(text, column, match):
+    with pytest.raises(kp.errors.FormulaError, match=match) as caught:
+        Formula(text)
+    assert caught.value.offset == column and caught.value.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "column"),
+    [("x & y", "float32", 1), ("1 + (x - y)", "bool", 6), ("y + ~x", "float32", 5),
+     ("sin(x)", "complex64", 1), ("x << y", "float32", 1), ("-x", "bool", 1), ("x < y", "complex64", 1),
+     ("float32(x)", "complex64", 1)],
+)  # fmt: skip
+def test_types_that_do_not_fit(text, dtype, column):
+    formula = Formula(text)
+    with pytest.raises(kp.ArgumentTypeError, match=rf"column {column}\)"):
+        formula.typed(dict.fromkeys(formula.names, np.dtype(dtype)))
+
+
+def test_functions_of_doubles_say_what_to_do():
+    with pytest.raises(kp.UnimplementedError, match=r"no exp of doubles.*convert: exp\(float32"):
+        Formula("exp(x)").typed({"x": np.dtype(np.int32)})
+    with pytest.raises(kp.UnimplementedError, match="no shaderInt64"):
+        Formula("x + y").typed({"x": np.dtype(np.int32), "y": np.dtype(np.uint32)}, frozenset())
+    found = Formula("x / y").typed(dict.fromkeys("xy", np.dtype(np.int32)), frozenset())
+    assert found.dtypes == {"result": np.float32}
