@@ -80,10 +80,12 @@ from .errors import (
 if TYPE_CHECKING:
     from ._compilers.compile import Shader, compile
     from ._custom.builder import KernelBuilder
-    from ._custom.custom_op import CustomOp, OpCustom, Operation
+    from ._custom.custom_op import CustomOp, Operation
     from ._custom.library import OpLibrary, op_library
+    from ._custom.op_custom import OpCustom
     from ._custom.selection import KernelSelection
     from ._custom.specs import TensorSpec
+    from ._custom.tuning import tune
     from ._device.devices import list_devices
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
     from ._device.shader_check import Finding, check
@@ -200,6 +202,7 @@ __all__ = [
     "save_tensors",
     "struct_dtype",
     "tensor_file_info",
+    "tune",
 ]
 
 
@@ -207,10 +210,12 @@ __all__ = [
 _LATER = {
     "_compilers.compile": ("Shader", "compile"),
     "_custom.builder": ("KernelBuilder",),
-    "_custom.custom_op": ("CustomOp", "OpCustom", "Operation"),
+    "_custom.custom_op": ("CustomOp", "Operation"),
+    "_custom.op_custom": ("OpCustom",),
     "_custom.library": ("OpLibrary", "op_library"),
     "_custom.selection": ("KernelSelection",),
     "_custom.specs": ("TensorSpec",),
+    "_custom.tuning": ("tune",),
     "_device.devices": ("list_devices",),
     "_device.memory_use": ("DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"),
     "_device.shader_check": ("Finding", "check"),

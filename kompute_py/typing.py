@@ -35,6 +35,7 @@ from ._custom.selection import (
     TensorListArg,
     ValueArg,
 )
+from ._custom.tuning import Tuning
 from ._device.names import DeviceInfo
 from ._shaders.signature import Binding, Parameter, PushConstants, Signature, SpecConstant
 
@@ -78,6 +79,8 @@ __all__ = [
     "TensorListArg",
     "TensorValue",
     "TextLanguage",
+    "Tuning",
+    "TuningMode",
     "ValueArg",
     "WaitMode",
 ]
@@ -126,6 +129,8 @@ Optimization = Literal["none", "size", "performance"]
 """The goal of the compiler's optimizations."""
 CompilerName = Literal["slang", "glslang"]
 """A compiler of HLSL."""
+TuningMode = Literal["auto", "stored", "off"]
+"""When operations measure their variants."""
 WaitMode = Literal["auto", "spin", "block"]
 """How short waits are done."""
 CopyMode = Literal["auto", "never", "always"]
@@ -186,6 +191,10 @@ class ManagerOptions(TypedDict, total=False):
     """The number of unused pipelines and shader modules that are kept."""
     wait_mode: WaitMode | None
     """How short waits are done."""
+    tuning: TuningMode | None
+    """How operations choose among their variants."""
+    tuning_dir: str | os.PathLike[str] | None
+    """The folder of the choices among variants, "" for none."""
     visible_devices: str | Iterable[DeviceLike] | None
     """Hides and orders devices."""
     shader_cache_dir: str | os.PathLike[str] | None

@@ -50,6 +50,7 @@ for option in os.environ.get("KOMPUTE_PY_TEST_OPTIONS", "").split():
     os.environ[f"KOMPUTE_PY_{option}"] = "1"
 os.environ["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = ""
 os.environ["KOMPUTE_PY_SHADER_CACHE_DIR"] = ""
+os.environ["KOMPUTE_PY_TUNING_DIR"] = ""
 
 import kompute_py as kp  # noqa: E402
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import json
 import random
 import struct
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -26,16 +29,17 @@ from .._compilers.settings import of_process
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .._recording.operations import OpBase
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .arguments import checked, plain_types, python_signature
 from .declaration import Declaration, parse
-from .forming import make_form
+from .forming import make_form, spare
 from .forms import GIVEN, Calls, Facts, Form, flat, look
+from .op_custom import OpCustom
 from .program import Program, as_files, check_numbers, compile_program
 from .selection import KernelSelection
 from .specs import TensorSpec
+from .tuning import Tuning, check_variants, choices_of, measured, report
 
 if TYPE_CHECKING:
     import os
@@ -125,6 +129,33 @@ class CustomOp:
         """
         raise UnimplementedError(f"{type(self).__name__} does not define generate(self, ksel, kb)")
 
+    def variants(self, ksel: KernelSelection) -> list[str]:
+        """The ways to generate the kernels for this call that are worth a try on this device, the best guess
+        first. `generate` finds the chosen one in ``ksel.variant``.
+
+        ::
+
+            def variants(self, ksel):
+                if ksel.device is None or ksel.device["type"] == "cpu":
+                    return ["run"]
+                return ["subgroups", "shared"] if ksel.has("computeFullSubgroups") else ["shared"]
+
+            def generate(self, ksel, kb):
+                if ksel.variant == "run":
+                    ...
+
+        If there are several, the first call with tensors of such dtypes, axes and about such size measures
+        each on copies of what it writes (the option `tuning` says when), and keeps the choice for later calls
+        and processes; `kp.tune` measures at leisure. ``my_op.variant("run")`` is the operation with one
+        variant. `ksel.device` is None for `aot`: return what any device can run.
+
+        By default there is one, with the name that `select` gave to ``ksel.variant``. Raises
+        ArgumentTypeError unless `ksel` is a KernelSelection.
+        """
+        if not isinstance(ksel, KernelSelection):
+            raise ArgumentTypeError(f"variants takes a KernelSelection, not {kind_of(ksel)}")
+        return [ksel.variant]
+
     def eager_execute(self, *arguments: Any) -> Any:
         """The results of a call, computed in Python, or NotImplemented to run the kernels (the default)."""
         return NotImplemented
@@ -210,45 +241,6 @@ def _at(place: _Place, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return found if number is None else found[number]
 
 
-class OpCustom(OpBase):
-    """A custom operation with its arguments bound, to be recorded: made by ``my_op.op(...)``.
-
-    `results` are the tensors that it writes. Raises ArgumentTypeError if it is called: operations create it.
-
-    >>> @kp.CustomOp.register
-    ... class negative(kp.CustomOp):
-    ...     signature = "negative(Tensor x) -> Tensor"
-    ...     def select(self, ksel):
-    ...         x = ksel.arg_tensor("x")
-    ...         ksel.return_new_tensor(x.shape, x.dtype)
-    ...     def generate(self, ksel, kb):
-    ...         kb.yield_results("-x_load(i)")
-    >>> operation = negative.op(mgr.tensor([1, 2]))
-    >>> mgr.sequence().record(operation).eval()
-    <kp.Sequence ...>
-    >>> operation.results[0].tolist()
-    [-1.0, -2.0]
-    """
-
-    __module__ = "kompute_py"
-
-    __slots__ = {"_kept": "", "_name": "", "_parts": "", "results": "The tensors that it writes."}
-
-    def __init__(self, name: str, form: Form, parts: Iterable[Any], results: tuple[Tensor, ...]) -> None:
-        if not isinstance(form, Form):
-            raise ArgumentTypeError("An OpCustom is made by a custom operation: my_op.op(...)")
-        self._name = name
-        self._kept = form
-        self._parts = tuple(parts)
-        self.results: tuple[Tensor, ...] = results
-
-    def __repr__(self) -> str:
-        return f"<kp.OpCustom {self._name}, {len(self._parts)} dispatches>"
-
-
-OpCustom._hooked = True  # recorded part by part
-
-
 class Operation:
     """A custom operation: a callable.
 
@@ -273,10 +265,12 @@ class Operation:
 
     __module__ = "kompute_py"
 
-    def __init__(self, op: CustomOp, declaration: Declaration) -> None:
+    def __init__(self, op: CustomOp, declaration: Declaration, forced: str = "") -> None:
         if not isinstance(op, CustomOp) or not isinstance(declaration, Declaration):
             raise ArgumentTypeError("An Operation is made by kp.CustomOp.register")
         self._op = op
+        self._forced = forced
+        self._several = type(op).variants is not CustomOp.variants
         self._declaration = declaration
         self._names = tuple(each.name for each in declaration.parameters)
         self._at = {name: place for place, name in enumerate(self._names)}
@@ -364,6 +358,8 @@ class Operation:
             checked(f"{self.__name__}: {parameter.name}", parameter, value, False)
         selection = self._select(values, calls.facts)
         self._check_outs(selection, outs)
+        if self._several:
+            selection.variant = self._choice(selection, values, manager, calls)
         program = self._program(selection, manager, calls)
         check_numbers(program, selection)
         form = make_form(program, selection, manager, calls.facts, values, outs)
@@ -428,6 +424,109 @@ class Operation:
 
         evaluate = stream.eval if watch is None else evaluate_and_report
         self._repeated[exactly] = _Repeated(evaluate, tuple(places), references)
+
+    # -- variants --------------------------------------------------------------------------------------------
+
+    def variant(self, name: str) -> Operation:
+        """The operation with one of its variants, without a measurement.
+
+        Raises InvalidArgumentError if it declares no variants, ArgumentTypeError if the name is no str. A
+        call raises InvalidArgumentError if `variants` does not return the name.
+        """
+        if not self._several:
+            raise InvalidArgumentError(f"{self.__name__} declares no variants")
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError(f"{self.__name__}: a variant is a name, not {shown(name)}")
+        return Operation(self._op, self._declaration, name)
+
+    def _variants(self, selection: KernelSelection) -> list[str]:
+        found = check_variants(self.__name__, self._op.variants(selection))
+        if not self._forced:
+            return found
+        if self._forced not in found:
+            raise InvalidArgumentError(
+                f"{self.__name__} has no variant {shown(self._forced)} for this call on this device; it has "
+                f"{', '.join(found)}"
+            )
+        return [self._forced]
+
+    def _choice(self, selection: KernelSelection, values: list[Any], manager: Manager, calls: Calls) -> str:
+        found = self._variants(selection)
+        if len(found) == 1:
+            return found[0]
+        mode = manager._setting("tuning")
+        if mode == "off":
+            return found[0]
+        choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
+        key = self._tuning_key(selection)
+        kept = choices.find(key, found)
+        if kept is None and mode == "auto" and all(each.size for each in selection._tensors()):
+            kept = self._measure(selection, found, values, manager, calls, False).variant
+            choices.keep(key, kept)
+        return kept or found[0]
+
+    def _tuning_key(self, selection: KernelSelection) -> str:
+        """The calls that share a choice: those of one specialization and about one size."""
+        owner = type(self._op)
+        size = sum(each.size for each in selection._tensors()).bit_length()
+        return f"{owner.__module__}.{owner.__qualname__}: {selection.spec_key} 2^{size}"
+
+    def _measure(
+        self,
+        selection: KernelSelection,
+        variants: list[str],
+        values: list[Any],
+        manager: Manager,
+        calls: Calls,
+        thorough: bool,
+    ) -> Tuning:
+        began = time.perf_counter()
+        given, outs = spare(selection, values, manager)
+
+        def prepare(name: str) -> Callable[[], None]:
+            chosen = copy.copy(selection)
+            chosen.variant = name
+            program = self._program(chosen, manager, calls)
+            form = make_form(program, chosen, manager, calls.facts, given, outs)
+            push = form.pushes(given)
+            memory = flat((*given, *outs))
+
+            def run() -> None:
+                form.run(memory, manager, push)
+
+            return run
+
+        seconds, _ = measured({name: functools.partial(prepare, name) for name in variants}, thorough)
+        best = min(seconds, key=lambda name: seconds[name])
+        report(self.__name__, seconds, best, time.perf_counter() - began)
+        return Tuning(best, seconds)
+
+    def _tuned(self, args: tuple[Any, ...], named: dict[str, Any]) -> Tuning:
+        """See `kp.tune`."""
+        if not self._several or self._forced:
+            raise InvalidArgumentError(
+                f"{self.__name__} is bound to the variant {self._forced!r}"
+                if self._forced
+                else f"{self.__name__} declares no variants"
+            )
+        named = {name: each for name, each in named.items() if name not in ("out", "donate")}
+        values = self._bind(args, named)
+        with self._lock:
+            _, manager = look(self.__name__, values)
+            manager = default_manager() if manager is None else manager
+            calls = self._calls_of(manager)
+            selection = self._select(values, calls.facts)
+            found = self._variants(selection)
+            if not all(each.size for each in selection._tensors()):
+                raise InvalidArgumentError(f"{self.__name__}: tune measures nothing for an empty tensor")
+            tuning = self._measure(selection, found, values, manager, calls, True)
+            choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
+            choices.keep(self._tuning_key(selection), tuning.variant)
+            # Prepared calls have made their choice.
+            calls.forget()
+            self._repeated.clear()
+            self._once.clear()
+        return tuning
 
     # -- other ways to use it --------------------------------------------------------------------------------
 
@@ -521,6 +620,8 @@ class Operation:
         """
         selection = self._select(self._bind(args, named, meta=True), None)
         selection._features = frozenset()  # for any device
+        if self._several:
+            selection.variant = self._variants(selection)[0]
         description, modules = as_files(compile_program(self._op, selection, of_process), selection)
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,32 @@ def make_form(
     return _Maker(program, selection, manager, facts, values, outs).form
 
 
+def spare(
+    selection: KernelSelection, values: Sequence[Any], manager: Manager
+) -> tuple[list[Any], list[Tensor]]:
+    """Arguments for a trial: Tensors in the place of arrays, and copies of those that the kernels write; and
+    memory for the results.
+    """
+    written = {each.name for each in selection.inplace_tied_arg_descs}
+    kind = _memory_type(flat(values))
+
+    def tensor(name: str, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.to(manager, copy=True) if name in written else value
+        return manager.tensor_t(value.read() if isinstance(value, StridedView) else value, kind)
+
+    given: list[Any] = []
+    for desc, value in zip(selection.arg_descs, values, strict=True):
+        if isinstance(desc, TensorArg):
+            given.append(tensor(desc.name, value))
+        elif isinstance(desc, TensorListArg):
+            given.append([tensor(item.name, v) for item, v in zip(desc.items, value, strict=True)])
+        else:
+            given.append(value)
+    outs = [manager.empty(each.shape, each.dtype, kind) for each in selection.results if each.is_result]
+    return given, outs
+
+
 class _Maker:
     def __init__(
         self,

@@ -242,6 +242,11 @@ class Calls:
             return None
         return self.forms.get((key, *[repr(given[place]) for place in places]) if places else key)
 
+    def forget(self) -> None:
+        """Drops all forms."""
+        self.forms.clear()
+        self.decisive.clear()
+
     def keep(self, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form) -> None:
         """Keeps a form. `decisive` are the places of the numbers that it depends on."""
         places = tuple(sorted(decisive.union(self.decisive.get(key, ()))))

@@ -355,10 +355,10 @@ class KernelSelection:
         self.op = op
         """The operation."""
         self.device: DeviceInfo | None = device
-        """The device that will run it; None in `meta`, whose results do not depend on a device."""
+        """The device that will run it; None in `meta`, whose results do not depend on a device, and `aot`."""
         self.variant: str = ""
         """Free text that tells several ways to generate the kernels apart, such as "subgroups". Part of
-        `spec_key`."""
+        `spec_key`. If the operation declares `variants`, the one that was chosen."""
         self.arg_descs: list[ArgDesc | None] = [None] * len(values)
         """The declared arguments, in the signature's order; None for those not declared yet."""
         self.inplace_tied_arg_descs: list[TensorArg] = []
@@ -565,6 +565,17 @@ class KernelSelection:
         self.results.append(argument)
         return argument
 
+    def has(self, *features: str) -> bool:
+        """Whether the device has all of these features, by Vulkan's names: "shaderInt64",
+        "subgroupSizeControl". False in `meta` and `aot`, which have no device.
+
+        Raises ArgumentTypeError unless they are str.
+        """
+        for feature in features:
+            if not isinstance(feature, str):
+                raise ArgumentTypeError(f"{self._who()}: a feature is a name, not {shown(feature)}")
+        return self._features is not None and self._features.issuperset(features)
+
     def get_provided_arg_descs(self) -> list[ArgDesc]:
         """The arguments without the tensors that were not given."""
         return [a for a in self.arg_descs if a is not None and not isinstance(a, EmptyOptionalTensorArg)]
@@ -615,7 +626,7 @@ class KernelSelection:
             return argument
         if type(argument) is int:
             raise InvalidArgumentError(
-                f"{self._who()} has {len(parameters)} parameters; select asked for number {argument}"
+                f"{self._who()} has {len(parameters)} parameters; select asked for number {shown(argument)}"
             )
         raise ArgumentTypeError(
             f"{self._who()}: an argument is named by its position or name, not by {shown(argument)}"

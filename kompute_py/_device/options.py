@@ -53,6 +53,8 @@ class Options(NamedTuple):
     force_non_coherent: bool
     recent_pipelines: int
     wait_mode: str
+    tuning: str
+    tuning_dir: str
     visible_devices: str | None
 
 
@@ -113,6 +115,24 @@ def _to_wait_mode(value: Any, source: str) -> str:
     if mode not in ("auto", "spin", "block"):
         raise InvalidArgumentError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
     return mode
+
+
+def _to_tuning(value: Any, source: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f'{source} is {shown(value)}; use "auto", "stored" or "off"')
+    mode = value.strip().lower()
+    if mode not in ("auto", "stored", "off"):
+        raise InvalidArgumentError(f'{source} is {shown(value)}; use "auto", "stored" or "off"')
+    return mode
+
+
+def _to_tuning_dir(value: Any, source: str) -> str:
+    return to_path(value, source, 'a folder, or "" to keep choices of variants in memory only')
+
+
+def _tuning_dir() -> str:
+    root = default_cache_dir()
+    return root and os.path.join(root, "tuning")
 
 
 def _to_block_size(value: Any, source: str) -> int:
@@ -211,6 +231,19 @@ _OPTIONS: dict[str, Option] = {
         'sleeps, "block" sleeps at once, "auto" measures which is faster.',
         _to_wait_mode,
         lambda: "auto",
+    ),
+    "tuning": Option(
+        'How operations choose among their variants. "auto": the first call of a kind measures them, and the '
+        'choice is kept. "stored": a choice that is kept, else the first that the device supports; nothing '
+        'is measured. "off": always the first, so that runs can be repeated exactly.',
+        _to_tuning,
+        lambda: "auto",
+    ),
+    "tuning_dir": Option(
+        'The folder of the choices among variants. "" keeps them in memory only.',
+        _to_tuning_dir,
+        _tuning_dir,
+        is_path=True,
     ),
     "visible_devices": Option(
         'The visible devices, in this order: a list, or text separated by ";". Other devices are '

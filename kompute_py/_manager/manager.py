@@ -137,6 +137,9 @@ class Manager(Device):
     - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the
       end of short work sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which
       is faster (see `waits`).
+    - `tuning`: "auto" (default) lets custom operations measure their variants at a first call of a kind,
+      "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
+      the choices, "" for none (see `kp.tune`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
       compiled shaders; `compile_timeout` (default 20, in seconds); `compiler` ("slang" or "glslang", for

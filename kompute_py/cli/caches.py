@@ -9,17 +9,17 @@ from typing import Annotated
 
 import typer
 
-from .._base.settings import Setting
+from .._base.settings import ConfigReport, Setting
 from .._base.text import binary_size
 from .common import Traceback
 
 
 def cache_command(
-    clear: Annotated[bool, typer.Option("--clear", help="Delete the entries of both caches.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Delete the entries of all caches.")] = False,
     entries: Annotated[bool, typer.Option("--list", help="List the entries, the last used first.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
-    """Show or clear the caches on disk: compiled shaders, and the drivers' pipelines."""
+    """Show or clear the caches on disk: compiled shaders, the drivers' pipelines, choices of variants."""
     from .._compilers.cache import shader_cache, source_name
     from .._device.options import settings
 
@@ -43,6 +43,26 @@ def cache_command(
         if clear:
             print(f"  deleted {shaders.clear()}")
 
+    _show_pipelines(options, entries, clear)
+    _show_choices(options, clear)
+
+
+def _show_choices(options: ConfigReport, clear: bool) -> None:
+    from .._custom.tuning import tuning_files
+
+    directory = options.tuning_dir.value
+    if not directory:
+        print("choices of variants: off (KOMPUTE_PY_TUNING_DIR)")
+        return
+    files = tuning_files(directory)
+    print(f"choices of variants: {_count(files)}")
+    print(f"  {directory}")
+    _print_sources(options.tuning_dir)
+    if clear:
+        print(f"  deleted {sum(map(_remove, files))}")
+
+
+def _show_pipelines(options: ConfigReport, entries: bool, clear: bool) -> None:
     directory = options.pipeline_cache_dir.value
     if not directory:
         print("pipelines: off (KOMPUTE_PY_PIPELINE_CACHE_DIR)")

@@ -1,0 +1,50 @@
+"""OpCustom: a custom operation with its arguments bound, to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .._base.errors import ArgumentTypeError
+from .._memory.tensor import Tensor
+from .._recording.operations import OpBase
+from .forms import Form
+
+
+class OpCustom(OpBase):
+    """A custom operation with its arguments bound, to be recorded: made by ``my_op.op(...)``.
+
+    `results` are the tensors that it writes. Raises ArgumentTypeError if it is called: operations create it.
+
+    >>> @kp.CustomOp.register
+    ... class negative(kp.CustomOp):
+    ...     signature = "negative(Tensor x) -> Tensor"
+    ...     def select(self, ksel):
+    ...         x = ksel.arg_tensor("x")
+    ...         ksel.return_new_tensor(x.shape, x.dtype)
+    ...     def generate(self, ksel, kb):
+    ...         kb.yield_results("-x_load(i)")
+    >>> operation = negative.op(mgr.tensor([1, 2]))
+    >>> mgr.sequence().record(operation).eval()
+    <kp.Sequence ...>
+    >>> operation.results[0].tolist()
+    [-1.0, -2.0]
+    """
+
+    __module__ = "kompute_py"
+
+    __slots__ = {"_kept": "", "_name": "", "_parts": "", "results": "The tensors that it writes."}
+
+    def __init__(self, name: str, form: Form, parts: Iterable[Any], results: tuple[Tensor, ...]) -> None:
+        if not isinstance(form, Form):
+            raise ArgumentTypeError("An OpCustom is made by a custom operation: my_op.op(...)")
+        self._name = name
+        self._kept = form
+        self._parts = tuple(parts)
+        self.results: tuple[Tensor, ...] = results
+
+    def __repr__(self) -> str:
+        return f"<kp.OpCustom {self._name}, {len(self._parts)} dispatches>"
+
+
+OpCustom._hooked = True  # recorded part by part
