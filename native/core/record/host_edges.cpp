@@ -27,9 +27,10 @@ uint64_t HostEdges::slot_for(uint32_t copy, uint64_t atom) {
 }
 
 void HostEdges::settle() {
-    std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) {
+    const auto earlier = [](const Range& a, const Range& b) {
         return std::tie(a.copy, a.begin) < std::tie(b.copy, b.begin);
-    });
+    };
+    if (!std::ranges::is_sorted(ranges_, earlier)) std::ranges::sort(ranges_, earlier);
     size_t count = 0;
     for (const Range& range : ranges_) {
         if (count != 0 && ranges_[count - 1].copy == range.copy && range.begin <= ranges_[count - 1].end)

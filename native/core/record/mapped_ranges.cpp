@@ -6,9 +6,11 @@
 namespace kp {
 
 void MappedRanges::settle() {
-    std::ranges::sort(ranges_, [](const VkMappedMemoryRange& a, const VkMappedMemoryRange& b) {
+    const auto earlier = [](const VkMappedMemoryRange& a, const VkMappedMemoryRange& b) {
         return a.memory == b.memory ? a.offset < b.offset : std::less<>()(a.memory, b.memory);
-    });
+    };
+    // Memory is handed out in rising order, so most recordings have their ranges in order.
+    if (!std::ranges::is_sorted(ranges_, earlier)) std::ranges::sort(ranges_, earlier);
     size_t count = 0;
     for (const VkMappedMemoryRange& range : ranges_) {
         if (count != 0) {

@@ -104,13 +104,14 @@ void StreamPlan::settle_host_side() {
 
 void StreamPlan::settle_downloads() {
     const auto number = [](const HostCopyNumber& each) { return each.number; };
-    std::ranges::sort(downloaded_, {}, number);
+    if (!std::ranges::is_sorted(downloaded_, {}, number)) std::ranges::sort(downloaded_, {}, number);
     const auto twice = std::ranges::unique(downloaded_, {}, number);
     downloaded_.erase(twice.begin(), twice.end());
     edges_.settle();
+    auto of = downloaded_.begin();  // the landings are in the order of the numbers, too
     for (const auto& [copy, piece] : edges_.landings()) {
-        const Allocation& memory =
-            std::ranges::lower_bound(downloaded_, copy, {}, number)->resource->host_memory();
+        while (of->number != copy) ++of;
+        const Allocation& memory = of->resource->host_memory();
         const VkMappedMemoryRange range = memory.mapped_range(piece.offset, piece.size);
         if (piece.slot != HostPiece::in_place) {
             edge_atoms_.push_back(range);
