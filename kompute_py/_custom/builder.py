@@ -12,6 +12,8 @@ import numpy as np
 
 from .._base.arrays import as_index, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
+from .._base.text import nearest
+from .._shaders.module import ShaderModule
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .formula_glsl import functions_in
 from .selection import (
@@ -26,7 +28,11 @@ from .selection import (
 from .specs import Element, element_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import DTypeLike
+
+    from ..typing import ShaderSource
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = ("gl_", "kp_")
@@ -136,6 +142,12 @@ class Dispatch:
         self.local_size: tuple[int, int, int] = (64, 1, 1)
         self.grid: tuple[IntOrSize, IntOrSize, IntOrSize] | None = None
         self.indirect: Indirect | None = None
+        self.module: ShaderModule | None = None
+        """In the place of the text."""
+        self.bindings: tuple[str, ...] = ()
+        """The tensors of `module`, by binding."""
+        self.values: tuple[str, ...] = ()
+        """The numbers in its push constants, in their order."""
 
 
 class KernelBuilder:
@@ -367,17 +379,86 @@ class KernelBuilder:
 
     def emit(self, source: Any) -> None:
         """Adds lines to the body of the dispatch's ``main``."""
-        self._dispatch().body += _lines(source, 2)
+        self._dispatch(text=True).body += _lines(source, 2)
+
+    def spirv(
+        self,
+        module: ShaderSource,
+        *,
+        bindings: Iterable[str] | None = None,
+        values: Iterable[str] = (),
+        entry: str | None = None,
+    ) -> None:
+        """Makes the dispatch run a module of SPIR-V in the place of emitted lines; its `grid` is still to be
+        set.
+
+        `module` is what `kp.ShaderModule` takes: bytes, words, a path, a ShaderModule, also source text.
+        `bindings` names the tensors for the bindings 0, 1, ... of set 0: arguments, results and scratch
+        memory, by default all, in the order of their declaration. `values` names the members of the module's
+        push constants in their order, laid out as in std430: numbers of the call, and ``x_size``,
+        ``x_dim0``, ... of tensors, which are uint. The workgroup is the module's.
+
+        Elements of 8 and 16 bits are bound as they are, for devices with such elements. Raises
+        InvalidArgumentError for invalid SPIR-V and unknown names, FailedPreconditionError if lines were
+        emitted already, ArgumentTypeError for other types, and the errors of `kp.ShaderModule`.
+
+        >>> spirv = kp.compile('''
+        ... layout(local_size_x = 64) in;
+        ... layout(binding = 0) readonly buffer X { float x[]; };
+        ... layout(binding = 1) writeonly buffer Y { float y[]; };
+        ... layout(push_constant) uniform P { uint count; float factor; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < count) y[i] = x[i] * factor; }
+        ... ''')
+        >>> @kp.CustomOp.register
+        ... class scaled(kp.CustomOp):
+        ...     signature = "scaled(Tensor x, float factor) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.arg_float("factor")
+        ...         ksel.return_new_tensor(x.shape, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         kb.spirv(spirv, values=("x_size", "factor"))
+        ...         kb.grid(kb.arg_value("x").size)
+        >>> scaled(mgr.tensor([1, 2]), 1.5).tolist()
+        [1.5, 3.0]
+        """
+        dispatch = self._dispatch()
+        if dispatch.body or dispatch.outside or dispatch.module is not None:
+            raise FailedPreconditionError(
+                f"{self._who()}: the dispatch has a kernel already; call kb.begin_dispatch() before kb.spirv"
+            )
+        made = (
+            module
+            if isinstance(module, ShaderModule) and entry is None
+            else ShaderModule(module, name=self._who(), entry=entry)
+        )
+        names = tuple(self._tensors) if bindings is None else _names(bindings, "bindings")
+        for name in names:
+            if name not in self._tensors:
+                raise InvalidArgumentError(
+                    f"{self._who()}: bindings names {shown(name)}{nearest(name, self._tensors)} There are "
+                    f"{', '.join(self._tensors)}"
+                )
+        found = _names(values, "values")
+        known = {*self._values, *self.selection._numbers()}
+        for name in found:
+            if name not in known:
+                raise InvalidArgumentError(
+                    f"{self._who()}: values names {shown(name)}{nearest(name, known)} It takes names of "
+                    "numbers, and sizes such as x_size and x_dim0"
+                )
+        dispatch.module, dispatch.bindings, dispatch.values = made, names, found
+        dispatch.local_size = made.signature.local_size
 
     def declare(self, source: Any) -> None:
         """Adds lines before ``main``: functions, constants, shared memory."""
-        self._dispatch().outside += _lines(source, 2)
+        self._dispatch(text=True).outside += _lines(source, 2)
 
     def extension(self, name: str) -> None:
         """Enables a GLSL extension. Raises InvalidArgumentError if it is no name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidArgumentError(f"{shown(name)} is not the name of a GLSL extension")
-        self._dispatch().extensions.append(name)
+        self._dispatch(text=True).extensions.append(name)
 
     def yield_results(self, *values: Any) -> None:
         """Ends the dispatch with one expression for each result: the element ``i`` of the result.
@@ -395,7 +476,7 @@ class KernelBuilder:
                 "values"
             )
         if values:
-            dispatch = self._dispatch()
+            dispatch = self._dispatch(text=True)
             if dispatch.grid is not None:
                 raise FailedPreconditionError(
                     f"{self._who()}: yield_results with values sets the grid itself; this dispatch has one"
@@ -424,10 +505,16 @@ class KernelBuilder:
             f"{self._who()} has no argument {shown(argument)}; it has {', '.join(d.name for d in descs)}"
         )
 
-    def _dispatch(self) -> Dispatch:
+    def _dispatch(self, text: bool = False) -> Dispatch:
+        """The current dispatch. With `text`, it takes lines."""
         if self._current is None:
             self.begin_dispatch()
         assert self._current is not None
+        if text and self._current.module is not None:
+            raise FailedPreconditionError(
+                f"{self._who()}: the dispatch is a module of SPIR-V, which takes no lines; call "
+                "kb.begin_dispatch()"
+            )
         return self._current
 
     def _finish(self) -> list[Dispatch]:
@@ -440,7 +527,7 @@ class KernelBuilder:
                     "kb.yield_results(values)"
                 )
         text = "\n".join(line for d in self._dispatches for line, _ in (*d.outside, *d.body))
-        written = set(_NAME.findall(text))
+        written = set(_NAME.findall(text)).union(*(dispatch.bindings for dispatch in self._dispatches))
         for result in self._results:
             if not written & {result.name, f"{result.name}_store"}:
                 raise InvalidArgumentError(
@@ -466,9 +553,23 @@ class Source(NamedTuple):
     pushed: bool
     """The values are push constants; else they are in a buffer after the tensors'."""
 
+    def offsets(self) -> list[int]:
+        """The first byte of each run-time value, in std430."""
+        found, end = [], 0
+        for _, kind in self.parameters:
+            size = VALUES[kind].size
+            end = -(-end // size) * size
+            found.append(end)
+            end += size
+        return found
+
 
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
-    """The GLSL of one dispatch."""
+    """The GLSL of one dispatch, or no text for a module of SPIR-V."""
+    if dispatch.module is not None:
+        kinds = {name: desc.glsl_type for name, desc in builder._values.items()}
+        values = [(name, kinds.get(name, "uint")) for name in dispatch.values]
+        return Source("", [], list(dispatch.bindings), values, frozenset(), True)
     written = [line for line, _ in (*dispatch.outside, *dispatch.body)]
     words = set(_NAME.findall("\n".join(written)))
     macros: list[str] = []
@@ -498,12 +599,12 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     parameters = [(name, "uint") for name in numbers if name in words and name not in builder._values]
     taken = {line.split()[1].split("(")[0] for line in macros}
     parameters = [(name, kind) for name, kind in parameters if name not in taken]
-    values = {name: desc for name, desc in builder._values.items() if name in words}
-    parameters += [(name, desc.glsl_type) for name, desc in values.items()]
+    used = {name: desc for name, desc in builder._values.items() if name in words}
+    parameters += [(name, desc.glsl_type) for name, desc in used.items()]
     parameters.sort(key=lambda each: -VALUES[each[1]].size)
     pushed = sum(VALUES[kind].size for _, kind in parameters) <= _MOST_PUSH
     extensions = [e for value in tensors for e in value.element.extensions] + dispatch.extensions
-    for desc in values.values():
+    for desc in used.values():
         if VALUES[desc.glsl_type].size == 8:
             extensions += element_of(desc.dtype).extensions
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
@@ -564,6 +665,13 @@ def _check_size(size: Any, what: str) -> None:
         raise ArgumentTypeError(f"{what} is an int or a size, such as kb.result(0).size, not {kind_of(size)}")
     if isinstance(size, int) and size < 0:
         raise InvalidArgumentError(f"{what} is not negative; {shown(size)} was given")
+
+
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    names = tuple(given) if isinstance(given, (list, tuple, set, frozenset, dict)) else ()
+    if isinstance(given, str) or not all(isinstance(each, str) for each in names) or (given and not names):
+        raise ArgumentTypeError(f"{what} is a list of names, not {shown(given)}")
+    return names
 
 
 def _caller(depth: int) -> Origin:

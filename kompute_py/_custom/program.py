@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,11 +66,13 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
 
 def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: Any) -> Step:
     source = source_of(builder, dispatch)
+    assert dispatch.grid is not None
+    if dispatch.module is not None:
+        return Step(dispatch.module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
     try:
         module = ShaderModule(source.text, name=title, language="glsl", _setting=setting)
     except ShaderCompileError as error:
         raise _at_the_generator(error, source, title) from None
-    assert dispatch.grid is not None
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 
 
@@ -106,7 +107,8 @@ class Block:
         block = bytearray()
         self.fields: list[tuple[int, str, ValueArg]] = []
         """(offset, type in the kernels, argument) of the numbers of calls."""
-        for name, kind in source.parameters:
+        for (name, kind), offset in zip(source.parameters, source.offsets(), strict=True):
+            block += bytes(offset - len(block))
             desc = values.get(name)
             if desc is None:
                 block += VALUES[kind].pack(numbers[name])
@@ -202,7 +204,7 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
         dispatches.append(
             {
                 "module": f"{program.name}-{number}.spv",
-                "entry": "main",
+                "entry": step.module.signature.entry,
                 "bindings": step.source.tensors + ([] if step.source.pushed else ["parameters"]),
                 "groups": None if step.indirect else list(groups_of(step, numbers)),
                 "groups_in": _indirect_file(step.indirect),
@@ -210,11 +212,7 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
                 "parameters": [
                     {"name": name, "type": kind, "offset": offset}
                     for (name, kind), offset in zip(
-                        step.source.parameters,
-                        itertools.accumulate(
-                            (VALUES[kind].size for _, kind in step.source.parameters[:-1]), initial=0
-                        ),
-                        strict=False,
+                        step.source.parameters, step.source.offsets(), strict=True
                     )
                 ],
                 "parameters_in": "push constants" if step.source.pushed else "buffer",
