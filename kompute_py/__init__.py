@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from ._compilers.compile import Shader, compile
     from ._custom.builder import KernelBuilder
     from ._custom.custom_op import CustomOp, Operation
+    from ._custom.elementwise import Elementwise
     from ._custom.library import OpLibrary, op_library
     from ._custom.op_custom import OpCustom
     from ._custom.selection import KernelSelection
@@ -122,6 +123,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "DeviceMemory",
+    "Elementwise",
     "ErrorCode",
     "EvalTimeoutError",
     "ExchangeError",
@@ -211,6 +213,7 @@ _LATER = {
     "_compilers.compile": ("Shader", "compile"),
     "_custom.builder": ("KernelBuilder",),
     "_custom.custom_op": ("CustomOp", "Operation"),
+    "_custom.elementwise": ("Elementwise",),
     "_custom.op_custom": ("OpCustom",),
     "_custom.library": ("OpLibrary", "op_library"),
     "_custom.selection": ("KernelSelection",),

@@ -30,6 +30,7 @@ from ._custom.expressions import Size
 from ._custom.selection import (
     ArgDesc,
     AttrArg,
+    ComputedArg,
     EmptyOptionalTensorArg,
     TensorArg,
     TensorListArg,
@@ -49,6 +50,7 @@ __all__ = [
     "CacheInfo",
     "CompileOptions",
     "CompilerName",
+    "ComputedArg",
     "CopyMode",
     "DeviceLike",
     "EmptyOptionalTensorArg",

@@ -12,7 +12,7 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
 from .declaration import Declaration, Parameter
-from .specs import TensorSpec, element_of
+from .specs import PartSpec, TensorSpec, element_of
 
 
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
@@ -107,3 +107,10 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
     for name, default in (("out", None), ("donate", ())):
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
     return inspect.Signature(parameters)
+
+
+def spec_of(value: Any, parts: bool) -> TensorSpec:
+    """The spec of a tensor, view, array or spec; with `parts`, of views their strides, too."""
+    if parts and isinstance(value, StridedView):
+        return PartSpec(value.shape, value.dtype, value._first, value._strides, value.base.nbytes)
+    return value if isinstance(value, TensorSpec) else TensorSpec(tuple(value.shape), value.dtype)

@@ -31,14 +31,13 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .arguments import checked, plain_types, python_signature
+from .arguments import checked, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
 from .forming import make_form, spare
-from .forms import GIVEN, Calls, Facts, Form, flat, look
+from .forms import GIVEN, Calls, Facts, Form, bases, flat, look, overlapping
 from .op_custom import OpCustom
 from .program import Program, as_files, check_numbers, compile_program
 from .selection import KernelSelection
-from .specs import TensorSpec
 from .tuning import Tuning, check_variants, choices_of, measured, report
 
 if TYPE_CHECKING:
@@ -114,6 +113,14 @@ class CustomOp:
     """Name, parameters and results: ``"softmax(Tensor x, int axis=-1) -> Tensor"``."""
     single_dispatch: ClassVar[bool] = False
     """Whether one dispatch is all that `generate` may write."""
+
+    reads_parts: ClassVar[bool] = False
+    """Whether the kernels find the elements of parts of tensors that are not dense, such as ``t[:, 0]``, with
+    the ``offset`` and ``strides`` of a `TensorArg`. Else such arguments are copied."""
+
+    in_place: ClassVar[bool] = False
+    """Whether results may be in the memory of dense arguments of their shape: no invocation reads an element
+    that another one writes. Else arguments that share memory with `out` are copied."""
 
     def select(self, ksel: KernelSelection) -> None:
         """Declares each argument and the results of a call on `ksel`.
@@ -322,12 +329,12 @@ class Operation:
             results = self._answered(answer, out)
         else:
             outs = self._outs(out)
-            given = (*values, *outs)
             with self._lock:
                 form, push, manager = self._form(values, outs)
-                results = form.run(flat(given), manager, push)
+                given = self._memory(values, outs)
+                results = form.run(given, manager, push)
                 if exactly is not None:
-                    self._note(exactly, form, push, flat(given), manager, (args, {**named, "out": out}))
+                    self._note(exactly, form, push, given, manager, (args, {**named, "out": out}))
             results = results[0] if self._declaration.single else tuple(results)
         for tensor in given_away:
             tensor.destroy()
@@ -336,9 +343,11 @@ class Operation:
     def _form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
         """The form for a call, with the push constants of its dispatches, and the Manager."""
         given = (*values, *outs)
-        key, manager = look(self.__name__, given)
+        key, manager = look(self.__name__, given, self._op.reads_parts)
         if manager is None:
             manager = default_manager()
+        if outs:
+            key = (*key, overlapping(values, outs, self._op.in_place))
         calls = self._calls_of(manager)
         found = calls.find(key, given)
         if found is not None:
@@ -362,8 +371,15 @@ class Operation:
             selection.variant = self._choice(selection, values, manager, calls)
         program = self._program(selection, manager, calls)
         check_numbers(program, selection)
-        form = make_form(program, selection, manager, calls.facts, values, outs)
+        shared = overlapping(values, outs, self._op.in_place)
+        if self._op.reads_parts:
+            values = bases(values)
+        form = make_form(program, selection, manager, calls.facts, values, outs, shared)
         return form, selection._decisive() | program.decisive(selection)
+
+    def _memory(self, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
+        given = flat((*values, *outs))
+        return bases(given) if self._op.reads_parts else given
 
     def _note(
         self,
@@ -572,11 +588,12 @@ class Operation:
         """The form of a call over Tensors, its native operations, and its results."""
         given = flat((*values, *outs))
         for value in given:
-            if isinstance(value, (np.ndarray, StridedView)):
+            if isinstance(value, np.ndarray) or (isinstance(value, StridedView) and not self._op.reads_parts):
                 raise ArgumentTypeError(
                     f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
                     "make one, mgr.tensor_t(array)"
                 )
+        given = self._memory(values, outs)
         with self._lock:
             form, push, manager = self._form(values, outs)
             if form.own:
@@ -716,10 +733,11 @@ class Operation:
         return found
 
     def _select(self, values: list[Any], facts: Facts | None) -> KernelSelection:
+        parts = self._op.reads_parts
         specs = [
-            [_spec(each) for each in value]
+            [spec_of(each, parts) for each in value]
             if parameter.type == "Tensor[]"
-            else _spec(value)
+            else spec_of(value, parts)
             if parameter.is_tensor and hasattr(value, "shape") and not isinstance(value, np.generic)
             else value
             for parameter, value in zip(self._declaration.parameters, values, strict=True)
@@ -777,7 +795,3 @@ class Operation:
             else:
                 np.copyto(given, np.asarray(each))
         return outs[0] if self._declaration.single else outs
-
-
-def _spec(value: Any) -> TensorSpec:
-    return value if isinstance(value, TensorSpec) else TensorSpec(tuple(value.shape), value.dtype)

@@ -28,13 +28,14 @@ def make_form(
     facts: Facts,
     values: Sequence[Any],
     outs: Sequence[Any],
+    shared: Sequence[int] = (),
 ) -> Form:
     """A form for the call with these arguments and this memory of results.
 
     Raises InvalidArgumentError for arguments that the kernels write and cannot, and for a grid beyond the
     device's limits; and the errors of `kp.Algorithm`.
     """
-    return _Maker(program, selection, manager, facts, values, outs).form
+    return _Maker(program, selection, manager, facts, values, outs, shared).form
 
 
 def spare(
@@ -72,8 +73,11 @@ class _Maker:
         facts: Facts,
         values: Sequence[Any],
         outs: Sequence[Any],
+        shared: Sequence[int],
     ) -> None:
         self.form = Form()
+        self.shared = shared
+        """The places of arguments that share memory with results: they are copied."""
         self.program, self.selection = program, selection
         self.manager, self.facts = manager, facts
         self.given = flat((*values, *outs))
@@ -173,8 +177,10 @@ class _Maker:
                 # Vulkan binds no empty buffer; kernels know the size from elsewhere.
                 self.used[name] = self.manager.empty(4, tensor.dtype, "storage")
                 self.own.add(name)
-            elif tensor.vk_offset % self.facts.alignment or (
-                tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words
+            elif (
+                self.places.get(name) in self.shared
+                or tensor.vk_offset % self.facts.alignment
+                or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
                 whole = self.manager.empty(-(-tensor.size() // 4) * 4, tensor.dtype, "storage")

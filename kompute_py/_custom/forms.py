@@ -42,7 +42,39 @@ def flat(values: Sequence[Any]) -> list[Any]:
     return found
 
 
-def look(who: str, given: Sequence[Any]) -> tuple[tuple[Any, ...], Manager | None]:
+def bases(values: Sequence[Any]) -> list[Any]:
+    """`values` with the tensors of parts in their places."""
+    return [
+        each.base if type(each) is StridedView else bases(each) if type(each) is list else each
+        for each in values
+    ]
+
+
+def overlapping(values: Sequence[Any], outs: Sequence[Any], in_place: bool) -> tuple[int, ...]:
+    """The places of tensors that share memory with `outs`, so that kernels would read what they have written.
+
+    With `in_place`, memory that is the same for the same elements does no harm.
+    """
+    found = []
+    targets = [(out, out.vk_buffer, out.vk_offset) for out in outs if isinstance(out, Tensor) and out.nbytes]
+    for place, value in enumerate(flat(values)):
+        base = value.base if type(value) is StridedView else value
+        if not isinstance(base, Tensor) or not base.nbytes:
+            continue
+        start = base.vk_offset
+        for out, buffer, offset in targets:
+            if base.vk_buffer != buffer or start >= offset + out.nbytes or offset >= start + base.nbytes:
+                continue
+            same = start == offset and value.shape == out.shape and value.itemsize == out.itemsize
+            if not (in_place and same and base is value):
+                found.append(place)
+                break
+    return tuple(found)
+
+
+def look(
+    who: str, given: Sequence[Any], parts_differ: bool = False
+) -> tuple[tuple[Any, ...], Manager | None]:
     """All that a prepared call depends on, with the types in the place of numbers; and the Manager.
 
     Raises InvalidArgumentError, naming `who`, for tensors of two Managers.
@@ -71,7 +103,7 @@ def look(who: str, given: Sequence[Any]) -> tuple[tuple[Any, ...], Manager | Non
             if not each or not isinstance(each[0], (Tensor, np.ndarray, StridedView)):
                 parts.append(("list", repr(each)))
                 continue
-            inner, own = look(who, each)
+            inner, own = look(who, each, parts_differ)
             parts.append(("list", inner))
             if own is not None and manager is not None and own is not manager:
                 raise _of_two_managers(who)
@@ -80,7 +112,11 @@ def look(who: str, given: Sequence[Any]) -> tuple[tuple[Any, ...], Manager | Non
             if manager is not None and each.manager is not manager:
                 raise _of_two_managers(who)
             manager = each.manager
-            parts.append(("part", each.shape, each.dtype, each.base._memory_type._value_))
+            base = each.base
+            parts.append(("part", each.shape, each.dtype, base._memory_type._value_))
+            if parts_differ:
+                at = base.vk_offset % _ALIGNMENT
+                parts.append((each._first, each._strides, base._shape, at))
         else:
             parts.append(kind)
     return tuple(parts), manager

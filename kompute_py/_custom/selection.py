@@ -96,6 +96,11 @@ class TensorArg(ArgDesc):
         """Its shape and dtype."""
         self.spec_dims: set[int] = set()
         """The axes whose lengths specialize the kernels."""
+        self.strides: tuple[int, ...] | None = getattr(spec, "strides", None)
+        """For a part of a tensor that is not dense: elements from one to the next on each axis. Operations
+        with `reads_parts` get such; others get dense tensors, and None."""
+        self.offset: int = getattr(spec, "first", 0)
+        """The number of its first element in the memory."""
         self.is_result = False
         """Whether it is a new tensor that the operation makes."""
 
@@ -368,6 +373,8 @@ class KernelSelection:
         self._declaration = declaration
         self._values = values
         self._features = features
+        self.notes: dict[str, Any] = {}
+        """Notes that `select` leaves for `generate`."""
         self._made = 0
         self._computed: list[ValueArg] = []
 

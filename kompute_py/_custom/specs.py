@@ -65,6 +65,24 @@ class TensorSpec:
         return f"kp.TensorSpec({self.shape}, {str(self.dtype)!r})"
 
 
+class PartSpec(TensorSpec):
+    """The spec of a part of a tensor that is not dense."""
+
+    __slots__ = {
+        "first": "The number of its first element in the tensor.",
+        "reach": "The bytes of the tensor.",
+        "strides": "Elements from one to the next on each axis.",
+    }
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], first: int, strides: tuple[int, ...], reach: int
+    ) -> None:
+        super().__init__(shape, dtype)
+        self.reach = reach
+        self.first = first
+        self.strides = strides
+
+
 class Element(NamedTuple):
     """How elements of a dtype stand in a buffer, and in expressions."""
 

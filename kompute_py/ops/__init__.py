@@ -1,15 +1,28 @@
-"""Operations. ``kp.ops.NAME`` is the library that `kp.op_library` made with that name."""
+"""Operations, and the builders that make them from a line of text.
+
+``kp.ops.NAME`` is the library that `kp.op_library` made with that name.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .._custom.library import libraries
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from .._custom.elementwise import elementwise
+
+__all__ = ["elementwise"]
+
+_HOMES = {"elementwise": "elementwise"}
+"""The builders, and their modules."""
 
 
 def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        found = globals()[name] = getattr(import_module(f".._custom.{_HOMES[name]}", __name__), name)
+        return found
     found = libraries.get(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}, and no library has that name")
@@ -17,4 +30,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *libraries])
+    return sorted({*__all__, *libraries})

@@ -10,6 +10,7 @@ class softmax(kp.CustomOp):
     """The softmax of `x` along an axis: exp(x - max) over its sum."""
 
     signature = "softmax(Tensor x, int axis=-1) -> Tensor"
+    in_place = True  # an invocation reads its row before it writes it
 
     def select(self, ksel):
         x = ksel.arg_tensor("x")

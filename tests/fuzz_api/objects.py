@@ -121,6 +121,7 @@ class Objects:
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
         keep("CustomOp", kp.CustomOp)
         negative = keep("Operation", lambda: kp.CustomOp.register(Negative))
+        keep("Elementwise", lambda: kp.ops.elementwise("a * x + y"))
         keep("OpCustom", lambda: negative.op(tensor))
         keep("OpLibrary", lambda: _library(negative))
         keep("KernelSelection", lambda: _looked_at(mgr)[0])

@@ -1,0 +1,354 @@
+"""Operations by elements, from one line of text."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .._base.arrays import to_dtype
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .custom_op import CustomOp, Operation
+from .declaration import parse
+from .formula import Formula
+from .selection import KernelSelection, TensorArg
+from .specs import PartSpec, TensorSpec
+from .typed_formula import Typed, declarations_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .builder import KernelBuilder
+
+_GROUP = 256
+_MOST_GROUPS = 65535  # every device has as many
+
+
+class Layout(NamedTuple):
+    """Where the elements of arguments are for the elements of a result, over as few axes as possible."""
+
+    lengths: tuple[int, ...]
+    """Of the axes, without the first."""
+    strides: dict[str, tuple[int, ...]]
+    """For each argument the elements from one to the next on each axis."""
+    offsets: dict[str, int]
+    dense: frozenset[str]
+    """The arguments with element i at i."""
+    pattern: str
+    """As text, all that the kernel depends on."""
+
+
+def layout_of(shape: tuple[int, ...], tensors: list[TensorArg]) -> Layout:
+    """The layout for tensors that broadcast to `shape`."""
+    every = []
+    for each in tensors:
+        steps = (0,) * (len(shape) - each.ndim) + strides_of(each)
+        kept = (1,) * (len(shape) - each.ndim) + each.shape
+        every.append([0 if n == 1 else step for n, step in zip(kept, steps, strict=True)])
+    axes: list[tuple[int, list[int]]] = []
+    for axis, length in enumerate(shape):
+        moves = [each[axis] for each in every]
+        if length == 1:
+            continue
+        if axes and all(outer == step * length for outer, step in zip(axes[-1][1], moves, strict=True)):
+            axes[-1] = (axes[-1][0] * length, moves)  # the two are one
+        else:
+            axes.append((length, moves))
+    lengths = [length for length, _ in axes]
+    dense_steps = tuple(math.prod(lengths[n + 1 :]) for n in range(len(lengths)))
+    strides, offsets, dense, pattern = {}, {}, set(), [str(len(axes))]
+    for number, each in enumerate(tensors):
+        along = tuple(part[number] for _, part in axes)
+        strides[each.name], offsets[each.name] = along, each.offset
+        if along == dense_steps and each.offset == 0:
+            dense.add(each.name)
+            pattern.append("i")
+        else:
+            kinds = "".join("0" if step == 0 else "1" if step == 1 else "s" for step in along)
+            pattern.append(kinds + ("+" if each.offset else ""))
+    if len(dense) == len(tensors):
+        pattern[0] = ""
+    return Layout(tuple(lengths[1:]), strides, offsets, frozenset(dense), ",".join(pattern))
+
+
+def strides_of(tensor: TensorArg) -> tuple[int, ...]:
+    """Elements from one to the next on each axis."""
+    if tensor.strides is not None:
+        return tensor.strides
+    found, step = [], 1
+    for length in reversed(tensor.shape):
+        found.append(step)
+        step *= length
+    return tuple(reversed(found))
+
+
+class _TooLargeError(InvalidArgumentError):
+    """Memory beyond what the device's shaders reach through one binding."""
+
+    def __init__(self, message: str = "", results: tuple[TensorSpec, ...] = (), most: int = 0) -> None:
+        super().__init__(message)
+        self.results = results
+        self.most = most
+
+
+class ElementwiseOp(CustomOp):
+    """The custom operation of a formula."""
+
+    reads_parts = True
+    in_place = True
+    formula: ClassVar[Formula]
+    dtype: ClassVar[np.dtype[Any] | None] = None
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the results' shape and dtypes, and where the arguments' elements are."""
+        args = [ksel.arg_tensor_or_value(name) for name in self.formula.names]
+        tensors = [each for each in args if isinstance(each, TensorArg)]
+        shape = _broadcast(ksel, tensors)
+        types = {a.name: a.dtype if isinstance(a, TensorArg) else a.weak or a.dtype for a in args}
+        typed = self.formula.typed(types, ksel._features, self.dtype)
+        for value in typed.values:
+            ksel.value(value.name, value.compute, value.dtype, of=value.names)
+        layout = layout_of(shape, tensors)
+        if len(layout.dense) < len(tensors):
+            for number, length in enumerate(layout.lengths, 1):
+                ksel.value(f"kp_n{number}", length, "uint32")
+            for place, tensor in enumerate(tensors):
+                if tensor.name in layout.dense:
+                    continue
+                for number, step in enumerate(layout.strides[tensor.name]):
+                    if step not in (0, 1):
+                        ksel.value(f"kp_s{place}_{number}", step % 2**32, "uint32")
+                if tensor.offset:
+                    ksel.value(f"kp_o{place}", tensor.offset, "uint32")
+        ksel.variant = layout.pattern
+        ksel.notes["typed"], ksel.notes["layout"] = typed, layout
+        for name in self.formula.results:
+            ksel.return_new_tensor(shape, typed.dtypes[name])
+        if ksel.device is not None:
+            self._check_sizes(ksel, tensors)
+
+    def _check_sizes(self, ksel: KernelSelection, tensors: list[TensorArg]) -> None:
+        assert ksel.device is not None
+        most = ksel.device["limits"]["maxStorageBufferRange"]
+        for each in (*tensors, *ksel.results):
+            size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
+            if each.size and size > most:
+                raise _TooLargeError(
+                    f"{ksel._who()}: the memory of {each.name} has {size} bytes; this device's shaders reach "
+                    f"{most} (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:], or copy a part: "
+                    "mgr.tensor_t(part)",
+                    tuple(result.t for result in ksel.results),
+                    most,
+                )
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel: each invocation computes some elements."""
+        typed: Typed = ksel.notes["typed"]
+        layout: Layout = ksel.notes["layout"]
+        for extension in typed.extensions:
+            kb.extension(extension)
+        kb.declare(declarations_of(typed))
+        kb.workgroup(_GROUP)
+        size = kb.result(0).size
+        kb.groups(kb.smallest(kb.ceil_div(size, _GROUP), _MOST_GROUPS))
+        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
+        loads = {name: name for name in self.formula.names}
+        for place, tensor in enumerate(tensors):
+            loads[tensor.name] = f"{tensor.name}_load({_index(place, tensor.name, layout)})"
+        statements, results = typed.glsl(loads)
+        coordinates = []
+        if any(f"kp_c{n}" in text for text in loads.values() for n in range(len(layout.lengths) + 1)):
+            coordinates.append("uint kp_c0 = i;")
+            for number in range(len(layout.lengths), 0, -1):
+                coordinates.append(f"uint kp_c{number} = kp_c0 % kp_n{number}; kp_c0 /= kp_n{number};")
+        stores = [f"{name}_store(i, {results[name]});" for name in self.formula.results]
+        lines = "\n".join(f"    {line}" for line in (*coordinates, *statements, *stores))
+        kb.emit(
+            f"uint i = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {_GROUP}u;\n"
+            f"if (i >= kp_size) return;\n"
+            f"for (;;) {{\n{lines}\n    if (kp_size - i <= kp_all) break;\n    i += kp_all;\n}}"
+        )
+
+
+def _index(place: int, name: str, layout: Layout) -> str:
+    if name in layout.dense:
+        return "i"
+    parts = [f"kp_o{place}"] if layout.offsets[name] else []
+    for number, step in enumerate(layout.strides[name]):
+        if step == 1:
+            parts.append(f"kp_c{number}")
+        elif step:
+            parts.append(f"kp_c{number} * kp_s{place}_{number}")
+    return " + ".join(parts) or "0u"
+
+
+def _broadcast(ksel: KernelSelection, tensors: list[TensorArg]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*(each.shape for each in tensors))
+    except ValueError:
+        shapes = ", ".join(f"{each.name} {each.shape}" for each in tensors)
+        raise InvalidArgumentError(
+            f"{ksel._who()}: the shapes do not broadcast, as NumPy's rule wants: {shapes}"
+        ) from None
+
+
+class Elementwise(Operation):
+    """An operation by elements, made by `kp.ops.elementwise`: an `Operation` that others can be fused into.
+
+    Called with tensors, arrays and numbers, it computes. Called with other operations by elements, it gives a
+    new one, which computes all in one kernel: the parameters that get none keep their names.
+
+    Raises the errors of `Operation`, and ArgumentTypeError for operations together with tensors or numbers.
+
+    >>> line = kp.ops.elementwise("a * x + y")
+    >>> root = kp.ops.elementwise("sqrt(abs(z))")(line)
+    >>> root
+    <kp.Operation elementwise(Tensor|Scalar a, Tensor|Scalar x, Tensor|Scalar y) -> Tensor>
+    >>> root(2, mgr.tensor([1, 4]), -6.0).tolist()
+    [2.0, 1.4142135381698608]
+    """
+
+    __module__ = "kompute_py"  # public; imported when first used
+
+    def __init__(self, op: ElementwiseOp, signature: str) -> None:
+        if not isinstance(op, ElementwiseOp):
+            raise ArgumentTypeError("An Elementwise is made by kp.ops.elementwise")
+        super().__init__(op, parse(signature))
+        self.formula: Formula = op.formula
+        """The expression that it computes."""
+        self._dtype = op.dtype
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        for each in args:
+            if isinstance(each, Elementwise):
+                return self._fused(args, named)
+        for each in named.values():
+            if isinstance(each, Elementwise):
+                return self._fused(args, named)
+        return super().__call__(*args, **named)
+
+    def _general(
+        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
+    ) -> Any:
+        try:
+            return super()._general(exactly, args, out, donate, **named)
+        except _TooLargeError as error:
+            if donate not in ((), None, False):
+                raise
+            return self._in_parts(self._bind(args, named), self._outs(out), error)
+
+    def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: _TooLargeError) -> Any:
+        """A call over ranges of the first axis."""
+        shape = error.results[0].shape
+        tensors = [each for each in values if hasattr(each, "shape") and not isinstance(each, np.generic)]
+        if not outs:
+            first = next((each for each in tensors if isinstance(each, (Tensor, StridedView))), None)
+            base = first.base if isinstance(first, StridedView) else first
+            for spec in error.results:
+                made: Any = (
+                    np.empty(shape, spec.dtype)
+                    if base is None
+                    else base.manager.empty(shape, spec.dtype, base.memory_type())
+                )
+                outs = (*outs, made)
+        results = outs
+        if all(type(each) is not StridedView and each.shape == shape for each in tensors):
+            shape = (math.prod(shape),)
+            values = [each.reshape(-1) if hasattr(each, "shape") and each.shape else each for each in values]
+            outs = tuple(each.reshape(-1) for each in outs)
+        inner = math.prod(shape[1:])
+        sizes = [each.dtype.itemsize for each in (*tensors, *outs)]
+        rows = error.most // (max(sizes) * inner) if inner else 0
+        rows -= rows % 256 if rows >= 256 else 0  # parts begin where shaders can bind them
+        if not shape or not 0 < rows < shape[0]:
+            raise error
+        for start in range(0, shape[0], rows):
+            end = min(start + rows, shape[0])
+            part = [
+                each[start:end]
+                if getattr(each, "ndim", -1) == len(shape) and each.shape[0] == shape[0]
+                else each
+                for each in values
+            ]
+            super()._general(None, tuple(part), tuple(each[start:end] for each in outs))
+        return results[0] if self._declaration.single else results
+
+    def _fused(self, args: tuple[Any, ...], named: dict[str, Any]) -> Elementwise:
+        if len(args) > len(self._names):
+            raise ArgumentTypeError(
+                f"{self.__name__} has {len(self._names)} parameters; {len(args)} operations are given"
+            )
+        parts = dict(zip(self._names, args, strict=False))
+        for name, value in named.items():
+            if name in parts:
+                raise ArgumentTypeError(f"{self.__name__}: the argument {shown(name)} is given twice")
+            parts[name] = value
+        formulas = {}
+        for name, part in parts.items():
+            if not isinstance(part, Elementwise):
+                raise ArgumentTypeError(
+                    f"{self.__name__}: {name} is {kind_of(part)}, and others are operations: give operations "
+                    "only, and call the result with tensors and numbers"
+                )
+            formula = part.formula
+            if part._dtype is not None:
+                cast = "bool_" if part._dtype == np.bool_ else part._dtype.name
+                formula = Formula(f"{cast}(kp)").of(kp=formula)
+            formulas[name] = formula
+        return _made(self.formula.of(**formulas), self.__name__, None, self._dtype)
+
+
+def elementwise(
+    formula: str,
+    *,
+    name: str = "elementwise",
+    doc: str | None = None,
+    dtype: DTypeLike | None = None,
+    preamble: str = "",
+) -> Elementwise:
+    """An operation that computes `formula` for each element, with NumPy's broadcasting and dtypes.
+
+    `formula` is an expression of Python with NumPy's functions. Its names become parameters, in the order in
+    which they appear; each takes a tensor, a view, an array or a number. The result has the shape that they
+    broadcast to, and NumPy's dtype; `dtype` converts it. With assignments, ``"s = x + y; d = x - y"``, each
+    name is a result, but those that begin with "_"; if an expression stands at the end, it is the only one.
+
+    `name` and `doc` are the operation's. `preamble` has functions in GLSL, which the formula calls by name.
+
+    Raises FormulaError for a text that cannot be read, with the column, InvalidArgumentError for a wrong
+    name, and ArgumentTypeError for a wrong type or dtype. Calls raise ArgumentTypeError for dtypes that do
+    not fit, InvalidArgumentError for shapes that do not broadcast, and UnimplementedError for what the device
+    or GLSL lacks.
+
+    >>> axpy = kp.ops.elementwise("a * x + y", name="axpy")
+    >>> axpy(2.0, mgr.tensor([1, 2]), mgr.tensor([[0], [10]])).tolist()
+    [[2.0, 4.0], [12.0, 14.0]]
+    >>> total, difference = kp.ops.elementwise("s = x + y; d = x - y")(np.arange(3), 1)
+    >>> difference
+    array([-1,  0,  1])
+    """
+    made = Formula(formula, preamble)
+    if doc is not None and not isinstance(doc, str):
+        raise ArgumentTypeError(f"doc is a str, not {kind_of(doc)}")
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"name is a str, not {kind_of(name)}")
+    return _made(made, name, doc, None if dtype is None else to_dtype(dtype))
+
+
+def _made(formula: Formula, name: str, doc: str | None, dtype: np.dtype[Any] | None) -> Elementwise:
+    if not name.isidentifier():
+        raise InvalidArgumentError(f"An operation is named by an identifier; {shown(name)} is none")
+    parameters = ", ".join(f"Tensor|Scalar {each}" for each in formula.names)
+    results = formula.results
+    made = "Tensor" if results == ("result",) else f"({', '.join(f'Tensor {each}' for each in results)})"
+    text = "; ".join(line.strip() for line in formula.text.strip().splitlines())
+    members = {
+        "formula": formula,
+        "dtype": dtype,
+        "signature": f"{name}({parameters}) -> {made}",
+        "__doc__": doc or f"Computes ``{text}`` for each element.",
+    }
+    return Elementwise(type(name, (ElementwiseOp,), members)(), members["signature"])  # type: ignore[arg-type]

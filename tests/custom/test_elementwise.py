@@ -1,0 +1,263 @@
+"""Operations of one line against NumPy, which evaluates the same text."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kompute_py as kp
+
+TEXT = "a * x + y"
+MADE = kp.ops.elementwise(TEXT, name="made")
+SEVERAL = kp.ops.elementwise("s = x + y; d = x - y; _t = x * 2; p = _t * y")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
+    MADE.cache_clear()
+    SEVERAL.cache_clear()
+
+
+def values(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 100, shape).astype(dtype)
+
+
+@st.composite
+def shapes_that_broadcast(draw):
+    axes = draw(st.integers(0, 5))
+    whole = tuple(draw(st.sampled_from([0, 1, 2, 3, 5, 7, 8])) for _ in range(axes))
+    found = []
+    for _ in range(3):
+        left = draw(st.integers(0, axes))
+        found.append(tuple(1 if draw(st.booleans()) else n for n in whole[left:]))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shapes_that_broadcast(),
+    st.tuples(*[st.sampled_from(["float32", "int32", "uint8", "float16", "int16"])] * 3),
+    st.booleans(),
+)
+def test_broadcasting(shapes, dtypes, tensors):
+    mgr = kp.manager()
+    if "shaderInt64" not in mgr.enabled_features or "shaderFloat64" not in mgr.enabled_features:
+        dtypes = (dtypes[0],) * 3
+    arrays = [values(s, d, n) for n, (s, d) in enumerate(zip(shapes, dtypes, strict=True))]
+    a, x, y = arrays
+    with np.errstate(over="ignore"):
+        expected = a * x + y
+    found = MADE(*(mgr.tensor_t(each) for each in arrays)) if tensors else MADE(*arrays)
+    assert type(found) is (kp.Tensor if tensors else np.ndarray)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-3 if "float16" in dtypes else 1e-6)
+
+
+@st.composite
+def parts(draw):
+    """An index of a tensor of shape (6, 7, 8), for one axis of result 5 at most."""
+    key = []
+    for n in (6, 7, 8):
+        step = draw(st.sampled_from([1, 1, 2, 3, -1, -2]))
+        count = draw(st.integers(0, 3))
+        start = draw(st.integers(0, n - 1))
+        stop = start + step * count
+        key.append(slice(start, stop if stop >= 0 else None, step))
+    return tuple(key)
+
+
+@settings(max_examples=60, deadline=None)
+@given(parts(), st.sampled_from(["float32", "int32", "uint8", "float16", "complex64"]), st.booleans())
+def test_parts_of_tensors(key, dtype, both):
+    mgr = kp.manager()
+    whole = values((6, 7, 8), dtype)
+    t = mgr.tensor_t(whole)
+    part, expected = t[key], whole[key]
+    other = values(expected.shape, dtype, 1)
+    result = SEVERAL(part, part if both else mgr.tensor_t(other))
+    other = expected if both else other
+    np.testing.assert_array_equal(result[0].read(), expected + other)
+    np.testing.assert_array_equal(result[1].read(), expected - other)
+    np.testing.assert_array_equal(t.read(), whole)
+
+
+def test_parts_are_read_where_they_are(mgr):
+    whole = values((64, 64), "float32")
+    t = mgr.tensor_t(whole)
+    operation = SEVERAL.op(t[:, 3], t[5])  # an array or a part that is copied cannot be recorded
+    sequence = mgr.sequence().record(operation)
+    t.write(whole * 2)
+    sequence.eval()
+    np.testing.assert_array_equal(operation.results[0].read(), 2 * whole[:, 3] + 2 * whole[5])
+    before = SEVERAL.cache_info().specializations
+    for column in range(4):
+        np.testing.assert_array_equal(
+            SEVERAL(t[:, column], t[5])[1].read(), 2 * whole[:, column] - 2 * whole[5]
+        )
+    assert SEVERAL.cache_info().specializations <= before + 1  # one for an offset of 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
+def test_results_in_the_memory_of_arguments(mgr, dtype):
+    add = kp.ops.elementwise("x + y")
+    data = values(1000, dtype) // 4
+    for source, other, target in [
+        (np.s_[:], np.s_[:], np.s_[:]),
+        (np.s_[:-1], np.s_[1:], np.s_[1:]),
+        (np.s_[1:], np.s_[:-1], np.s_[:-1]),
+        (np.s_[::-1], np.s_[:], np.s_[:]),
+        (np.s_[1:2], np.s_[:], np.s_[:]),
+        (np.s_[:500], np.s_[500:], np.s_[250:750]),
+        (np.s_[::2], np.s_[1::2], np.s_[:500]),
+    ]:
+        t, expected = mgr.tensor_t(data), data.copy()
+        expected[target] = data[source] + data[other]
+        for repeat in range(3):
+            if repeat:
+                t.write(data)
+            out = t[target]
+            assert add(t[source], t[other], out=out) is out
+            np.testing.assert_array_equal(t.read(), expected, err_msg=str((source, other, target)))
+
+
+def test_other_operations_copy_arguments_that_they_would_overwrite(mgr):
+    @kp.CustomOp.register
+    class mirrored(kp.CustomOp):
+        signature = "mirrored(Tensor x) -> Tensor"
+
+        def select(self, ksel):
+            x = ksel.arg_tensor("x")
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel, kb):
+            kb.yield_results("x_load(x_size - 1 - i)")
+
+    data = values(5000, "float32")
+    t = mgr.tensor_t(data)
+    mirrored(t, out=t)
+    np.testing.assert_array_equal(t.read(), data[::-1])
+
+
+def test_numbers_and_kinds_of_arguments(mgr):
+    x = np.arange(5, dtype=np.int8)
+    for a in (2, np.int16(3), 2.5, np.float32(0.5), True):
+        found, expected = MADE(a, x, x), a * x + x
+        if "shaderFloat64" not in mgr.enabled_features and expected.dtype == np.float64:
+            expected = expected.astype(np.float32)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    misses = MADE.cache_info().misses
+    for a in range(20):
+        np.testing.assert_array_equal(MADE(a, x, 1), a * x + 1)
+    assert MADE.cache_info().misses == misses + 1
+    with pytest.raises(kp.InvalidArgumentError, match="200 is out of bounds for int8"):
+        MADE(200, x, x)
+    assert MADE.meta(2, kp.TensorSpec((3, 1), "int8"), kp.TensorSpec(4, "int32")) == kp.TensorSpec(
+        (3, 4), "int32"
+    )
+
+
+def test_more_than_one_grid(mgr):
+    n = 65535 * 256 + 1000
+    data = (np.arange(n) % 251).astype(np.uint8)
+    t = mgr.tensor_t(data)
+    kp.ops.elementwise("x * 3 + 1")(t, out=t)
+    np.testing.assert_array_equal(t.read(), data * np.uint8(3) + np.uint8(1))
+
+
+def test_more_than_shaders_reach(mgr):
+    most = mgr.get_device_properties()["limits"]["maxStorageBufferRange"]
+    if most > 1 << 28:
+        pytest.skip("its tensors would be too large for a test")
+    n = most // 4 + 5000
+    data = np.arange(n, dtype=np.float32)
+    t = mgr.tensor_t(data, memory_type="host")
+    twice = kp.ops.elementwise("x * 2 + b")
+    assert twice(t, 1, out=t) is t
+    assert np.array_equal(t.read()[-6000:], data[-6000:] * 2 + 1) and t.read()[12345] == 24691
+    with pytest.raises(kp.InvalidArgumentError, match=r"maxStorageBufferRange.*in parts"):
+        twice.op(t, 1, out=t)
+    with pytest.raises(kp.InvalidArgumentError, match="maxStorageBufferRange"):
+        twice(t[::2], 1)
+    del data
+    rows = t.reshape(2, -1)[:, : n // 2 - 1]  # each row is within reach
+    assert np.array_equal(twice(rows, 1)[1].read()[-9:], t.read()[-10:-1] * 2 + 1)
+
+
+def test_fused(mgr):
+    line, root = kp.ops.elementwise(TEXT), kp.ops.elementwise("sqrt(abs(z)) + a")
+    both = root(line)
+    assert isinstance(both, kp.Elementwise) and str(inspect.signature(both)).startswith(
+        "(a: 'Tensor|Scalar', x:"
+    )
+    x, y = values(50, "float32"), values((3, 1), "float32", 1)
+    np.testing.assert_allclose(both(2.0, x, y), np.sqrt(np.abs(2 * x + y)) + 2, rtol=1e-6)
+    three = root(z=both, a=kp.ops.elementwise("x - 1"))
+    assert three.formula.names == ("a", "x", "y")
+    expected = np.sqrt(np.abs(np.sqrt(np.abs(2 * x + y)) + 2)) + (x - 1)
+    np.testing.assert_allclose(three(2, x, y), expected, rtol=1e-6)
+    chain = kp.ops.elementwise("u * u", dtype="float16")
+    mixed = kp.ops.elementwise("v + 1")(chain)
+    assert mixed(x).dtype == np.float16
+    with pytest.raises(kp.ArgumentTypeError, match="give operations only"):
+        root(line, x)
+    with pytest.raises(kp.InvalidArgumentError, match="no argument 'w'"):
+        root(w=line)
+    with pytest.raises(kp.InvalidArgumentError, match="has 3 results"):
+        root(SEVERAL)
+
+
+def test_preambles_names_and_documents(mgr):
+    smooth = kp.ops.elementwise(
+        "s_curve(x) * k",
+        name="smoothed",
+        doc="A smooth step.",
+        preamble="float s_curve(float t) { t = clamp(t, 0.0, 1.0); return t * t * (3.0 - 2.0 * t); }",
+    )
+    assert smooth.__name__ == "smoothed" and smooth.__doc__ == "A smooth step."
+    assert MADE.__doc__ == "Computes ``a * x + y`` for each element."
+    assert list(inspect.signature(smooth).parameters) == ["x", "k", "out", "donate"]
+    x = np.linspace(-1, 2, 20, dtype=np.float32)
+    t = np.clip(x, 0, 1)
+    np.testing.assert_allclose(smooth(x, 2.0), t * t * (3 - 2 * t) * 2, rtol=1e-6)
+
+
+def test_for_programs_without_python(tmp_path):
+    path = MADE.aot(tmp_path, 2.0, kp.TensorSpec((3, 4), "float32"), kp.TensorSpec(4, "float16"))
+    assert path.name == "made.json" and (tmp_path / "made-0.spv").stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: kp.ops.elementwise("x +"), kp.errors.FormulaError, "column"),
+        (lambda: kp.ops.elementwise(3), kp.ArgumentTypeError, "a formula is a str|A formula is a str"),
+        (lambda: kp.ops.elementwise("x", name="a b"), kp.InvalidArgumentError, "identifier"),
+        (lambda: kp.ops.elementwise("x", name=3), kp.ArgumentTypeError, "name is a str"),
+        (lambda: kp.ops.elementwise("x", doc=3), kp.ArgumentTypeError, "doc is a str"),
+        (lambda: kp.ops.elementwise("x", dtype="what"), kp.ArgumentTypeError, "not a dtype"),
+        (lambda: kp.ops.elementwise("donate + 1"), kp.errors.SignatureError, "argument of every call"),
+        (
+            lambda: MADE(1, np.zeros(3), np.zeros(4)),
+            kp.InvalidArgumentError,
+            r"broadcast.*x \(3,\), y \(4,\)",
+        ),
+        (lambda: MADE(1, np.zeros(3, np.float32)), kp.ArgumentTypeError, "lacks the argument 'y'"),
+        (lambda: kp.ops.elementwise("x & 1")(np.zeros(3, np.float32)), kp.ArgumentTypeError, "& takes ints"),
+        (
+            lambda: kp.ops.elementwise("x", dtype="int32")(np.zeros(3, np.float32)),
+            kp.ArgumentTypeError,
+            "not converted to int32 unasked",
+        ),
+    ],
+)
+def test_wrong_uses(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
