@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from ._manager.dlpack_in import from_dlpack
     from ._memory.mapping import Mapping
     from ._memory.strided import StridedView
+    from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
     from ._shaders.module import ShaderModule
     from ._shaders.struct_dtype import struct_dtype
@@ -158,6 +159,7 @@ __all__ = [
     "OpKernel",
     "OpLibrary",
     "OpMult",
+    "OpRepeat",
     "OpSyncDevice",
     "OpSyncLocal",
     "OpTensorCopy",
@@ -235,6 +237,7 @@ _LATER = {
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
     "_memory.strided": ("StridedView",),
+    "_recording.repeat": ("OpRepeat",),
     "_recording.streaming": ("FrameStream",),
     "_shaders.module": ("ShaderModule",),
     "_shaders.struct_dtype": ("struct_dtype",),

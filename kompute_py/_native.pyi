@@ -697,6 +697,13 @@ def op_dispatch(
     three uint32, the numbers of groups, which the device reads.
     """
 
+def op_repeat(
+    operations: Sequence[Operation],
+    times: int,
+    swaps: Sequence[tuple[Memory | BufferView, Memory | BufferView]],
+) -> Operation:
+    """The operations one after another, `times` times; in every second repetition with memory exchanged."""
+
 def op_warm_up(algorithm: Algorithm) -> Operation:
     """A dispatch of no groups, for drivers that compile at the first one. Not for algorithms with images."""
 

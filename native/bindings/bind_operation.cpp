@@ -1,6 +1,7 @@
 #include "bindings.hpp"
 #include "call_arguments.hpp"
 #include "call_support.hpp"
+#include "record/repeat_operation.hpp"
 #include "record/warm_up_operation.hpp"
 
 namespace kp {
@@ -142,6 +143,11 @@ void bind_operation(py::module_& m) {
         },
         py::arg("algorithm"), py::arg("groups"), py::arg("push_constants"), py::arg("grid"),
         py::arg("own_push"), py::arg("indirect") = py::none());
+    using Pair = std::pair<ResourceRange, ResourceRange>;
+    m.def("op_repeat", [own](const std::vector<std::shared_ptr<Operation>>& operations, uint64_t times,
+                             const std::vector<Pair>& swaps) {
+        return own(make_repeat({operations.begin(), operations.end()}, times, swaps));
+    });
     m.def("op_warm_up",
           [own](std::shared_ptr<Algorithm> algorithm) { return own(make_warm_up(std::move(algorithm))); });
     py::class_<BoundDispatch, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")

@@ -116,6 +116,9 @@ class Objects:
         keep("OpFill", lambda: kp.OpFill([tensor], 1.0))
         keep("OpKernel", lambda: kernel.bind(tensor, f=1.0, n=4))
         keep("OpMult", lambda: kp.OpMult([tensor, mgr.zeros(8), mgr.zeros(8)]))
+        keep(
+            "OpRepeat", lambda: kp.OpRepeat(kernel.bind(tensor, f=1.0, n=4), 5, swap=[(tensor, mgr.zeros(8))])
+        )
         keep("OpSyncDevice", lambda: kp.OpSyncDevice([tensor, typed]))
         keep("OpSyncLocal", lambda: kp.OpSyncLocal([tensor]))
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))

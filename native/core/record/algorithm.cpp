@@ -137,7 +137,7 @@ std::shared_ptr<Algorithm> Algorithm::substituted(const Substitution& by) {
     auto arguments = arguments_;
     bool changed = false;
     for (auto& argument : arguments) {
-        if (!by.replaced.contains(argument.range.resource.get())) continue;
+        if (!by.changes(argument.range)) continue;
         argument.range = by.range(argument.range);
         changed = true;
     }

@@ -187,6 +187,9 @@ public:
 
     [[nodiscard]] std::vector<ResourceRange> fixed() const override { return memory_.references; }
     [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
+    [[nodiscard]] uint64_t version() const noexcept override {
+        return version_.load(std::memory_order_acquire);
+    }
 
     [[nodiscard]] std::shared_ptr<Algorithm> algorithm() const override {
         const std::lock_guard lock(changing_);
@@ -215,6 +218,7 @@ public:
         groups_ = groups;
         launch_ = std::move(launch);
         push_constants_ = std::move(push_constants);
+        version_.fetch_add(1, std::memory_order_acq_rel);
         algorithm_->outdate_recordings();
         const std::lock_guard change(changing_);
         // The old ones are freed with their last recording, or with the arguments, after the locks.
@@ -250,6 +254,7 @@ private:
         own_;  // for a dispatch that follows its algorithm; set() and replace() are not for those
     Succession<BoundDispatch> succession_;  // under the graph mutex
     std::atomic<bool> superseded_{false};
+    std::atomic<uint64_t> version_{0};
 };
 
 class Custom final : public Operation {

@@ -29,6 +29,7 @@ public:
     Operation& operator=(const Operation&) = delete;
 
     [[nodiscard]] Device& device() const noexcept { return *device_; }
+    [[nodiscard]] const std::shared_ptr<Device>& shared_device() const noexcept { return device_; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
     // Throws if an object that it uses was destroyed.
@@ -50,6 +51,11 @@ public:
     // The same operation for other memory (see record/substitution.hpp); null if nothing of it remains.
     // Throws Error(unimplemented) if it cannot be made. Do not call it under the graph mutex.
     [[nodiscard]] virtual std::shared_ptr<const Operation> substituted(const Substitution& by) const;
+    // Grows with each change of what it records.
+    [[nodiscard]] virtual uint64_t version() const noexcept { return 0; }
+    // The same operation, made again from those that it was made of; null if it needs none. A declaration
+    // that finds them changed asks for it (StreamPlan::ask_remaking). Not under the graph mutex.
+    [[nodiscard]] virtual std::shared_ptr<const Operation> remade() const { return nullptr; }
     [[nodiscard]] virtual SyncDirection syncs() const noexcept { return SyncDirection::none; }
     // Memory that cannot be substituted, because the operation holds its address. Under the graph mutex.
     [[nodiscard]] virtual std::vector<ResourceRange> fixed() const { return {}; }

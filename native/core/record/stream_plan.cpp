@@ -1,5 +1,7 @@
 #include "record/stream_plan.hpp"
 
+#include "base/error.hpp"
+
 #include <algorithm>
 #include <functional>
 
@@ -7,6 +9,7 @@ namespace kp {
 
 void StreamPlan::begin(uint64_t epoch, uint64_t atom) {
     epoch_ = epoch;
+    asks_remaking_ = false;
     objects_.clear();
     commands_.clear();
     uses_.clear();
@@ -159,6 +162,30 @@ void Recorder::sync(const ResourceRange& range, VkBuffer buffer, SyncDirection d
             vk.vkCmdCopyBuffer(commands, down ? buffer : host, down ? host : buffer,
                                static_cast<uint32_t>(some.size()), some.data());
     }
+}
+
+void Recorder::barrier(const Barrier& barrier) const {
+    if (barrier.src_stages == 0) return;
+    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+    memory.srcAccessMask = barrier.src_access;
+    memory.dstAccessMask = barrier.dst_access;
+    const bool accesses = (barrier.src_access | barrier.dst_access) != 0;
+    vk.vkCmdPipelineBarrier(commands, barrier.src_stages, barrier.dst_stages, 0, accesses ? 1 : 0, &memory, 0,
+                            nullptr, 0, nullptr);
+}
+
+VkCommandBuffer Recorder::begin_secondary() {
+    const VkCommandBuffer made = secondaries_.make();
+    VkCommandBufferInheritanceInfo inherited{VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    begin.pInheritanceInfo = &inherited;
+    check_vk(vk.vkBeginCommandBuffer(made, &begin), "vkBeginCommandBuffer", "repeated operations");
+    return made;
+}
+
+void Recorder::end_secondary(VkCommandBuffer made) const {
+    check_vk(vk.vkEndCommandBuffer(made), "vkEndCommandBuffer", "repeated operations");
 }
 
 void StreamPlan::mention(Object& object) { object_slot(object); }

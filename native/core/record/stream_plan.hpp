@@ -90,6 +90,9 @@ public:
     // Call it while recording, operation by operation: the places to which a download of a host copy writes
     // its bytes, or from which an upload reads them.
     [[nodiscard]] std::vector<HostPiece> host_pieces(const ResourceRange& range, SyncDirection direction);
+    // An operation must be made again before the plan can be made (see Operation::remade).
+    void ask_remaking() noexcept { asks_remaking_ = true; }
+    [[nodiscard]] bool asks_remaking() const noexcept { return asks_remaking_; }
 
 private:
     uint32_t object_slot(Object& object);
@@ -98,6 +101,7 @@ private:
     static void add_range(MappedRanges& ranges, const Allocation& memory, const ResourceRange& part);
 
     uint64_t epoch_ = 0;
+    bool asks_remaking_ = false;
     std::vector<PlannedObject> objects_;
     Kept kept_;
     std::vector<CommandUses> commands_;
@@ -152,13 +156,27 @@ void StreamPlan::each_effect(const Each& each) const {
     }
 }
 
+// Secondary command buffers of one recording. They live as long as its commands.
+class Secondaries {
+public:
+    [[nodiscard]] virtual VkCommandBuffer make() = 0;
+
+protected:
+    ~Secondaries() = default;
+};
+
 // The open command buffer and its bound state.
 class Recorder {
 public:
     // `slots`, from the byte `first_slot` on: the buffer for the bytes that the plan puts into slots.
     Recorder(const VolkDeviceTable& table, VkCommandBuffer buffer, StreamPlan& of, VkBuffer slots,
-             uint64_t first_slot)
-        : vk(table), commands(buffer), plan_(of), slots_(slots), first_slot_(first_slot) {}
+             uint64_t first_slot, Secondaries& secondaries)
+        : vk(table),
+          commands(buffer),
+          plan_(of),
+          slots_(slots),
+          first_slot_(first_slot),
+          secondaries_(secondaries) {}
 
     const VolkDeviceTable& vk;
     VkCommandBuffer commands;
@@ -183,6 +201,17 @@ public:
                                            end - first, &sets[first], 0, nullptr);
         }
     }
+    void barrier(const Barrier& barrier) const;
+    // A secondary command buffer that this recording may execute any number of times, and that `record`
+    // fills.
+    template <typename Record>
+    [[nodiscard]] VkCommandBuffer secondary(const Record& record) {
+        const VkCommandBuffer made = begin_secondary();
+        Recorder inside(vk, made, plan_, slots_, first_slot_, secondaries_);
+        record(inside);
+        end_secondary(made);
+        return made;
+    }
     void forget_bindings() noexcept {
         pipeline_ = VK_NULL_HANDLE;
         sets_ = nullptr;
@@ -190,9 +219,13 @@ public:
     }
 
 private:
+    [[nodiscard]] VkCommandBuffer begin_secondary();
+    void end_secondary(VkCommandBuffer made) const;
+
     StreamPlan& plan_;
     VkBuffer slots_ = VK_NULL_HANDLE;
     uint64_t first_slot_ = 0;
+    Secondaries& secondaries_;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
     const std::vector<VkDescriptorSet>* sets_ = nullptr;

@@ -385,8 +385,10 @@ bool Stream::takes_long() const noexcept {
 }
 
 void Stream::make_commands(StreamPlan::Kept& outdated) {
-    for (auto missing = plan(outdated); !missing.empty(); missing = plan(outdated)) {
-        {
+    for (auto missing = plan(outdated); !missing.empty() || plan_.asks_remaking(); missing = plan(outdated)) {
+        if (plan_.asks_remaking()) [[unlikely]] {
+            remake_operations();
+        } else {
             std::unique_lock graph(device().graph_mutex());
             const CallingOut calling(*this, graph);
             long_call([&missing] {
@@ -425,6 +427,10 @@ std::vector<std::shared_ptr<Resource>> Stream::plan(StreamPlan::Kept& outdated) 
         plan_.begin_operation();
         operation->declare(plan_);
     }
+    if (plan_.asks_remaking()) [[unlikely]] {
+        plan_.objects().clear();
+        return {};
+    }
     if (auto missing = absent(); !missing.empty()) {
         plan_.objects().clear();
         return missing;
@@ -434,6 +440,11 @@ std::vector<std::shared_ptr<Resource>> Stream::plan(StreamPlan::Kept& outdated) 
     check_mappings();
     register_users();
     return {};
+}
+
+void Stream::remake_operations() {
+    for (OperationPtr& operation : operations_)
+        if (OperationPtr made = operation->remade()) operation = std::move(made);
 }
 
 std::vector<std::shared_ptr<Resource>> Stream::absent() {
@@ -715,30 +726,45 @@ void Stream::prepare_timestamps() {
     query_count_ = needed;
 }
 
-void Stream::write_barrier(const Barrier& barrier) const {
-    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-    memory.srcAccessMask = barrier.src_access;
-    memory.dstAccessMask = barrier.dst_access;
-    const bool accesses = (barrier.src_access | barrier.dst_access) != 0;
-    device().vk().vkCmdPipelineBarrier(commands_, barrier.src_stages, barrier.dst_stages, 0, accesses ? 1 : 0,
-                                       &memory, 0, nullptr, 0, nullptr);
+VkCommandBuffer Stream::make() {
+    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = pool_;
+    allocate.level = VK_COMMAND_BUFFER_LEVEL_SECONDARY;
+    allocate.commandBufferCount = 1;
+    secondaries_.reserve(secondaries_.size() + 1);
+    VkCommandBuffer made = VK_NULL_HANDLE;
+    check_vk(device().vk().vkAllocateCommandBuffers(device().handle(), &allocate, &made),
+             "vkAllocateCommandBuffers", label().c_str());
+    secondaries_.push_back(made);
+    return made;
+}
+
+void Stream::free_secondaries() noexcept {
+    if (secondaries_.empty()) [[likely]]
+        return;
+    device().vk().vkFreeCommandBuffers(device().handle(), pool_, static_cast<uint32_t>(secondaries_.size()),
+                                       secondaries_.data());
+    secondaries_.clear();
 }
 
 void Stream::record_commands() {
     auto& vk = device().vk();
+    free_secondaries();
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     check_vk(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", label().c_str());
     struct Reset {  // an interrupted recording must not stay open
         Stream& stream;
         bool armed = true;
         ~Reset() {
-            if (armed) stream.device().vk().vkResetCommandBuffer(stream.commands_, 0);
+            if (!armed) return;
+            stream.device().vk().vkResetCommandBuffer(stream.commands_, 0);
+            stream.free_secondaries();
         }
     } reset{*this};
     const Allocation* slots =
         submission_.deliveries.empty() ? nullptr : submission_.deliveries.front()->slots.get();
     Recorder recorder(vk, commands_, plan_, slots ? slots->block_buffer() : VK_NULL_HANDLE,
-                      slots ? slots->offset() : 0);
+                      slots ? slots->offset() : 0, *this);
     // Held while built-in operations read their objects' handles, so that no thread destroys these
     // meanwhile.
     std::unique_lock lock(device().graph_mutex());
@@ -747,7 +773,7 @@ void Stream::record_commands() {
     };
     if (queries_ != VK_NULL_HANDLE && !resets_queries_on_host_)
         vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
-    if (barriers_.head.src_stages != 0) write_barrier(barriers_.head);
+    recorder.barrier(barriers_.head);
     // Written after all earlier submissions are done; otherwise the first operation's time would include
     // them.
     timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
@@ -755,7 +781,7 @@ void Stream::record_commands() {
     for (uint32_t i = 0; i < operations_.size(); ++i) {
         const Operation& operation = *operations_[i];
         for (; barrier != barriers_.barriers.cend() && barrier->before == i; ++barrier)
-            write_barrier(*barrier);
+            recorder.barrier(*barrier);
         if (operation.calls_out()) {
             {
                 const CallingOut calling(*this, lock);
@@ -768,8 +794,8 @@ void Stream::record_commands() {
         }
         timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, i + 1);
     }
-    for (; barrier != barriers_.barriers.cend(); ++barrier) write_barrier(*barrier);
-    if (barriers_.tail.src_stages != 0) write_barrier(barriers_.tail);
+    for (; barrier != barriers_.barriers.cend(); ++barrier) recorder.barrier(*barrier);
+    recorder.barrier(barriers_.tail);
     lock.unlock();
     check_vk(vk.vkEndCommandBuffer(commands_), "vkEndCommandBuffer", label().c_str());
     reset.armed = false;

@@ -32,7 +32,7 @@
 
 namespace kp {
 
-class Stream final : public Object, public Recording {
+class Stream final : public Object, public Recording, private Secondaries {
 public:
     // Held by the thread that changes or submits a stream. Throws if another thread does so.
     class Driving {
@@ -212,7 +212,6 @@ private:
     void drop_operations();
     void unregister_users() noexcept;
     void record_commands();
-    void write_barrier(const Barrier& barrier) const;
     void prepare_timestamps();
     [[noreturn]] void refuse_second_thread() const;
     class Submitting;
@@ -261,6 +260,10 @@ private:
     [[noreturn]] static void rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error);
     [[noreturn]] void rethrow(const Error& error) const;
     void make_command_buffer();
+    // Of repeated operations; they are freed when the recording is built again.
+    [[nodiscard]] VkCommandBuffer make() override;
+    void free_secondaries() noexcept;
+    void remake_operations();
     void tell_name();
 
     Queue* queue_ = nullptr;
@@ -297,6 +300,7 @@ private:
 
     VkCommandPool pool_ = VK_NULL_HANDLE;
     VkCommandBuffer commands_ = VK_NULL_HANDLE;
+    std::vector<VkCommandBuffer> secondaries_;
     VkQueryPool queries_ = VK_NULL_HANDLE;
     uint32_t query_capacity_ = 0;
     uint32_t query_count_ = 0;
