@@ -698,7 +698,7 @@ def op_dispatch(
     """
 
 def op_repeat(
-    operations: Sequence[Operation],
+    operations: Sequence[Operation | BoundDispatch],
     times: int,
     swaps: Sequence[tuple[Memory | BufferView, Memory | BufferView]],
 ) -> Operation:
