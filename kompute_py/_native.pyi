@@ -733,6 +733,8 @@ def op_bound_dispatch(
     references: _Memories,
     indirect: Buffer | BufferView | None = None,
 ) -> BoundDispatch: ...
+def buffer_owners(buffer: Buffer) -> int:
+    """How many handles, recordings, views and prepared calls keep the buffer alive: 1 if only its Tensor."""
 
 class ProgramLine(_Object):
     """The dispatches of a custom operation over memory that changes from call to call.

@@ -327,6 +327,28 @@ class ShaderCompileError(InvalidArgumentError):
         return as_html(str(self))
 
 
+class DonatedTensorError(FailedPreconditionError):
+    """The tensor was donated to an operation, whose result may have its memory.
+
+    >>> @kp.CustomOp.register
+    ... class half(kp.CustomOp):
+    ...     signature = "half(Tensor x) -> Tensor"
+    ...     def select(self, ksel):
+    ...         x = ksel.arg_tensor("x")
+    ...         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
+    ...     def generate(self, ksel, kb):
+    ...         kb.yield_results("x_load(i) / 2")
+    >>> t = mgr.tensor([2, 4])
+    >>> half(t, donate="x").tolist()
+    [1.0, 2.0]
+    >>> try:
+    ...     t.read()
+    ... except kp.errors.DonatedTensorError as error:
+    ...     print(str(error).partition(":")[0])
+    Tensor of shape (2,), float32 was donated to half
+    """
+
+
 class AlreadyExistsError(KomputeError):
     """A library has an operation of that name already.
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from .._base.errors import (
     ArgumentTypeError,
+    FailedPreconditionError,
     InvalidArgumentError,
     UnimplementedError,
     kind_of,
@@ -27,6 +28,7 @@ from .._base.errors import (
 from .._base.text import nearest
 from .._compilers.settings import of_process
 from .._manager.default import manager as default_manager
+from .._memory.donation import end
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
@@ -34,9 +36,10 @@ from .._sync.fence import Fence
 from .arguments import checked, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
 from .forming import make_form, spare
-from .forms import GIVEN, Calls, Facts, Form, bases, flat, look, overlapping
+from .forms import GIVEN, Calls, Facts, Form, bases, flat, look, overlapping, places_of, require_alive
 from .op_custom import OpCustom
 from .program import Program, as_files, check_numbers, compile_program
+from .repeated import CallArguments, Place, Repeated, at_place, exactly_key
 from .selection import KernelSelection
 from .tuning import Tuning, check_variants, choices_of, measured, report
 
@@ -58,7 +61,7 @@ class CacheInfo(NamedTuple):
     """The size and use of an operation's caches."""
 
     hits: int
-    """Calls whose specialization was compiled already."""
+    """Calls with a specialization that was compiled already."""
     misses: int
     """Calls that generated and compiled kernels."""
     specializations: int
@@ -200,54 +203,6 @@ class CustomOp:
         return make if op_class is None else make(op_class)
 
 
-_CallArguments = tuple[tuple[Any, ...], dict[str, Any]]
-_Place = tuple["int | str", "int | None"]
-"""The position or name of an argument of a call, and the position in it if it is a tuple."""
-
-
-class _Repeated(NamedTuple):
-    """A call that was made twice with the same tensors."""
-
-    evaluate: Callable[[], None]
-    places: tuple[_Place, ...]
-    """Where its results stand among its arguments."""
-    references: tuple[weakref.ref[Any], ...]
-
-
-def _exactly(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """A key for a call with Tensors, numbers and texts; None for any other. It holds while the tensors
-    live.
-    """
-    key: list[Any] = []
-    for each in args:
-        kind = type(each)
-        if kind is Tensor:
-            key.append(id(each))
-        elif kind is int or kind is str or (kind is float and each):
-            key.append((kind, each))
-        else:
-            return None
-    for name, each in named.items():
-        kind = type(each)
-        if name == "donate":
-            return None
-        if kind is Tensor:
-            key += (name, id(each))
-        elif kind is int or kind is str or (kind is float and each):
-            key += (name, (kind, each))
-        elif kind is tuple and name == "out" and all(type(one) is Tensor for one in each):
-            key += (name, tuple(map(id, each)))
-        else:
-            return None
-    return tuple(key)
-
-
-def _at(place: _Place, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    where, number = place
-    found = args[where] if isinstance(where, int) else named[where]
-    return found if number is None else found[number]
-
-
 class Operation:
     """A custom operation: a callable.
 
@@ -296,7 +251,7 @@ class Operation:
         self._calls: dict[int, Calls] = {}
         """By the Manager's id."""
         # Calls with exactly the same arguments as before, and those that were made once.
-        self._repeated: dict[Any, _Repeated] = {}
+        self._repeated: dict[Any, Repeated] = {}
         self._once: set[Any] = set()
         self._hits = 0
         self._misses = 0
@@ -308,15 +263,19 @@ class Operation:
     # -- calling ---------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        key = _exactly(args, named)
+        key = exactly_key(args, named)
         if key is not None:
             found = self._repeated.get(key)
             if found is not None:
                 with self._lock:
-                    found.evaluate()
+                    try:
+                        found.evaluate()
+                    except FailedPreconditionError:
+                        require_alive((*args, *named.values()))
+                        raise
                 if self._declaration.single:
-                    return _at(found.places[0], args, named)
-                return tuple(_at(place, args, named) for place in found.places)
+                    return at_place(found.places[0], args, named)
+                return tuple(at_place(place, args, named) for place in found.places)
         return self._general(key, args, **named)
 
     def _general(
@@ -324,20 +283,27 @@ class Operation:
     ) -> Any:
         values = self._bind(args, named)
         given_away = self._donated(values, donate)  # refused before anything runs
+        reused = None
         answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
             results = self._answered(answer, out)
         else:
             outs = self._outs(out)
             with self._lock:
-                form, push, manager = self._form(values, outs)
                 given = self._memory(values, outs)
-                results = form.run(given, manager, push)
+                try:
+                    form, push, manager = self._form(values, outs)
+                    reused = form.reused(given, places_of(given, given_away)) if given_away else None
+                    results = form.run(given, manager, push, reused)
+                except FailedPreconditionError:
+                    require_alive(given)
+                    raise
                 if exactly is not None:
                     self._note(exactly, form, push, given, manager, (args, {**named, "out": out}))
             results = results[0] if self._declaration.single else tuple(results)
+        kept = () if not reused else [id(given[place]) for place in reused.values()]
         for tensor in given_away:
-            tensor.destroy()
+            end(tensor, self.__name__, id(tensor) in kept)
         return results
 
     def _form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
@@ -388,7 +354,7 @@ class Operation:
         push: list[bytes],
         given: list[Any],
         manager: Manager,
-        call: _CallArguments,
+        call: CallArguments,
     ) -> None:
         """Prepares a call that is made for the second time with the same tensors: from then on, not even its
         arguments are looked at.
@@ -406,7 +372,7 @@ class Operation:
             self._repeated.pop(random.choice(list(self._repeated)), None)
         args, named = call
         results = [given[number] for _, number in form.results]
-        places: list[_Place] = []
+        places: list[Place] = []
         for result in results:
             at = next((n for n, each in enumerate(args) if each is result), None)
             name = next((n for n, each in named.items() if each is result), None)
@@ -439,7 +405,7 @@ class Operation:
                 watch()
 
         evaluate = stream.eval if watch is None else evaluate_and_report
-        self._repeated[exactly] = _Repeated(evaluate, tuple(places), references)
+        self._repeated[exactly] = Repeated(evaluate, tuple(places), references)
 
     # -- variants --------------------------------------------------------------------------------------------
 
@@ -595,6 +561,7 @@ class Operation:
                 )
         given = self._memory(values, outs)
         with self._lock:
+            require_alive(given)
             form, push, manager = self._form(values, outs)
             if form.own:
                 # Recordings run beside calls, so they have memory of their own.
@@ -770,18 +737,35 @@ class Operation:
             for parameter, value in zip(self._declaration.parameters, values, strict=True)
             if isinstance(value, Tensor) and not parameter.alias
         }
+        found: list[Tensor] = []
         if donate is True:
-            return list(tensors.values())
-        wanted = (donate,) if isinstance(donate, (str, int)) else tuple(donate)
-        found = []
+            wanted: tuple[Any, ...] = tuple(tensors)
+        elif isinstance(donate, (str, int)):
+            wanted = (donate,)
+        elif isinstance(donate, (list, tuple, set, frozenset)):
+            wanted = tuple(donate)
+            if wanted and all(type(each) is bool for each in wanted):
+                wanted = tuple(place for place, each in enumerate(wanted) if each)
+        else:
+            raise ArgumentTypeError(
+                f"{self.__name__}: donate is {kind_of(donate)}; give names or positions of arguments, or True"
+            )
         for each in wanted:
             name = self._names[each] if type(each) is int and 0 <= each < len(self._names) else each
-            if name not in tensors:
+            if not isinstance(name, str) or name not in tensors:
                 raise InvalidArgumentError(
                     f"{self.__name__}: {shown(each)} cannot be donated: give names or positions of Tensor "
                     f"arguments that it does not write ({', '.join(tensors) or 'this call has none'})"
                 )
-            found.append(tensors[name])
+            tensor = tensors[name]
+            tensor._require_init("be donated")
+            if tensor.is_shared:
+                raise InvalidArgumentError(
+                    f"{self.__name__}: {name} cannot be donated, because others may see its memory "
+                    "(t.is_shared): it is a view, was imported, or was exported"
+                )
+            if all(each is not tensor for each in found):
+                found.append(tensor)
         return found
 
     def _answered(self, answer: Any, out: Any) -> Any:

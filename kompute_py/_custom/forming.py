@@ -48,6 +48,8 @@ def spare(
     kind = _memory_type(flat(values))
 
     def tensor(name: str, value: Any) -> Any:
+        if isinstance(value, StridedView) and selection.op.reads_parts:
+            value = value.base
         if isinstance(value, Tensor):
             return value.to(manager, copy=True) if name in written else value
         return manager.tensor_t(value.read() if isinstance(value, StridedView) else value, kind)
@@ -89,7 +91,7 @@ class _Maker:
         self.used: dict[str, Tensor] = {}
         """The tensors that are bound, by name."""
         self.own: set[str] = set()
-        """The names whose memory is the form's."""
+        """The names of the memory that is the form's."""
         self.fresh: list[str] = []
         self.hosted: list[str] = []
         """The names of `form.outputs`."""
@@ -125,12 +127,22 @@ class _Maker:
     def _take_memory(self) -> None:
         """The memory of each argument and result, as the caller knows it."""
         kind = None if self.arrays else _memory_type(self.given)
+        in_place = self.selection.op.in_place
         for arg in self.selection._tensors():
             name = arg.name
             place = self.places.get(name, -1)
             value = self.given[place] if place >= 0 else None
             if place < 0 and not self.arrays:
-                made = Fresh(arg.shape, arg.dtype, kind)
+                reusable = tuple(
+                    self.places[each.name]
+                    for each in self.selection._tensors()
+                    if each.name in self.places
+                    and (
+                        each.name in arg._may_reuse
+                        or (in_place and each.shape == arg.shape and each.strides is None)
+                    )
+                )
+                made = Fresh(arg.shape, arg.dtype, kind, reusable)
                 self.form.fresh.append(made)
                 self.fresh.append(name)
                 self.used[name] = made.made(self.manager)
@@ -179,7 +191,7 @@ class _Maker:
                 self.own.add(name)
             elif (
                 self.places.get(name) in self.shared
-                or tensor.vk_offset % self.facts.alignment
+                or tensor._native.vk_offset % self.facts.alignment
                 or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.

@@ -7,17 +7,19 @@ are no part of the key, unless `select` looked at them.
 
 from __future__ import annotations
 
+import math
 import random
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import _native
 from .._base.errors import InvalidArgumentError
+from .._memory.donation import sole_owner
 from .._memory.strided import StridedView
-from .._memory.tensor import Tensor
+from .._memory.tensor import Tensor, buffer_tensor
 from .program import Block, Program
 
 if TYPE_CHECKING:
@@ -56,14 +58,16 @@ def overlapping(values: Sequence[Any], outs: Sequence[Any], in_place: bool) -> t
     With `in_place`, memory that is the same for the same elements does no harm.
     """
     found = []
-    targets = [(out, out.vk_buffer, out.vk_offset) for out in outs if isinstance(out, Tensor) and out.nbytes]
+    targets = [
+        (out, _root(out), out._native.vk_offset) for out in outs if isinstance(out, Tensor) and out.nbytes
+    ]
     for place, value in enumerate(flat(values)):
         base = value.base if type(value) is StridedView else value
         if not isinstance(base, Tensor) or not base.nbytes:
             continue
-        start = base.vk_offset
-        for out, buffer, offset in targets:
-            if base.vk_buffer != buffer or start >= offset + out.nbytes or offset >= start + base.nbytes:
+        root, start = _root(base), base._native.vk_offset
+        for out, other, offset in targets:
+            if root is not other or start >= offset + out.nbytes or offset >= start + base.nbytes:
                 continue
             same = start == offset and value.shape == out.shape and value.itemsize == out.itemsize
             if not (in_place and same and base is value):
@@ -72,12 +76,19 @@ def overlapping(values: Sequence[Any], outs: Sequence[Any], in_place: bool) -> t
     return tuple(found)
 
 
+def _root(tensor: Tensor) -> Tensor:
+    """The tensor that has the memory of a view."""
+    while (base := tensor.base) is not None:
+        tensor = base
+    return tensor
+
+
 def look(
     who: str, given: Sequence[Any], parts_differ: bool = False
 ) -> tuple[tuple[Any, ...], Manager | None]:
     """All that a prepared call depends on, with the types in the place of numbers; and the Manager.
 
-    Raises InvalidArgumentError, naming `who`, for tensors of two Managers.
+    Raises InvalidArgumentError, beginning with `who`, for tensors of two Managers.
     """
     parts: list[Any] = []
     manager: Manager | None = None
@@ -132,10 +143,30 @@ class Fresh(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     memory_type: Any
+    may_reuse: tuple[int, ...]
+    """The places of arguments that may give it their memory."""
 
     def made(self, manager: Manager) -> Tensor:
         """A new tensor for it."""
         return manager._made(self.shape, self.dtype, self.memory_type, None)
+
+    def fits(self, place: int, given: Sequence[Any]) -> bool:
+        """Whether it can have the memory of the argument there."""
+        tensor = given[place]
+        return (
+            place in self.may_reuse
+            and 0 < tensor.nbytes == math.prod(self.shape) * self.dtype.itemsize
+            and (self.memory_type is None or tensor._memory_type is self.memory_type)
+            and sum(each is tensor for each in given) == 1
+            and sole_owner(tensor)
+        )
+
+    def over(self, tensor: Tensor) -> Tensor:
+        """A tensor for it with the memory of another."""
+        count = math.prod(self.shape)
+        return buffer_tensor(
+            tensor._native, tensor._manager, self.shape, self.dtype, count, tensor._memory_type
+        )
 
 
 class Host(NamedTuple):
@@ -214,9 +245,31 @@ class Form:
                 after.append(_native.op_copy([copy, native]))
         return before, [*after, *self.after]
 
-    def run(self, given: Sequence[Any], manager: Manager, push: list[bytes]) -> list[Any]:
+    def reused(self, given: Sequence[Any], donated: Sequence[int]) -> dict[int, int]:
+        """For results of `fresh` the places of the arguments that give them their memory."""
+        found: dict[int, int] = {}
+        for number, each in enumerate(self.fresh):
+            for place in donated:
+                if place not in found.values() and each.fits(place, given):
+                    found[number] = place
+                    break
+        return found
+
+    def run(
+        self,
+        given: Sequence[Any],
+        manager: Manager,
+        push: list[bytes],
+        reused: Mapping[int, int] | None = None,
+    ) -> list[Any]:
         """Runs it and waits. Returns the results."""
-        fresh = [each.made(manager) for each in self.fresh]
+        if reused:
+            fresh = [
+                each.over(given[reused[number]]) if number in reused else each.made(manager)
+                for number, each in enumerate(self.fresh)
+            ]
+        else:
+            fresh = [each.made(manager) for each in self.fresh]
         for host in self.inputs:
             value = given[host.place]
             np.copyto(host.array, value.read() if type(value) is StridedView else value)
@@ -244,6 +297,18 @@ class Form:
             return []
         before, after = self.around(given, fresh)
         return [*before, *self.line.bind(self.memory(given, fresh), push), *after]
+
+
+def require_alive(given: Sequence[Any]) -> None:
+    """Raises the error that names the tensor if one is destroyed or donated."""
+    for each in flat(given):
+        if isinstance(each, (Tensor, StridedView)):
+            each._require_init("be used")
+
+
+def places_of(given: Sequence[Any], tensors: Sequence[Tensor]) -> list[int]:
+    """The places of `tensors` among all that is given, lists one by one."""
+    return [place for place, each in enumerate(flat(given)) if any(each is tensor for tensor in tensors)]
 
 
 class Facts(NamedTuple):

@@ -103,6 +103,7 @@ class TensorArg(ArgDesc):
         """The number of its first element in the memory."""
         self.is_result = False
         """Whether it is a new tensor that the operation makes."""
+        self._may_reuse: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -537,11 +538,18 @@ class KernelSelection:
 
     # -- results ---------------------------------------------------------------------------------------------
 
-    def return_new_tensor(self, shape: int | Iterable[int], dtype: DTypeLike) -> TensorArg:
+    def return_new_tensor(
+        self, shape: int | Iterable[int], dtype: DTypeLike, *, may_reuse: str | Iterable[str] = ()
+    ) -> TensorArg:
         """A result that the call makes: its shape in this call, and its dtype.
 
-        The lengths of its axes are values when the kernels run, as for arguments. Raises InvalidArgumentError
-        if the signature has no such result, or for a negative axis.
+        The lengths of its axes are values when the kernels run, as for arguments. `may_reuse` names tensor
+        arguments that are declared already: if the caller donates one and it has as many bytes, the result
+        may have its memory. Name those of which each invocation reads only the bytes that it writes itself,
+        before it writes them, and which no later dispatch reads.
+
+        Raises InvalidArgumentError if the signature has no such result, for a negative axis, or if
+        `may_reuse` names no such argument; ArgumentTypeError if it has no names.
         """
         position = len(self.results)
         declared = self._declaration.results
@@ -552,8 +560,21 @@ class KernelSelection:
         size = as_shape(shape)
         result = TensorArg(len(self._values) + position, parameter, TensorSpec(size, to_dtype(dtype)))
         result.is_result = True
+        result._may_reuse = self._reusable((may_reuse,) if isinstance(may_reuse, str) else may_reuse)
         self.results.append(result)
         return result
+
+    def _reusable(self, names: Any) -> tuple[str, ...]:
+        if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in names):
+            raise ArgumentTypeError(f"{self._who()}: may_reuse is a name or names, not {shown(names)}")
+        known = [d.name for d in self.arg_descs if isinstance(d, TensorArg) and not d.parameter.alias]
+        for name in names:
+            if name not in known:
+                raise InvalidArgumentError(
+                    f"{self._who()}: may_reuse names {shown(name)}{nearest(name, known)} It takes tensor "
+                    "arguments that select declared before and that the kernels do not write"
+                )
+        return tuple(names)
 
     def return_tensor(self, argument: TensorArg) -> TensorArg:
         """A result that is an argument which the kernels write. Returns `argument`.

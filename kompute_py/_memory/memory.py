@@ -13,6 +13,7 @@ from .._base.array_habits import ArrayHabits
 from .._base.arrays import as_name, check_out, converted, counted, fitted, to_flag
 from .._base.errors import (
     ArgumentTypeError,
+    DonatedTensorError,
     FailedPreconditionError,
     InvalidArgumentError,
     UnimplementedError,
@@ -26,6 +27,7 @@ from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_
 from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
 from .._sync.fence import Fence
+from .donation import note_shared, taker_of
 from .peer import PeerCopies
 
 if TYPE_CHECKING:
@@ -129,6 +131,12 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     def _require_init(self, action: str) -> None:
         if not self._is_init():
+            taker = taker_of(self)
+            if taker is not None:
+                raise DonatedTensorError(
+                    f"{self._describe()} was donated to {taker}: it cannot {action}. Do not donate it, or "
+                    "keep a copy: t.to(t.manager, copy=True)"
+                )
             raise FailedPreconditionError(
                 f"{self._describe()} is destroyed{_by_manager(self._manager)}: it cannot {action}"
             )
@@ -492,10 +500,16 @@ class Memory(ArrayHabits, DeviceMemoryObject):
             self._require_init("give Vulkan handles")
         return self._native
 
+    def _exposed(self) -> Any:
+        """The same, for handles of its memory."""
+        native = self._alive()
+        note_shared(self)
+        return native
+
     @property
     def vk_memory(self) -> int:
         """The VkDeviceMemory that contains it, as an integer."""
-        return self._alive().vk_memory
+        return self._exposed().vk_memory
 
     @property
     def vk_memory_offset(self) -> int:

@@ -25,6 +25,7 @@ from .._base.plain_arguments import refuse_unordered
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
 from .dlpack import CPU, VULKAN, code_of
+from .donation import is_noted, note_shared
 from .memory import DEVICE, Memory, memory_list, submitted, to_memory_type
 
 if TYPE_CHECKING:
@@ -217,6 +218,18 @@ class Tensor(Memory, _native.BufferExporter):
         """The tensor that this one is a view of; None for one that has its own memory."""
         return getattr(self, "_base", None)
 
+    @property
+    def is_shared(self) -> bool:
+        """True if others may see its memory, so that it cannot be donated to an operation: it is a view, was
+        imported, or its memory was given out by DLPack, the buffer protocol, ``__array_interface__`` or
+        Vulkan handles.
+
+        >>> t = mgr.zeros(4)
+        >>> t.is_shared, t[1:].is_shared
+        (False, True)
+        """
+        return self.base is not None or is_noted(self)
+
     # -- access ----------------------------------------------------------------------------------------------
 
     @property
@@ -329,6 +342,8 @@ class Tensor(Memory, _native.BufferExporter):
         self._report()
         if capsule is None:
             raise ExchangeError(f"{what} cannot be shared")
+        if not copied:
+            note_shared(self)
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -350,6 +365,7 @@ class Tensor(Memory, _native.BufferExporter):
         described: dict[str, Any] = self.numpy().__array_interface__
         if self._host is None:
             self._host = self._native.keep_host()  # the address stays valid after destroy()
+        note_shared(self)
         return described
 
     def _no_interface(self) -> str:
@@ -372,6 +388,7 @@ class Tensor(Memory, _native.BufferExporter):
         self._native.wait()
         self._report()
         array: Any = self.numpy()  # the type of a buffer for type checkers differs between Python versions
+        note_shared(self)
         try:
             return memoryview(array)
         except ValueError as error:  # the buffer protocol has no letter for this dtype
@@ -395,7 +412,7 @@ class Tensor(Memory, _native.BufferExporter):
         UnimplementedError if the device lacks bufferDeviceAddress, FailedPreconditionError if the tensor is
         destroyed.
         """
-        address = self._alive().vk_device_address
+        address = self._exposed().vk_device_address
         if address == 0:
             raise UnimplementedError(
                 f"{self._manager._device_name} lacks the feature bufferDeviceAddress: shaders cannot use "
@@ -409,7 +426,7 @@ class Tensor(Memory, _native.BufferExporter):
 
         The tensor is `vk_size` bytes from `vk_offset` in it.
         """
-        return self._alive().vk_buffer
+        return self._exposed().vk_buffer
 
     @property
     def vk_offset(self) -> int:
@@ -424,7 +441,7 @@ class Tensor(Memory, _native.BufferExporter):
     @property
     def vk_device_address(self) -> int:
         """The address for shaders that use buffer references; 0 if the device lacks the feature."""
-        return self._alive().vk_device_address
+        return self._exposed().vk_device_address
 
 
 def buffer_tensor(

@@ -55,6 +55,8 @@ void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vecto
 }
 
 void bind_program_line(py::module_& m) {
+    // Python's handle, recordings, views and prepared calls; one of them is the caller's.
+    m.def("buffer_owners", [](const std::shared_ptr<Buffer>& buffer) { return buffer.use_count() - 1; });
     using Given = std::tuple<std::shared_ptr<Algorithm>, std::vector<uint32_t>, std::array<int64_t, 3>,
                              std::optional<std::pair<uint32_t, uint64_t>>>;
     py::class_<ProgramLine, std::shared_ptr<ProgramLine>>(m, "ProgramLine")

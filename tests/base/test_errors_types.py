@@ -74,6 +74,7 @@ def test_the_list_here_is_the_whole_tree() -> None:
         "CompileTimeoutError",
         "ValidationError",
         "AlreadyExistsError",
+        "DonatedTensorError",
         "SignatureError",
         "FormulaError",
     }

@@ -1,0 +1,56 @@
+"""Tensors with memory that others see, and tensors that were donated."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+
+if TYPE_CHECKING:
+    from .memory import Memory
+    from .tensor import Tensor
+
+_seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
+_takers: weakref.WeakKeyDictionary[Memory, str] = weakref.WeakKeyDictionary()
+
+
+def note_shared(memory: Memory) -> None:
+    """Others can see the memory from now on: it was imported or exported."""
+    _seen_by_others.add(memory)
+
+
+def is_noted(memory: Memory) -> bool:
+    """Whether `note_shared` was called."""
+    return memory in _seen_by_others
+
+
+def taker_of(memory: Memory) -> str | None:
+    """The call that a tensor was donated to; None if it was not."""
+    return _takers.get(memory)
+
+
+def sole_owner(tensor: Tensor) -> bool:
+    """Whether nothing but this tensor refers to its memory: no view, recording, prepared call or array."""
+    view = tensor._view
+    return (
+        type(tensor._native) is _native.Buffer
+        and _native.buffer_owners(tensor._native) == 1
+        and (view is None or view() is None)
+        and tensor._host is None
+    )
+
+
+def end(tensor: Tensor, taker: str, reused: bool) -> None:
+    """Ends a donated tensor. `reused`: its memory is a result's now; else it is freed."""
+    _takers[tensor] = taker
+    if not reused:
+        tensor.destroy()
+        return
+    # A destroyed buffer in its place: any use of it gets the error of destroyed memory.
+    gone: Any = tensor._manager._native.buffer(None, 0, 0, None)
+    gone.name = tensor._native.name
+    gone.destroy()
+    tensor._native = gone
+    tensor._is_init = gone.is_init
+    tensor._view = None

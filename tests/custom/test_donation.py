@@ -1,0 +1,198 @@
+"""Donated tensors: whose memory a result gets, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+
+@kp.CustomOp.register
+class axpy(kp.CustomOp):
+    signature = "axpy(Tensor x, Tensor y, float a=2.0) -> Tensor"
+
+    def select(self, ksel):
+        x, _ = ksel.arg_tensor("x"), ksel.arg_tensor("y")
+        ksel.arg_float("a")
+        ksel.return_new_tensor(x.shape, x.dtype, may_reuse=("x", "y"))
+
+    def generate(self, ksel, kb):
+        kb.yield_results("a * x_load(i) + y_load(i)")
+
+
+@kp.CustomOp.register
+class bits(kp.CustomOp):
+    """The bits of float32 as uint32, flat."""
+
+    signature = "bits(Tensor x) -> Tensor"
+
+    def select(self, ksel):
+        x = ksel.arg_tensor("x")
+        ksel.return_new_tensor(x.size, "uint32", may_reuse="x")
+
+    def generate(self, ksel, kb):
+        kb.yield_results("floatBitsToUint(x_load(i))")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
+    axpy.cache_clear()
+    bits.cache_clear()
+
+
+def pair(mgr, shape=(5, 7), seed=0):
+    rng = np.random.default_rng(seed)
+    x, y = rng.random(shape, np.float32), rng.random(shape, np.float32)
+    return x, y, mgr.tensor_t(x), mgr.tensor_t(y)
+
+
+@pytest.mark.parametrize(
+    ("donate", "gone"),
+    [
+        ("x", "x"), ("y", "y"), (0, "x"), (["x", "y"], "xy"), (True, "xy"), ([False, True], "y"), ((), ""),
+        (False, ""),
+    ],
+)  # fmt: skip
+def test_a_result_gets_the_memory(mgr, donate, gone):
+    x, y, s, t = pair(mgr)
+    axpy(s, t), axpy(s, t)
+    found = {}
+    for name, tensor in (("x", s), ("y", t)):
+        found[name] = mgr.tensor_t(tensor.read())
+    before = mgr.memory.used
+    result = axpy(found["x"], found["y"], donate=donate)
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+    # One of the donated ones is the result's, another one is freed.
+    now = mgr.memory.used
+    assert now == before if len(gone) == 1 else now < before if gone else now > before
+    for name, tensor in found.items():
+        if name in gone:
+            assert not tensor.is_init()
+            with pytest.raises(kp.errors.DonatedTensorError, match=r"was donated to axpy: it cannot be read"):
+                tensor.read()
+        else:
+            np.testing.assert_array_equal(tensor.read(), {"x": x, "y": y}[name])
+    del found, tensor
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+
+
+def test_a_loop_needs_no_new_memory(mgr):
+    x, y, state, t = pair(mgr, (1000,))
+    expected = x
+    state = axpy(state, t, 0.5, donate="x")
+    expected = np.float32(0.5) * expected + y
+    peak = mgr.memory.used
+    for _ in range(10):
+        state = axpy(state, t, 0.5, donate="x")
+        expected = np.float32(0.5) * expected + y
+        assert mgr.memory.used == peak
+    np.testing.assert_allclose(state.read(), expected, rtol=1e-6)
+    assert state.numpy().shape == (1000,)  # a host copy of its own
+
+
+def test_another_shape_and_dtype(mgr):
+    x, _, s, _ = pair(mgr)
+    before = mgr.memory.used
+    found = bits(s, donate="x")
+    assert found.shape == (35,) and found.dtype == np.uint32 and mgr.memory.used == before
+    np.testing.assert_array_equal(found.read(), x.reshape(-1).view(np.uint32))
+    small = mgr.tensor_t(x.astype(np.float16))
+    assert not small.is_shared
+
+
+def test_every_later_use_names_the_donation(mgr):
+    _, _, s, t = pair(mgr)
+    s.name = "weights"
+    kernel = mgr.kernel(
+        "layout(local_size_x = 8) in; layout(binding = 0) buffer X { float x[]; };"
+        "void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] += 1; }"
+    )
+    axpy(s, t, donate=("x",))
+    uses = [
+        lambda: s.read(), lambda: s.write(np.zeros((5, 7), np.float32)), lambda: s[0], lambda: s.fill(0),
+        lambda: axpy(s, t), lambda: axpy(t, s), lambda: axpy.op(s, t), lambda: kernel(s), lambda: s.data(),
+        lambda: kp.OpCopy([s, t]), lambda: mgr.tensor([1]).copy_from(s), lambda: s.numpy(),
+        lambda: axpy(s, t, donate="x"),
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(kp.errors.DonatedTensorError, match=r"'weights'.*was donated to axpy"):
+            use()
+    assert not s.is_init() and s.size() == 0
+    s.destroy()
+
+
+def test_recordings_and_prepared_calls_end(mgr):
+    x, y, s, t = pair(mgr)
+    out = mgr.zeros((5, 7))
+    for _ in range(3):
+        axpy(s, t, out=out)
+    sequence = mgr.sequence().record(axpy.op(s, t, out=out)).eval()
+    result = axpy(s, t, donate="x")
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+    with pytest.raises(kp.FailedPreconditionError):
+        sequence.eval()
+    with pytest.raises(kp.errors.DonatedTensorError):
+        axpy(s, t, out=out)
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+    np.testing.assert_array_equal(t.read(), y)
+
+
+def test_the_same_tensor_twice(mgr):
+    x, _, s, _ = pair(mgr)
+    np.testing.assert_array_equal(axpy(s, s, donate="x").read(), np.float32(2) * x + x)
+    assert not s.is_init()
+
+
+def test_arrays_of_the_contents_stay(mgr):
+    x, y, s, t = pair(mgr)
+    array = s.data()
+    result = axpy(s, t, donate="x")
+    np.testing.assert_array_equal(array, x.reshape(-1))
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+    np.testing.assert_array_equal(array, x.reshape(-1))
+
+
+def test_shared_memory_is_refused_before_anything_runs(mgr):
+    x, y, s, t = pair(mgr)
+    host = mgr.tensor_t(x, memory_type="deviceAndHost")
+    exported = mgr.tensor_t(x)
+    assert not host.is_shared and not exported.is_shared
+    memoryview(host), exported.vk_buffer
+    out = mgr.zeros((5, 7))
+    for shared in (s[:], mgr.zeros((6, 7))[1:], host, exported):
+        assert shared.is_shared
+        with pytest.raises(kp.InvalidArgumentError, match=r"x cannot be donated.*t\.is_shared"):
+            axpy(shared, t, out=out, donate="x")
+        assert shared.is_init() and not out.read().any()
+    np.testing.assert_array_equal(axpy(s, t, donate="y").read(), np.float32(2) * x + y)
+    for wrong in ("z", "a", 7, [None], {"x": 1}, 2.5):
+        with pytest.raises((kp.InvalidArgumentError, kp.ArgumentTypeError), match="donate"):
+            axpy(s, s, donate=wrong)
+    assert s.is_init()
+
+
+def test_wrong_declarations():
+    def made(names):
+        @kp.CustomOp.register
+        class wrong(kp.CustomOp):
+            signature = "wrong(Tensor x, Tensor(a!) y) -> Tensor"
+
+            def select(self, ksel):
+                x = ksel.arg_tensor("x")
+                ksel.arg_tensor("y", inplace_tied=True)
+                ksel.return_new_tensor(x.shape, x.dtype, may_reuse=names)
+
+        return wrong
+
+    spec = kp.TensorSpec((3,))
+    made("x").meta(spec, spec)
+    for names, error, text in (
+        ("z", kp.InvalidArgumentError, "may_reuse names 'z'"),
+        ("y", kp.InvalidArgumentError, "may_reuse names 'y'"),
+        (3, kp.ArgumentTypeError, "may_reuse is a name or names, not 3"),
+    ):
+        with pytest.raises(error, match=text):
+            made(names).meta(spec, spec)
