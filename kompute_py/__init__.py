@@ -298,7 +298,7 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return _publish(name, getattr(import_module(f".{_module_of[name]}", __name__), name))
-    if name in ("notebook", "ops", "typing"):
+    if name in ("notebook", "ops", "random", "typing"):
         from importlib import import_module
 
         return import_module(f".{name}", __name__)

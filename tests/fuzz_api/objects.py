@@ -39,6 +39,7 @@ _OF_PYTHON = {
 def classes() -> dict[str, type]:
     """The public classes by name, but for errors and enumerations."""
     found = {name: getattr(kp, name) for name in kp.__all__}
+    found |= {name: getattr(kp.random, name) for name in kp.random.__all__}
     return {
         name: value
         for name, value in found.items()
@@ -127,6 +128,7 @@ class Objects:
         keep("Elementwise", lambda: kp.ops.elementwise("a * x + y"))
         keep("OpCustom", lambda: negative.op(tensor))
         keep("OpLibrary", lambda: _library(negative))
+        keep("Generator", lambda: kp.random.Generator(1, manager=mgr))
         keep("KernelSelection", lambda: _looked_at(mgr)[0])
         keep("KernelBuilder", lambda: _looked_at(mgr)[1])
         for name, cls in classes().items():
