@@ -32,8 +32,9 @@ _MOST_BYTES = 1 << 24
 _QUICK = 0.1
 """Seconds after which a quick measurement of all variants begins no new round."""
 _THOROUGH = 1.0
-"""Seconds that `tune` gives to each variant, at the least `_ROUNDS` rounds."""
+"""Seconds that `tune` gives to each variant."""
 _ROUNDS = 3
+"""The least number of rounds."""
 _HOPELESS = 8.0
 """A variant that takes this many times as long as the best is not measured again."""
 _log = logging.getLogger("kompute_py")
@@ -94,7 +95,7 @@ def measured(
     began = clock()
     limit = _THOROUGH * len(ready) if thorough else _QUICK
     rounds = 0
-    while rounds < 1 or clock() - began < limit:
+    while rounds < _ROUNDS or clock() - began < limit:
         best = min(seconds.values(), default=float("inf"))
         for name, run in ready.items():  # in turns, so that other work on the machine disturbs all alike
             if rounds >= _ROUNDS and not thorough and seconds[name] > 2 * best:

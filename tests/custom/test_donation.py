@@ -196,3 +196,18 @@ def test_wrong_declarations():
     ):
         with pytest.raises(error, match=text):
             made(names).meta(spec, spec)
+
+
+def test_operations_in_place_reuse_what_has_their_shape(mgr):
+    line = kp.ops.elementwise("a * x + y")
+    x, y, s, t = pair(mgr)
+    before = mgr.memory.used
+    result = line(2.0, s, t, donate="x")
+    assert mgr.memory.used == before
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+    row = mgr.tensor_t(y[0])
+    spread = line(2.0, row, t, donate=["x", "y"])  # the row is too short for the result
+    np.testing.assert_array_equal(spread.read(), np.float32(2) * y[0] + y)
+    assert not row.is_init() and not t.is_init()
+    line(2.0, result, result, out=result)
+    assert not result.is_shared

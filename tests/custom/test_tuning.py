@@ -56,7 +56,7 @@ def made(names=("slow", "fast"), written=None):
                 kb.emit("""
                     for (uint i = 0; i < x_size; ++i) {
                         float v = x_load(i);
-                        for (uint round = 0; round < 200; ++round) v = sin(v);
+                        for (uint round = 0; round < 800; ++round) v = sin(v);
                         result_store(i, v > 2 ? v : x_load(i) * 3);
                     }
                 """)
