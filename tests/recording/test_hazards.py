@@ -154,6 +154,7 @@ class Machine:
             for kind in ("device", "device", "host", "storage", "deviceAndHost")
         ]
         self.images = [self.mgr.image(np.ones((64, 64), np.float32)) for _ in range(2)]
+        self.groups = self.mgr.tensor_t(np.ones(6, np.uint32))
         pairs = [(a, b) for a in self.tensors for b in self.tensors if a is not b]
         self.algorithms = [
             self.mgr.algorithm(list(pair), compiled(code), GROUPS, [], [0.5] if code == ADD else [])
@@ -168,14 +169,39 @@ class Machine:
             [
                 lambda: kp.OpSyncDevice(some + pick.sample(self.images, pick.randint(0, 2))),
                 lambda: kp.OpSyncLocal(some + pick.sample(self.images, pick.randint(0, 2))),
+                self.repeat,
+                *[self.on_the_device] * 6,
+            ]
+        )()
+
+    def on_the_device(self):
+        pick = self.random
+        some = pick.sample(self.tensors, pick.randint(2, 4))
+        return pick.choice(
+            [
                 lambda: kp.OpCopy(some),
                 lambda: kp.OpCopy(pick.sample(self.images, 2)),
                 lambda: kp.OpFill(some, pick.random()),
+                lambda: kp.OpFill([self.groups[: pick.choice((3, 6))]], 1),
+                lambda: self.indirect(),
                 lambda: kp.OpAlgoDispatch(pick.choice(self.algorithms)),
                 lambda: kp.OpAlgoDispatch(pick.choice(self.algorithms)),
                 lambda: kp.OpAlgoDispatch(pick.choice(self.algorithms)),
             ]
         )()
+
+    def indirect(self):
+        pick = self.random
+        return kp.OpAlgoDispatch(
+            pick.choice(self.algorithms), indirect=self.groups, offset=pick.choice((0, 1, 3))
+        )
+
+    def repeat(self):
+        pick = self.random
+        a, b, c, d = pick.sample(self.tensors, 4)
+        swap = pick.choice(([], [(a, b)], [(a, b), (c, d)]))
+        operations = [self.on_the_device() for _ in range(pick.randint(1, 4))]
+        return kp.OpRepeat(operations, pick.choice((0, 1, 2, 5, 40)), swap=swap)
 
     def program(self, queue=0):
         seq = self.mgr.sequence(queue)
