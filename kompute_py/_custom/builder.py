@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = ("gl_", "kp_")
+_ACCESS = ("load", "store", "load4", "store4")
 _MOST_PUSH = 128
 """Bytes of push constants that every device has."""
 VALUES = {
@@ -69,6 +70,9 @@ class TensorValue:
     Use ``x_load`` and ``x_store`` for elements of 8 and 16 bits: the buffer of a device without such elements
     is an array of uint. ``x_load`` gives float for float16, int for int8 and int16, uint for uint8 and
     uint16, and bool for bool; ``x_store`` takes these.
+
+    For float32, int32 and uint32, ``x_load4(k)`` and ``x_store4(k, value)`` are the elements 4 k to 4 k + 3,
+    as a vec4, ivec4 or uvec4: all four must exist.
     """
 
     __module__ = "kompute_py.typing"  # where users find it
@@ -197,6 +201,8 @@ class KernelBuilder:
         self._dispatches: list[Dispatch] = []
         self._current: Dispatch | None = None
         self._yielded = False
+        self._calls: dict[str, int] = {}
+        """The functions of `call`, with their numbers."""
         for tensor in selection._tensors():
             self._tensors[tensor.name] = TensorValue(
                 tensor.name,
@@ -454,6 +460,40 @@ class KernelBuilder:
         """Adds lines before ``main``: functions, constants, shared memory."""
         self._dispatch(text=True).outside += _lines(source, 2)
 
+    def call(self, operation: Any, /, **arguments: Any) -> Any:
+        """An operation by elements in this kernel: the expression of its result, or a tuple of them.
+
+        `arguments` has for each of its parameters an expression, ``x="x_load(i)"``, or a number. The dtype of
+        an expression is that of the tensor that it loads from or the value that it names; give any other
+        expression with its dtype: ``x=("x_load(i) * 2.0", "float32")``.
+
+        Raises ArgumentTypeError unless `operation` is by elements and takes these dtypes,
+        InvalidArgumentError for a missing or unknown parameter or an expression without a dtype.
+
+        >>> line = kp.ops.elementwise("a * x + 1")
+        >>> @kp.CustomOp.register
+        ... class neighbours(kp.CustomOp):
+        ...     signature = "neighbours(Tensor x) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.return_new_tensor(x.size - 1, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         left, right = kb.call(line, x="x_load(i)", a=2), kb.call(line, x="x_load(i + 1)", a=2)
+        ...         kb.yield_results(f"{right} - {left}")
+        >>> neighbours(mgr.tensor([1, 2, 4])).tolist()
+        [2.0, 4.0]
+        """
+        from .formula_calls import called
+
+        text, extensions, results = called(self, operation, arguments)
+        dispatch = self._dispatch()
+        dispatch.extensions += extensions
+        known = {line for line, _ in dispatch.outside}
+        for part in text:
+            if part.partition("\n")[0] not in known:
+                dispatch.outside += [(line, _caller(1)) for line in part.split("\n")]
+        return results[0] if len(results) == 1 else results
+
     def extension(self, name: str) -> None:
         """Enables a GLSL extension. Raises InvalidArgumentError if it is no name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -575,7 +615,7 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     macros: list[str] = []
     tensors: list[TensorValue] = []
     for value in builder._tensors.values():
-        if words & {value.name, f"{value.name}_load", f"{value.name}_store"}:
+        if words & {value.name, *(f"{value.name}_{each}" for each in _ACCESS)}:
             tensors.append(value)
     for value in builder._tensors.values():
         strided = f"{value.name}_stride"
@@ -642,6 +682,16 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
         else:
             loaded = element.load.format(f"{value.name}[i]")
             stored = f"{value.name}[i] = {element.store.format('v')};"
+        four = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}.get("" if element.words else element.stored)
+        if four and words & {f"{value.name}_load4", f"{value.name}_store4"}:
+            head.append(
+                f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{value.name}_buffer4 "
+                f"{{ {four} kp_{value.name}4[]; }};"
+            )
+            head.append(f"{four} {value.name}_load4(uint i) {{ return kp_{value.name}4[i]; }}")
+            if not fixed:
+                store = f"kp_{value.name}4[i] = v;"
+                head.append(f"void {value.name}_store4(uint i, {four} v) {{ {store} }}")
         head.append(f"{element.type} {value.name}_load(uint i) {{ return {loaded}; }}")
         if not fixed:
             head.append(f"void {value.name}_store(uint i, {element.type} v) {{ {stored} }}")

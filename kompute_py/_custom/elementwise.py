@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _GROUP = 256
 _MOST_GROUPS = 65535  # every device has as many
+_FOUR = {"float32": "vec4", "int32": "ivec4", "uint32": "uvec4"}
 
 
 class Layout(NamedTuple):
@@ -153,8 +154,8 @@ class ElementwiseOp(CustomOp):
         kb.declare(declarations_of(typed))
         kb.workgroup(_GROUP)
         size = kb.result(0).size
-        kb.groups(kb.smallest(kb.ceil_div(size, _GROUP), _MOST_GROUPS))
         tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
+        four = _by_four(typed, layout, [*(t.dtype for t in tensors), *typed.dtypes.values()])
         loads = {name: name for name in self.formula.names}
         for place, tensor in enumerate(tensors):
             loads[tensor.name] = f"{tensor.name}_load({_index(place, tensor.name, layout)})"
@@ -165,12 +166,65 @@ class ElementwiseOp(CustomOp):
             for number in range(len(layout.lengths), 0, -1):
                 coordinates.append(f"uint kp_c{number} = kp_c0 % kp_n{number}; kp_c0 /= kp_n{number};")
         stores = [f"{name}_store(i, {results[name]});" for name in self.formula.results]
-        lines = "\n".join(f"    {line}" for line in (*coordinates, *statements, *stores))
-        kb.emit(
-            f"uint i = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {_GROUP}u;\n"
-            f"if (i >= kp_size) return;\n"
-            f"for (;;) {{\n{lines}\n    if (kp_size - i <= kp_all) break;\n    i += kp_all;\n}}"
-        )
+        each = " ".join((*coordinates, *statements, *stores))
+        if not four:
+            kb.groups(kb.smallest(kb.ceil_div(size, _GROUP), _MOST_GROUPS))
+            kb.emit(f"""
+                uint i = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {_GROUP}u;
+                if (i >= kp_size) return;
+                for (;;) {{
+                    {each}
+                    if (kp_size - i <= kp_all) break;
+                    i += kp_all;
+                }}
+            """)
+            return
+        dense = [(t.name, _FOUR[t.dtype.name]) for t in tensors if t.name in layout.dense]
+        reads = " ".join(f"{kind} kp_{name}_ = {name}_load4(kp_q);" for name, kind in dense)
+        makes = " ".join(f"{_FOUR[typed.dtypes[name].name]} kp_{name}_;" for name in self.formula.results)
+        parts = []
+        for k in range(4):
+            inner = {**loads, **{name: f"kp_{name}_[{k}]" for name, _ in dense}}
+            statements, results = typed.glsl(inner)
+            sets = (f"kp_{name}_[{k}] = {results[name]};" for name in self.formula.results)
+            parts.append(f"{{ {' '.join((*statements, *sets))} }}")
+        writes = " ".join(f"{name}_store4(kp_q, kp_{name}_);" for name in self.formula.results)
+        kb.groups(kb.smallest(kb.ceil_div(size, 4 * _GROUP), _MOST_GROUPS))
+        newline = "\n                        "
+        kb.emit(f"""
+            uint kp_q = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {_GROUP}u;
+            uint kp_whole = kp_size / 4u;
+            if (kp_q < kp_whole)
+                for (;;) {{
+                    {reads}
+                    {makes}
+                    {newline.join(parts)}
+                    {writes}
+                    if (kp_whole - kp_q <= kp_all) break;
+                    kp_q += kp_all;
+                }}
+            if (gl_GlobalInvocationID.x < (kp_size & 3u)) {{
+                uint i = kp_size - 1u - gl_GlobalInvocationID.x;
+                {each}
+            }}
+        """)
+
+
+def _by_four(typed: Typed, layout: Layout, dtypes: list[np.dtype[Any]]) -> bool:
+    """Whether invocations compute four elements that follow each other: for short formulas, where memory
+    decides.
+    """
+    plain = all(
+        name in layout.dense or (not any(steps) and not layout.offsets[name])
+        for name, steps in layout.strides.items()
+    )
+    return (
+        plain
+        and bool(layout.dense)
+        and not typed.declarations
+        and len(typed.lines) <= 12
+        and all(each.name in _FOUR for each in dtypes)
+    )
 
 
 def _index(place: int, name: str, layout: Layout) -> str:

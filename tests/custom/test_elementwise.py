@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -229,6 +230,51 @@ def test_preambles_names_and_documents(mgr):
     np.testing.assert_allclose(smooth(x, 2.0), t * t * (3 - 2 * t) * 2, rtol=1e-6)
 
 
+def test_in_the_kernels_of_others(mgr):
+    both = kp.ops.elementwise("s = x % m + k; d = where(x > m, exp(float32(x)), 0)")
+
+    def made(**arguments):
+        class windows(kp.CustomOp):
+            signature = "windows(Tensor x, float k) -> (Tensor s, Tensor d)"
+
+            def select(self, ksel):
+                x = ksel.arg_tensor("x")
+                ksel.arg_float("k")
+                ksel.return_new_tensor(x.shape, "float32")
+                ksel.return_new_tensor(x.shape, "float32")
+
+            def generate(self, ksel, kb):
+                kb.grid(kb.result(0).size)
+                s, d = kb.call(both, **(arguments or {"x": "x_load(i)", "m": 3, "k": "k"}))
+                again, _ = kb.call(both, x=("(x_load(i) + 1)", "int32"), m=3, k="k")
+                kb.emit("uint i = gl_GlobalInvocationID.x; if (i >= s_size) return;")
+                kb.emit(f"float total = 0.0; for (uint j = 0; j < 2; ++j) total += float({s} + {again});")
+                kb.emit(f"s_store(i, total); d_store(i, {d});")
+
+        return kp.CustomOp.register(windows)
+
+    x = np.arange(-5, 9, dtype=np.int16)
+    s, d = made()(x, 0.5)
+    np.testing.assert_array_equal(s, 2 * ((x % 3 + 0.5) + ((x.astype(np.int32) + 1) % 3 + 0.5)))
+    np.testing.assert_allclose(d, np.where(x > 3, np.exp(x.astype(np.float32)), 0), rtol=4e-6)
+    for wrong, error, match in [
+        ({"x": "x_load(i)", "m": 3}, kp.InvalidArgumentError, "lacks an expression for 'k'"),
+        ({"x": "x_load(i) + 1", "m": 3, "k": 1}, kp.InvalidArgumentError, "needs its dtype"),
+        ({"x": "x_load(i)", "n": 3, "k": 1}, kp.InvalidArgumentError, "no parameter 'n'"),
+        ({"x": [], "m": 3, "k": 1}, kp.ArgumentTypeError, "x is a list; give an expression"),
+    ]:
+        with pytest.raises(error, match=match):
+            made(**wrong)(x, 0.5)
+
+    def generate(self, ksel, kb):
+        kb.call(np.sqrt)
+
+    operation = made()
+    operation.__wrapped__.generate = generate
+    with pytest.raises(kp.ArgumentTypeError, match="takes an operation by elements"):
+        operation(x, 0.5)
+
+
 def test_for_programs_without_python(tmp_path):
     path = MADE.aot(tmp_path, 2.0, kp.TensorSpec((3, 4), "float32"), kp.TensorSpec(4, "float16"))
     assert path.name == "made.json" and (tmp_path / "made-0.spv").stat().st_size > 100
@@ -261,3 +307,72 @@ def test_for_programs_without_python(tmp_path):
 def test_wrong_uses(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+# -- any expression ------------------------------------------------------------------------------------------
+
+OPERATORS = ["+", "-", "*", "//", "%", "&", "|", "^", "<", ">=", "==", "!="]
+FUNCTIONS = ["minimum", "maximum", "fmod"]
+
+
+@st.composite
+def expressions(draw, depth=3):
+    if depth == 0 or draw(st.integers(0, 4)) == 0:
+        return draw(st.sampled_from(["x", "y", "z", "x", "y", "2", "3", "-1", "0.5"]))
+    a, b = draw(expressions(depth - 1)), draw(expressions(depth - 1))
+    what = draw(st.integers(0, 9))
+    if what < 6:
+        return f"({a} {draw(st.sampled_from(OPERATORS))} {b})"
+    if what < 8:
+        return f"{draw(st.sampled_from(FUNCTIONS))}({a}, {b})"
+    if what == 8:
+        return f"where({a}, {b}, {draw(expressions(depth - 1))})"
+    return f"{draw(st.sampled_from(['-', '~', 'abs', 'sign', 'floor', 'isnan']))}({a})"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    expressions(),
+    st.tuples(
+        *[st.sampled_from(["float32", "int8", "uint8", "int32", "uint32", "int64", "bool", "int16"])] * 3
+    ),
+)
+def test_any_expression(text, dtypes):
+    mgr = kp.manager()
+    if "shaderFloat64" not in mgr.enabled_features:
+        return
+    rng = np.random.default_rng(0)
+    arguments = {
+        name: rng.permutation(
+            np.r_[-3:9, 127, 0, 0].astype(np.int64) if dtype[0] != "f" else np.r_[-3:4.5:0.5]
+        ).astype(dtype)
+        for name, dtype in zip("xyz", dtypes, strict=True)
+    }
+
+    class Names(dict):
+        def __missing__(self, name):
+            function = getattr(np, {"abs": "absolute"}.get(name, name))
+
+            def call(*args):
+                found = function(*args)
+                plain = all(type(each) in (bool, int, float) for each in args)
+                return found.item() if plain else found
+
+            return call
+
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = eval(text, {}, Names(arguments))
+        except (TypeError, OverflowError, ValueError, ZeroDivisionError):
+            expected = None
+    try:
+        operation = kp.ops.elementwise(text)
+        found = operation(**{name: arguments[name] for name in operation.formula.names})
+    except (kp.ArgumentTypeError, kp.InvalidArgumentError, kp.UnimplementedError):
+        return
+    if expected is None:
+        return
+    expected = np.asarray(expected)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))

@@ -218,7 +218,7 @@ FUNCTIONS = {
     "cbrt(x)": 1e-6, "arctan2(x, y)": 1e-6, "hypot(x, y)": 1e-6, "copysign(x, y)": 0.0,
     "logaddexp(x, y)": 4e-6,
     "abs(x) ** y": 2e-5, "x ** 2.0": 1e-6, "x ** 0.5": 1e-6, "radians(x)": 1e-6, "degrees(x)": 1e-6,
-    "reciprocal(x)": 1e-6, "x ** -1": 1e-6,
+    "reciprocal(x)": 1e-6, "x ** -1": 1e-6, "x * 0": 0.0, "0.0 / x": 0.0, "-0.0 * x + 1": 0.0,
 }  # fmt: skip
 
 

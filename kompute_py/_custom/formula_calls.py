@@ -1,0 +1,88 @@
+"""Operations by elements as functions in the kernels of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._base.arrays import to_dtype
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._base.text import nearest
+from .formula import Formula
+from .specs import element_of
+
+if TYPE_CHECKING:
+    from .builder import KernelBuilder
+    from .formula_dtypes import Dtype
+
+_LOAD = re.compile(r"\s*([A-Za-z]\w*)_load\s*\(")
+
+
+def called(
+    builder: KernelBuilder, operation: Any, arguments: Mapping[str, Any]
+) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """The functions that stand before ``main``, the extensions, and an expression for each result."""
+    formula = getattr(operation, "formula", None)
+    if not isinstance(formula, Formula):
+        raise ArgumentTypeError(f"call takes an operation by elements, not {kind_of(operation)}")
+    names = formula.names
+    for name in arguments:
+        if name not in names:
+            raise InvalidArgumentError(
+                f"{operation.__name__} has no parameter {shown(name)}{nearest(name, names)}"
+            )
+    types, texts, numbers = {}, {}, {}
+    for name in names:
+        if name not in arguments:
+            raise InvalidArgumentError(f"{operation.__name__}: call lacks an expression for {name!r}")
+        given = arguments[name]
+        if isinstance(given, (bool, int, float, complex)):
+            numbers[name] = Formula(repr(given))
+        else:
+            texts[name], types[name] = _typed(builder, f"{operation.__name__}: {name}", given)
+    if numbers:
+        formula = formula.of(**numbers)
+    typed = formula.typed(types, builder.selection._features, operation._dtype)
+    parameters = ", ".join(f"{element_of(types[name]).type} {name}" for name in typed.names)
+    given_texts = ", ".join(texts[name] for name in typed.names)
+    statements, results = typed.glsl({name: name for name in typed.names})
+    parts = [part for part in typed.declarations.split("\n\n") if part]
+    found = []
+    for name, dtype in typed.dtypes.items():
+        body = "\n".join(f"    {line}" for line in (*statements, f"return {results[name]};"))
+        head = f"{element_of(dtype).type} kp_call{{}}({parameters}) {{{{\n"
+        made = head + body.replace("{", "{{").replace("}", "}}") + "\n}}"
+        number = builder._calls.setdefault(made, len(builder._calls))
+        parts.append(made.format(number))
+        found.append(f"kp_call{number}({given_texts})")
+    return parts, list(typed.extensions), tuple(found)
+
+
+def _typed(builder: KernelBuilder, who: str, given: Any) -> tuple[str, Dtype]:
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
+        dtype = to_dtype(given[1])
+        element_of(dtype)
+        return given[0], dtype
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"{who} is {kind_of(given)}; give an expression, or (expression, dtype)")
+    value = builder._values.get(given.strip())
+    if value is not None:
+        return given, value.dtype
+    load = _LOAD.match(given)
+    if load is not None and load.group(1) in builder._tensors and _closes(given, load.end()):
+        return given, builder._tensors[load.group(1)].dtype
+    raise InvalidArgumentError(
+        f"{who} is {shown(given)}: an expression of more than one load or value needs its dtype: "
+        f'({shown(given)}, "float32")'
+    )
+
+
+def _closes(text: str, start: int) -> bool:
+    """Whether the parenthesis before `start` closes at the end of the text."""
+    depth = 1
+    for place, letter in enumerate(text[start:], start):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return not text[place + 1 :].strip()
+    return False
