@@ -880,7 +880,7 @@ class Stream(_Object):
     def last_value(self) -> int:
         """The timeline value that the last submission signals."""
 
-    def record(self, operation: Operation | BoundDispatch) -> None:
+    def record(self, operation: Operation | BoundDispatch, /) -> None:
         """Appends an operation; after an evaluation, starts a new list.
 
         Raises an error, and leaves the list as it is, if the stream is running, an object is destroyed or

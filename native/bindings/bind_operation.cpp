@@ -102,8 +102,10 @@ PyObject* sync_of(PyObject*, PyObject* memories) {
 }
 
 PyMethodDef sync_device = {"sync_device_of", &sync_of<&make_sync_device>, METH_O,
+                           "sync_device_of(memories, /)\n--\n\n"
                            "sync_device_of(memories: object, /) -> Operation | None"};
 PyMethodDef sync_local = {"sync_local_of", &sync_of<&make_sync_local>, METH_O,
+                          "sync_local_of(memories, /)\n--\n\n"
                           "sync_local_of(memories: object, /) -> Operation | None"};
 
 }  // namespace

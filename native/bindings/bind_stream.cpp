@@ -71,9 +71,11 @@ PyObject* clear(PyObject* self, PyObject*) {
     });
 }
 
-PyMethodDef record_method = {"record", record, METH_O, "record(self, operation: Operation) -> None"};
-PyMethodDef eval_method = {"eval", eval, METH_NOARGS, "eval(self) -> None"};
-PyMethodDef clear_method = {"clear", clear, METH_NOARGS, "clear(self) -> None"};
+PyMethodDef record_method = {"record", record, METH_O,
+                             "record($self, operation, /)\n--\n\n"
+                             "record(self, operation: Operation, /) -> None"};
+PyMethodDef eval_method = {"eval", eval, METH_NOARGS, "eval($self, /)\n--\n\neval(self) -> None"};
+PyMethodDef clear_method = {"clear", clear, METH_NOARGS, "clear($self, /)\n--\n\nclear(self) -> None"};
 
 }  // namespace
 
