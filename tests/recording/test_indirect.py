@@ -160,6 +160,19 @@ def test_repeated_calls_keep_their_numbers_apart(mgr):
     np.testing.assert_array_equal(x.read(), expected)
 
 
+def test_a_binding_of_that_name_is_bound_by_name(mgr):
+    double = mgr.kernel("""
+        layout(local_size_x = 4) in;
+        layout(binding = 0) buffer B { uint indirect[]; };
+        void main() { indirect[gl_GlobalInvocationID.x] *= 2; }
+    """)
+    x, numbers = mgr.tensor_t(np.arange(16, dtype=np.uint32)), groups_of(mgr, 2, 1, 1)
+    double(x, indirect=numbers)
+    double(bind={"indirect": x}, indirect=numbers)
+    double(bind={"indirect": x}, groups=1)
+    assert x.read().tolist() == [i * (8 if i < 4 else 4 if i < 8 else 1) for i in range(16)]
+
+
 def test_push_constants_change_and_the_groups_stay(mgr):
     numbers, target = groups_of(mgr, 1, 1, 1), groups_of(mgr, *[0] * 6)
     operation = mgr.kernel(GROUPS).bind(target, at=0, n=4, indirect=numbers)
