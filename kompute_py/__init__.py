@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from ._kernels.operation import OpKernel
     from ._manager.dlpack_in import from_dlpack
     from ._memory.mapping import Mapping
+    from ._memory.scratch import Scratch
     from ._memory.strided import StridedView
     from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
@@ -171,6 +172,7 @@ __all__ = [
     "PipelineUse",
     "SampledImage",
     "Sampler",
+    "Scratch",
     "Semaphore",
     "Sequence",
     "Shader",
@@ -233,6 +235,7 @@ _LATER = {
         "tensor_file_info",
     ),
     "_kernels.kernel": ("Kernel",),
+    "_memory.scratch": ("Scratch",),
     "_kernels.operation": ("OpKernel",),
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),

@@ -504,10 +504,7 @@ class Operation:
             tuning = self._measure(selection, found, values, manager, calls, True)
             choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
             choices.keep(self._tuning_key(selection), tuning.variant)
-            # Prepared calls have made their choice.
-            calls.forget()
-            self._repeated.clear()
-            self._once.clear()
+            self._forget()  # prepared calls have made their choice
         return tuning
 
     # -- other ways to use it --------------------------------------------------------------------------------
@@ -563,7 +560,7 @@ class Operation:
         with self._lock:
             require_alive(given)
             form, push, manager = self._form(values, outs)
-            if form.own:
+            if form.private:
                 # Recordings run beside calls, so they have memory of their own.
                 form, _ = self._made(values, outs, manager, self._calls_of(manager))
                 push = form.pushes(values)
@@ -621,6 +618,14 @@ class Operation:
             kept = sum(len(calls.programs) for calls in self._calls.values())
             prepared = sum(len(calls.forms) for calls in self._calls.values())
             return CacheInfo(self._hits, self._misses, kept, prepared)
+
+    def _forget(self) -> None:
+        """Drops prepared calls, and their memory."""
+        with self._lock:
+            for calls in self._calls.values():
+                calls.forget()
+            self._repeated.clear()
+            self._once.clear()
 
     def cache_clear(self) -> None:
         """Drops compiled specializations and prepared calls, and counts from zero."""
@@ -696,7 +701,12 @@ class Operation:
                 if operation is not None:
                     operation._calls.pop(number, None)
 
-            found = self._calls[id(manager)] = Calls(manager, ended)
+            def trimmed() -> None:
+                operation = this()
+                if operation is not None:
+                    operation._forget()
+
+            found = self._calls[id(manager)] = Calls(manager, ended, trimmed)
         return found
 
     def _select(self, values: list[Any], facts: Facts | None) -> KernelSelection:

@@ -92,6 +92,8 @@ class _Maker:
         """The tensors that are bound, by name."""
         self.own: set[str] = set()
         """The names of the memory that is the form's."""
+        self.common: set[str] = set()
+        """Those of them that recordings can share."""
         self.fresh: list[str] = []
         self.hosted: list[str] = []
         """The names of `form.outputs`."""
@@ -189,6 +191,7 @@ class _Maker:
                 # Vulkan binds no empty buffer; kernels know the size from elsewhere.
                 self.used[name] = self.manager.empty(4, tensor.dtype, "storage")
                 self.own.add(name)
+                self.common.add(name)
             elif (
                 self.places.get(name) in self.shared
                 or tensor._native.vk_offset % self.facts.alignment
@@ -215,6 +218,7 @@ class _Maker:
         for name, tensor in scratch_of(self.program, numbers, self.manager):
             self.used[name] = tensor
             self.own.add(name)
+            self.common.add(name)
         check_indirect(self.program, self.selection)
         parts: list[tuple[Any, list[str], tuple[int, int, int], Indirect | None]] = []
         for step in self.program.steps:
@@ -228,6 +232,8 @@ class _Maker:
                 table = self.used[name] = self.manager.tensor_t(np.frombuffer(block.fixed, np.uint32))
                 self.own.add(name)
                 block.table = table._native
+                if not block.fields:
+                    self.common.add(name)
                 names.append(name)
             self.form.blocks.append(block)
             bound = [_as_bound(self.used[name], name in step.source.words) for name in names]
@@ -271,7 +277,8 @@ class _Maker:
         form.after += self.copies_out
         if self.downloads:
             form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
-        form.own_bytes = sum(self.used[name].nbytes for name in self.own)
+        form.own_bytes = sum(self.used[name].nbytes for name in self.own - self.common)
+        form.private = not self.own <= self.common
 
 
 def _as_bound(tensor: Tensor, words: bool) -> Tensor:

@@ -198,6 +198,9 @@ class Form:
         self.own: list[Any] = []
         """Native memory of the form. The line's memory is slots, fresh, own."""
         self.own_bytes = 0
+        """Bytes of memory that no other form has."""
+        self.private = False
+        """Whether it has memory that recordings cannot share with it."""
         self.inputs: list[Host] = []
         self.outputs: list[Host] = []
         self.before: list[Any] = []
@@ -322,8 +325,10 @@ class Facts(NamedTuple):
 class Calls:
     """The forms of one operation for one Manager, which it does not hold."""
 
-    def __init__(self, manager: Manager, ended: Callable[[int], None]) -> None:
+    def __init__(self, manager: Manager, ended: Callable[[int], None], trimmed: Callable[[], None]) -> None:
         number = id(manager)
+        self._trimmed = trimmed
+        manager._families.add(self)
         self.reference = weakref.ref(manager, lambda _: ended(number))
         properties = manager.get_device_properties()
         self.facts = Facts(
@@ -342,6 +347,10 @@ class Calls:
         if places is None:
             return None
         return self.forms.get((key, *[repr(given[place]) for place in places]) if places else key)
+
+    def trim(self) -> None:
+        """Lets go of memory that is only kept for later calls."""
+        self._trimmed()
 
     def forget(self) -> None:
         """Drops all forms."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base.errors import Diagnostic, InvalidArgumentError, ShaderCompileError
+from .._memory.scratch import parts_of
 from .._shaders.module import ShaderModule
 from .builder import VALUES, Dispatch, Indirect, KernelBuilder, Source, source_of
 from .expressions import IntOrSize, evaluate
@@ -134,10 +135,17 @@ class Block:
 def scratch_of(
     program: Program, numbers: Mapping[str, int], manager: Manager
 ) -> Iterator[tuple[str, Tensor]]:
-    """New scratch memory of a program, by name."""
+    """Scratch memory of a program, by name. All operations of a Manager share it."""
+    if not program.scratch:
+        return
+    sizes = []
     for name, size, dtype in program.scratch:
         count = _evaluated(size, numbers, f"{program.name}: {name}")
-        yield name, manager.empty(max(-(-count // 4) * 4, 4), dtype, "storage")
+        if count < 0:
+            raise InvalidArgumentError(f"{program.name}: {name} has {count} elements; it cannot be negative")
+        sizes.append((max(-(-count // 4) * 4, 4), dtype))
+    for (name, _, _), tensor in zip(program.scratch, parts_of(manager, sizes), strict=True):
+        yield name, tensor
 
 
 def groups_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:

@@ -245,12 +245,15 @@ class ValueArg(ArgDesc):
 
         Raises InvalidArgumentError if an int is out of the dtype's bounds, or if the dtype is of a lower kind
         (an int for a float, a float for a complex number), UnimplementedError for a dtype that kernels do not
-        take.
+        take, ArgumentTypeError for what is no dtype.
         """
         wanted = to_dtype(dtype)
         element_of(wanted)
         value = self._value
-        if _RANKS[wanted.kind] < _RANKS[_OF_PYTHON[type(value)][0].kind]:
+        known = _OF_PYTHON.get(type(value))
+        if known is None:
+            raise ArgumentTypeError(f"{self.name} is {shown(value)}, which is no number of Python")
+        if _RANKS[wanted.kind] < _RANKS[known[0].kind]:
             raise InvalidArgumentError(f"{self.name} is {shown(value)}, which is no {wanted}")
         self._least, self._most = _BOUNDS.get(wanted, (0, 0))
         if wanted.kind in "iu" and not self._least <= value <= self._most:
@@ -511,7 +514,7 @@ class KernelSelection:
         `number` may be a function: with the numbers of the arguments `of`, each call computes its value.
 
         Raises InvalidArgumentError if the name is taken or the dtype cannot have the number,
-        UnimplementedError for a dtype that kernels do not take.
+        UnimplementedError for a dtype that kernels do not take, ArgumentTypeError for anything but a number.
 
         >>> @kp.CustomOp.register
         ... class divided(kp.CustomOp):

@@ -17,11 +17,10 @@ from .names import DeviceInfo
 from .options import options_of, preferred_devices, settings, string_tuple
 
 if TYPE_CHECKING:
-    from .._kernels.family import Specializations
     from .._native import Context, Shader
     from .._shaders.constants import Specialization
     from ..typing import FormatName
-    from .memory_use import DeviceMemory
+    from .memory_use import DeviceMemory, Trimmed
 
 _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
@@ -42,16 +41,18 @@ class Device:
         "_info",
         "_max_groups",
         "_native",
+        "_scratch",
         "_watch",
     )
 
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
-    _families: weakref.WeakSet[Specializations]  # their kernels keep them alive
+    _families: weakref.WeakSet[Trimmed]  # their kernels and operations keep them alive
     _info: dict[str, Any]
     _max_groups: tuple[int, int, int]
     _native: Context
+    _scratch: dict[str, Any]  # pools by kind
     # None if nothing reports messages, so that calls do not pay for a look-up.
     _watch: Callable[..., None] | None
 
@@ -94,6 +95,7 @@ class Device:
         warn_of(native.repeated_devices)
         self._native = native
         self._families = weakref.WeakSet()
+        self._scratch = {}
         wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
         self._config = ConfigReport((wanted, *report))
         self._info = info

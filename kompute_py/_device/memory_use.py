@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .._base.arrays import as_index
 from .._base.errors import InternalError, not_copyable
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .. import _native
-    from .._kernels.family import Specializations
     from .diagnostics import Diagnostics
 
 __all__ = ["DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"]
@@ -104,6 +103,13 @@ for _public in (MemoryHeap, MemoryLabel, PipelineUse):
     _public.__module__ = "kompute_py"  # imported when first used
 
 
+class Trimmed(Protocol):
+    """An object that keeps memory, or kernels, for later calls."""
+
+    def trim(self) -> None:
+        """Lets go of them."""
+
+
 class DeviceMemory:
     """A Manager's view of its device's memory. Always current: it stores no numbers itself.
 
@@ -121,7 +127,7 @@ class DeviceMemory:
     __slots__ = ("_diagnostics", "_families", "_native")
 
     def __init__(
-        self, native: _native.Context, diagnostics: Diagnostics, families: Iterable[Specializations]
+        self, native: _native.Context, diagnostics: Diagnostics, families: Iterable[Trimmed]
     ) -> None:
         self._native = native
         self._diagnostics = diagnostics
@@ -182,7 +188,8 @@ class DeviceMemory:
         """Returns unused memory to the driver: empty blocks, the staging ring. Returns the number of bytes.
 
         Unused shader modules and pipelines are dropped too, with the kernels that `Kernel.specialize` keeps
-        for them. Their size is unknown and not counted.
+        for them. Their size is unknown and not counted. So is memory that custom operations keep for later
+        calls, and scratch memory that no recording uses.
         """
         for family in list(self._families):
             family.trim()

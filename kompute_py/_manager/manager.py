@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._kernels.kernel import Kernel
+    from .._memory.scratch import Scratch
     from .._sync.semaphore import Waitable
     from ..typing import (
         AddressMode,
@@ -625,6 +626,16 @@ class Manager(Device):
                 each._keep(built)
         if self._watch is not None:
             self._watch()
+
+    def scratch(self) -> Scratch:
+        """A Scratch: memory for what operations pass on within a recording. It shares its memory with others
+        that do not run at the same time; see `kp.Scratch`.
+
+        Raises FailedPreconditionError if the Manager is destroyed.
+        """
+        from .._memory.scratch import Scratch  # late, because few scripts need it
+
+        return Scratch(self)
 
     def semaphore(self, initial: int = 0) -> Semaphore:
         """A Semaphore: a counter that starts at `initial` and orders submissions and the host.

@@ -122,6 +122,7 @@ class Objects:
         )
         keep("OpSyncDevice", lambda: kp.OpSyncDevice([tensor, typed]))
         keep("OpSyncLocal", lambda: kp.OpSyncLocal([tensor]))
+        keep("Scratch", lambda: mgr.scratch())
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
         keep("CustomOp", kp.CustomOp)
         negative = keep("Operation", lambda: kp.CustomOp.register(Negative))
