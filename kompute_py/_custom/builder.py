@@ -507,9 +507,12 @@ class KernelBuilder:
         element's number, and ends invocations beyond. The results must have one size. Without `values`, it
         says that the emitted lines store all results themselves.
 
-        Raises InvalidArgumentError unless there is one value for each result, FailedPreconditionError if the
-        dispatch has a grid already.
+        Raises InvalidArgumentError unless there is one value for each result, ArgumentTypeError for one that
+        is no text, number or size, FailedPreconditionError if the dispatch has a grid already.
         """
+        for value in values:
+            if not isinstance(value, (str, int, float, np.number, Size)):
+                raise ArgumentTypeError(f"{self._who()}: a result is an expression, not {kind_of(value)}")
         if not self._results or (values and len(values) != len(self._results)):
             raise InvalidArgumentError(
                 f"{self._who()} has {len(self._results)} results; yield_results was given {len(values)} "

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .._base.arrays import as_shape, to_dtype
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .declaration import Declaration, Parameter
+from .declaration import GLSL_WORDS, Declaration, Parameter
 from .expressions import IntOrSize, Size
 from .specs import TensorSpec, element_of, name_of
 
@@ -309,12 +309,16 @@ class ComputedArg(ValueArg):
     def __init__(
         self, parameter: Parameter, function: Callable[..., Any], places: list[int], values: Sequence[Any]
     ) -> None:
-        self._function, self._places = function, places
+        self._function, self._places, self.parameter = function, places, parameter
         super().__init__(-1, parameter, self._of(values), _INT)
 
     def _of(self, given: Sequence[Any]) -> Any:
         number = self._function(*[given[place] for place in self._places])
-        return number.item() if isinstance(number, np.generic) else number
+        if isinstance(number, np.generic):
+            number = number.item()
+        if type(number) not in _OF_PYTHON:
+            raise ArgumentTypeError(f"{self.name} is computed as {kind_of(number)}; compute a number")
+        return number
 
 
 class AttrArg(ArgDesc):
@@ -513,8 +517,9 @@ class KernelSelection:
 
         `number` may be a function: with the numbers of the arguments `of`, each call computes its value.
 
-        Raises InvalidArgumentError if the name is taken or the dtype cannot have the number,
-        UnimplementedError for a dtype that kernels do not take, ArgumentTypeError for anything but a number.
+        Raises InvalidArgumentError if the name is taken or is none in GLSL, or if the dtype cannot have the
+        number; ArgumentTypeError for a number, a name or `of` of another type, UnimplementedError for a dtype
+        that kernels do not take.
 
         >>> @kp.CustomOp.register
         ... class divided(kp.CustomOp):
@@ -528,6 +533,16 @@ class KernelSelection:
         >>> divided(mgr.tensor([1, 2]), 4).tolist()
         [0.25, 0.5]
         """
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"The name of a value is a str, not {kind_of(name)}")
+        if (
+            not (name.isidentifier() and name.isascii())
+            or name in GLSL_WORDS
+            or name.startswith(("gl_", "_"))
+        ):
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name a value in GLSL")
+        if isinstance(of, str) or not isinstance(of, Iterable):
+            raise ArgumentTypeError(f"of is a list of arguments' names or positions, not {kind_of(of)}")
         declared = self._declaration
         taken = [*(p.name for p in declared.parameters), *(r.name for r in declared.results)]
         if name in taken or any(name == each.name for each in self._computed):

@@ -472,7 +472,10 @@ def _span(low: Any, high: Any, dtype: np.dtype[Any], endpoint: bool) -> tuple[in
 
 def _thresholds(p: Any, count: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """For each category but the last that can occur, the first word that is beyond it."""
-    chances = np.asarray(p.read() if isinstance(p, Tensor) else p, np.float64)
+    try:
+        chances = np.asarray(p.read() if isinstance(p, Tensor) else p, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentTypeError(f"p has a probability for each element, not {kind_of(p)}") from None
     if chances.shape != (count,):
         raise InvalidArgumentError(f"p has the shape {chances.shape}; give one number for each of {count}")
     if not (chances >= 0).all() or not abs(chances.sum() - 1) < 1e-6:

@@ -427,6 +427,7 @@ def test_seeds():
         (lambda g: g.choice(3, 4, replace=False), kp.InvalidArgumentError, "take fewer"),
         (lambda g: g.choice(0, 4), kp.InvalidArgumentError, "nothing to choose"),
         (lambda g: g.choice(2, 4, p=[0.5, 0.6]), kp.InvalidArgumentError, "sum 1"),
+        (lambda g: g.choice(2, 4, p="ab"), kp.ArgumentTypeError, "probability for each"),
         (lambda g: g.choice(2, 4, p=[1.0]), kp.InvalidArgumentError, "one number for each of 2"),
         (lambda g: g.permutation(-1), kp.InvalidArgumentError, "from 0"),
         (lambda g: g.permutation(np.zeros(())), kp.InvalidArgumentError, "first axis"),
