@@ -211,6 +211,23 @@ class _Maker:
                 self.used[name] = whole
                 self.own.add(name)
 
+    def _check_ranges(self) -> None:
+        """Raises InvalidArgumentError for memory beyond what a shader sees of one binding."""
+        most = self.facts.properties["limits"]["maxStorageBufferRange"]
+        for name, tensor in self.used.items():
+            if tensor.nbytes <= most:
+                continue
+            scratch = name in self.common
+            raise InvalidArgumentError(
+                f"{self.program.name}: {name} {'needs' if scratch else 'has'} {tensor.nbytes} bytes, and "
+                f"shaders of this device see at most {most} bytes of one binding (limits['maxStorageBufferRange']). "
+                + (
+                    "Call it with smaller tensors"
+                    if scratch
+                    else "Call it for parts, x[a:b], one after another"
+                )
+            )
+
     # -- dispatches ------------------------------------------------------------------------------------------
 
     def _make_line(self) -> None:
@@ -219,6 +236,7 @@ class _Maker:
             self.used[name] = tensor
             self.own.add(name)
             self.common.add(name)
+        self._check_ranges()
         check_indirect(self.program, self.selection)
         parts: list[tuple[Any, list[str], tuple[int, int, int], Indirect | None]] = []
         for step in self.program.steps:

@@ -57,11 +57,23 @@ def overlapping(values: Sequence[Any], outs: Sequence[Any], in_place: bool) -> t
 
     With `in_place`, memory that is the same for the same elements does no harm.
     """
+    memory = [out for out in outs if type(out) is Tensor]
+    if not memory:
+        return ()
+    given = flat(values)
+    natives = [out._native for out in memory]
+    for each in given:
+        kind = type(each)
+        if kind is StridedView or (
+            kind is Tensor and (type(each._native) is _VIEW or each._native in natives)
+        ):
+            break
+    else:
+        if _VIEW not in map(type, natives):
+            return ()  # the common case: all have memory of their own
     found = []
-    targets = [
-        (out, _root(out), out._native.vk_offset) for out in outs if isinstance(out, Tensor) and out.nbytes
-    ]
-    for place, value in enumerate(flat(values)):
+    targets = [(out, _root(out), out._native.vk_offset) for out in memory if out.nbytes]
+    for place, value in enumerate(given):
         base = value.base if type(value) is StridedView else value
         if not isinstance(base, Tensor) or not base.nbytes:
             continue

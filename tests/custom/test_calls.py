@@ -127,3 +127,32 @@ def test_lists_take_part(mgr):
     assert total.cache_info().prepared == 16  # a mixed list of one is a list of Tensors
     with pytest.raises(kp.InvalidArgumentError, match="two Managers"):
         total([mgr.zeros(3), kp.Manager(0).zeros(3)])
+
+
+def test_memory_beyond_a_binding(mgr):
+    most = mgr.get_device_properties()["limits"]["maxStorageBufferRange"]
+    if most >= 2**31:
+        pytest.skip("a binding takes more than the test may allocate")
+    large = mgr.empty(most // 4 + 64, np.float32, "storage")
+    with pytest.raises(
+        kp.InvalidArgumentError, match=rf"ramp: x has {most + 256} bytes.*{most} bytes.*x\[a:b\]"
+    ):
+        ramp(large, out=large)
+    assert ramp(large[: 1 << 10]).shape == (1 << 10,)
+
+    @kp.CustomOp.register
+    class greedy(kp.CustomOp):
+        signature = "greedy(Tensor x) -> Tensor"
+
+        def select(self, ksel):
+            x = ksel.arg_tensor("x")
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel, kb):
+            kb.scratch("room", most // 4 + 4)
+            kb.begin_dispatch()
+            kb.yield_results("x_load(i) + room_load(i)")
+
+    with pytest.raises(kp.InvalidArgumentError, match=r"greedy: room needs .* Call it with smaller tensors"):
+        greedy(mgr.zeros(3))
+    mgr.memory.trim()
