@@ -48,7 +48,8 @@ class StridedView(ArrayHabits):
     __slots__ = ("__weakref__", "_base", "_count", "_first", "_shape", "_strides")
 
     def __init__(self, base: Tensor, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        if not hasattr(base, "_native") or not isinstance(strides, tuple):
+        whole = [first, *shape, *strides] if isinstance(shape, tuple) and isinstance(strides, tuple) else [()]
+        if not hasattr(base, "_native") or not all(type(each) is int for each in whole):
             raise ArgumentTypeError("A StridedView is made by indexing a tensor: t[:, 0]")
         self._base = base
         self._first = first  # the number of the first element in the tensor
