@@ -220,7 +220,8 @@ class _Maker:
             scratch = name in self.common
             raise InvalidArgumentError(
                 f"{self.program.name}: {name} {'needs' if scratch else 'has'} {tensor.nbytes} bytes, and "
-                f"shaders of this device see at most {most} bytes of one binding (limits['maxStorageBufferRange']). "
+                f"shaders of this device see at most {most} bytes of one binding "
+                "(limits['maxStorageBufferRange']). "
                 + (
                     "Call it with smaller tensors"
                     if scratch

@@ -1,33 +1,14 @@
-"""Tensors with memory that others see, and tensors that were donated."""
+"""The end of tensors that were donated."""
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .memory import takers
 
 if TYPE_CHECKING:
-    from .memory import Memory
     from .tensor import Tensor
-
-_seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
-_takers: weakref.WeakKeyDictionary[Memory, str] = weakref.WeakKeyDictionary()
-
-
-def note_shared(memory: Memory) -> None:
-    """Others can see the memory from now on: it was imported or exported."""
-    _seen_by_others.add(memory)
-
-
-def is_noted(memory: Memory) -> bool:
-    """Whether `note_shared` was called."""
-    return memory in _seen_by_others
-
-
-def taker_of(memory: Memory) -> str | None:
-    """The call that a tensor was donated to; None if it was not."""
-    return _takers.get(memory)
 
 
 def sole_owner(tensor: Tensor) -> bool:
@@ -43,7 +24,7 @@ def sole_owner(tensor: Tensor) -> bool:
 
 def end(tensor: Tensor, taker: str, reused: bool) -> None:
     """Ends a donated tensor. `reused`: its memory is a result's now; else it is freed."""
-    _takers[tensor] = taker
+    takers[tensor] = taker
     if not reused:
         tensor.destroy()
         return

@@ -17,7 +17,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
-from .donation import note_shared
+from .memory import seen_by_others
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
@@ -160,5 +160,5 @@ def imported(
     native = manager._native.import_array(array, _room(array), read_only, on_done)
     tensor = buffer_tensor(native, manager, array.shape, array.dtype, array.size, MemoryTypes.host)
     manager._after(MemoryTypes.host)
-    note_shared(tensor)
+    seen_by_others.add(tensor)
     return tensor

@@ -27,7 +27,6 @@ from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_
 from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
 from .._sync.fence import Fence
-from .donation import note_shared, taker_of
 from .peer import PeerCopies
 
 if TYPE_CHECKING:
@@ -69,6 +68,12 @@ def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTy
     if value is None:
         return DEVICE
     return value if isinstance(value, MemoryTypes) else memory_type_of(value, instead)
+
+
+seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
+"""Memory that was imported or exported."""
+takers: weakref.WeakKeyDictionary[Memory, str] = weakref.WeakKeyDictionary()
+"""For donated tensors the operations that took them."""
 
 
 class Memory(ArrayHabits, DeviceMemoryObject):
@@ -131,7 +136,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     def _require_init(self, action: str) -> None:
         if not self._is_init():
-            taker = taker_of(self)
+            taker = takers.get(self)
             if taker is not None:
                 raise DonatedTensorError(
                     f"{self._describe()} was donated to {taker}: it cannot {action}. Do not donate it, or "
@@ -503,7 +508,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     def _exposed(self) -> Any:
         """The same, for handles of its memory."""
         native = self._alive()
-        note_shared(self)
+        seen_by_others.add(self)
         return native
 
     @property

@@ -25,8 +25,7 @@ from .._base.plain_arguments import refuse_unordered
 from .._base.regions import locate, reshaped, retyped
 from .._base.types import is_small_float
 from .dlpack import CPU, VULKAN, code_of
-from .donation import is_noted, note_shared
-from .memory import DEVICE, Memory, memory_list, submitted, to_memory_type
+from .memory import DEVICE, Memory, memory_list, seen_by_others, submitted, to_memory_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -228,7 +227,7 @@ class Tensor(Memory, _native.BufferExporter):
         >>> t.is_shared, t[1:].is_shared
         (False, True)
         """
-        return self.base is not None or is_noted(self)
+        return self.base is not None or self in seen_by_others
 
     # -- access ----------------------------------------------------------------------------------------------
 
@@ -343,7 +342,7 @@ class Tensor(Memory, _native.BufferExporter):
         if capsule is None:
             raise ExchangeError(f"{what} cannot be shared")
         if not copied:
-            note_shared(self)
+            seen_by_others.add(self)
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -365,7 +364,7 @@ class Tensor(Memory, _native.BufferExporter):
         described: dict[str, Any] = self.numpy().__array_interface__
         if self._host is None:
             self._host = self._native.keep_host()  # the address stays valid after destroy()
-        note_shared(self)
+        seen_by_others.add(self)
         return described
 
     def _no_interface(self) -> str:
@@ -388,7 +387,7 @@ class Tensor(Memory, _native.BufferExporter):
         self._native.wait()
         self._report()
         array: Any = self.numpy()  # the type of a buffer for type checkers differs between Python versions
-        note_shared(self)
+        seen_by_others.add(self)
         try:
             return memoryview(array)
         except ValueError as error:  # the buffer protocol has no letter for this dtype
