@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import InvalidArgumentError
+from .._base.types import is_small_float
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forms import FRESH, GIVEN, HOST, Facts, Form, Fresh, Host, flat
@@ -303,7 +304,9 @@ class _Maker:
 def _as_bound(tensor: Tensor, words: bool) -> Tensor:
     if words:
         return tensor.reshape(-1).view(np.uint32)
-    return tensor.view(np.uint8) if tensor.dtype == np.bool_ else tensor  # a bool has one byte in both
+    if tensor.dtype == np.bool_ or is_small_float(tensor.dtype):
+        return tensor.view(np.uint8 if tensor.dtype.itemsize == 1 else np.uint16)  # as kernels have them
+    return tensor
 
 
 def _memory_type(given: Sequence[Any]) -> Any:

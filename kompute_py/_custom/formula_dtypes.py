@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import UnimplementedError
+from .._base.types import is_small_float
+from .formula_functions import CASTS
 from .specs import element_of
 
 Dtype = np.dtype[Any]
@@ -24,7 +27,10 @@ INT32 = np.dtype(np.int32)
 def promoted(values: list[Kind]) -> Dtype:
     """NumPy 2's dtype for these: numbers without dtypes take that of the others, but for their kind."""
     dtypes = [each for each in values if not isinstance(each, str)]
-    strong: Dtype = reduce(np.promote_types, dtypes, BOOL)
+    if any(map(is_small_float, dtypes)) and len(set(dtypes)) > 1:
+        # They have no common dtype with most others; where they have, NumPy's depends on their package.
+        dtypes = [FLOAT32 if is_small_float(each) else each for each in dtypes]
+    strong: Dtype = reduce(np.promote_types, dtypes) if dtypes else BOOL
     weak = max((WEAK.index(each) for each in values if isinstance(each, str)), default=0)
     if weak == 1 and strong == BOOL:
         return INT64
@@ -34,6 +40,33 @@ def promoted(values: list[Kind]) -> Dtype:
         small = strong.kind not in "biu" and strong.itemsize <= 4
         return COMPLEX64 if small or not dtypes else np.dtype(np.complex128)
     return strong
+
+
+def cast_dtype(name: str) -> Dtype:
+    """The dtype of a function that converts. Raises UnimplementedError if its package is missing."""
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise UnimplementedError(f"{name} is a dtype of ml_dtypes: pip install ml_dtypes") from None
+        return np.dtype(getattr(ml_dtypes, name))
+    return np.dtype(CASTS[name])
+
+
+def castable(given: Dtype, wanted: Dtype) -> bool:
+    """Whether values are converted so unasked: to the same kind of numbers or a higher one."""
+    given, wanted = (FLOAT16 if is_small_float(each) else each for each in (given, wanted))
+    return np.can_cast(given, wanted, "same_kind")
+
+
+def rounded_to(text: str, dtype: Dtype) -> str:
+    """A float expression as the nearest number of a smaller dtype."""
+    if dtype == FLOAT16:
+        return f"kp_half({text})"
+    if is_small_float(dtype):
+        name = dtype.name.replace("float8_", "")
+        return f"kp_from_{name}(kp_to_{name}({text}))"
+    return text
 
 
 def real_of(dtype: Dtype) -> Dtype:
@@ -55,9 +88,9 @@ def literal(value: Any, dtype: Dtype) -> str:
         return _whole(int(value), dtype, kind)
     if kind == "double":
         return _double(float(value))
-    if dtype == FLOAT16:
+    if dtype == FLOAT16 or is_small_float(dtype):
         with np.errstate(over="ignore"):
-            return _float(float(np.float16(value)))
+            return _float(float(dtype.type(value)))
     return _float(float(value))
 
 

@@ -67,6 +67,9 @@ CASTS = {
     "uint64": "uint64",
     "bool_": "bool",
     "complex64": "complex64",
+    "bfloat16": "bfloat16",
+    "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e5m2": "float8_e5m2",
 }
 _ONE = """negative positive invert logical_not absolute sign square reciprocal floor ceil trunc isnan isinf
     isfinite signbit real imag conj"""

@@ -196,6 +196,43 @@ uint kp_to_half(float a) {
     }
     return s | ((m - 0x38000000u + 0xfffu + ((m >> 13) & 1u)) >> 13);
 }""",
+    "kp_from_bfloat16": """
+float kp_from_bfloat16(uint h) { return uintBitsToFloat(h << 16); }""",
+    "kp_to_bfloat16": """
+uint kp_to_bfloat16(float a) {
+    uint u = floatBitsToUint(a);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return ((u >> 16) & 0x8000u) | 0x7fc0u;
+    return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+}""",
+    "kp_from_e5m2": """
+float kp_from_e5m2(uint h) { return kp_from_half(h << 8); }""",
+    "kp_to_e5m2": """
+uint kp_to_e5m2(float a) {
+    uint u = floatBitsToUint(a), s = (u >> 24) & 0x80u, m = u & 0x7fffffffu;
+    if (m > 0x7f800000u) return s | 0x7eu;
+    if (m < 0x38800000u) {
+        precise float t = uintBitsToFloat(m) + 128.0;
+        return s | (floatBitsToUint(t) - 0x43000000u);
+    }
+    return s | min((m - 0x38000000u + 0xfffffu + ((m >> 21) & 1u)) >> 21, 0x7cu);
+}""",
+    "kp_from_e4m3fn": """
+float kp_from_e4m3fn(uint h) {
+    uint s = (h & 0x80u) << 24, m = h & 0x7fu;
+    if (m == 0x7fu) return uintBitsToFloat(s | 0x7fc00000u);
+    if (m < 8u) return uintBitsToFloat(s | floatBitsToUint(float(m) * 0.001953125));
+    return uintBitsToFloat(s | ((m << 20) + 0x3c000000u));
+}""",
+    # There are no infinities: larger numbers become NaN.
+    "kp_to_e4m3fn": """
+uint kp_to_e4m3fn(float a) {
+    uint u = floatBitsToUint(a), s = (u >> 24) & 0x80u, m = u & 0x7fffffffu;
+    if (m < 0x3c800000u) {
+        precise float t = uintBitsToFloat(m) + 16384.0;
+        return s | (floatBitsToUint(t) - 0x46800000u);
+    }
+    return s | min((m - 0x3c000000u + 0x7ffffu + ((m >> 20) & 1u)) >> 20, 0x7fu);
+}""",
     # To the nearest float16, ties to even, as a float.
     "kp_half": """
 float kp_half(float a) {
@@ -479,7 +516,11 @@ def _all() -> dict[str, str]:
         for type_ in types:
             for name, text in functions.items():
                 found[name.replace("{T}", type_)] = text.replace("{T}", type_)
-    return {name: text.strip() for name, text in found.items()}
+    # A kernel may get them twice: for a formula, and for the elements of a dtype.
+    return {
+        name: f"#ifndef kp_has_{name}\n#define kp_has_{name}\n{text.strip()}\n#endif"
+        for name, text in found.items()
+    }
 
 
 def functions_in(text: str) -> dict[str, str]:

@@ -123,6 +123,15 @@ _ELEMENTS = {
     "uint8": Element("uint8_t", "uint", "uint({})", "uint8_t({})", _8, _8_NEEDS),
     "bool": Element("uint8_t", "bool", "({} != uint8_t(0))", "uint8_t({} ? 1 : 0)", _8, _8_NEEDS),
     "complex64": Element("vec2", "vec2", "{}", "{}"),
+    "bfloat16": Element(
+        "uint16_t", "float", "kp_from_bfloat16(uint({}))", "uint16_t(kp_to_bfloat16({}))", _16, _16_NEEDS
+    ),
+    **{
+        f"float8_{name}": Element(
+            "uint8_t", "float", f"kp_from_{name}(uint({{}}))", f"uint8_t(kp_to_{name}({{}}))", _8, _8_NEEDS
+        )
+        for name in ("e4m3fn", "e5m2")
+    },
 }
 
 
@@ -133,6 +142,13 @@ def _in_words(type_: str, load: str, store: str) -> Element:
 # For devices whose buffers have no elements of 8 or 16 bits.
 _WORDS = {
     "float16": _in_words("float", "kp_from_half(({w} >> {s}) & 0xffffu)", "kp_to_half({})"),
+    "bfloat16": _in_words("float", "kp_from_bfloat16(({w} >> {s}) & 0xffffu)", "kp_to_bfloat16({})"),
+    **{
+        f"float8_{name}": _in_words(
+            "float", f"kp_from_{name}(({{w}} >> {{s}}) & 0xffu)", f"kp_to_{name}({{}})"
+        )
+        for name in ("e4m3fn", "e5m2")
+    },
     "int16": _in_words("int", "bitfieldExtract(int({w}), int({s}), 16)", "uint({}) & 0xffffu"),
     "uint16": _in_words("uint", "bitfieldExtract({w}, int({s}), 16)", "{} & 0xffffu"),
     "int8": _in_words("int", "bitfieldExtract(int({w}), int({s}), 8)", "uint({}) & 0xffu"),

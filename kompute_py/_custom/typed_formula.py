@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .._base.types import is_small_float
 from .formula_dtypes import (
     BOOL,
     COMPLEX64,
@@ -22,11 +23,14 @@ from .formula_dtypes import (
     WEAK,
     Dtype,
     Kind,
+    cast_dtype,
+    castable,
     converted,
     fitting,
     literal,
     promoted,
     real_of,
+    rounded_to,
     wrapped,
 )
 from .formula_functions import CASTS, REAL
@@ -213,17 +217,14 @@ class _Typer:
         for name, node in self.roots.items():
             value = self.done[node]
             own = dtype or value.dtype or self.available(_DEFAULT[value.weak], node)
-            if (
-                dtype is not None
-                and value.dtype is not None
-                and not np.can_cast(value.dtype, dtype, "same_kind")
-            ):
+            if dtype is not None and value.dtype is not None and not castable(value.dtype, dtype):
                 self.misfit(
                     node, f"a result of {value.dtype} is not converted to {dtype} unasked: {dtype}(...)"
                 )
             text = self.operand(value, own, node)
             dtypes[name] = own
-            outputs[name] = f"kp_half({text})" if own == FLOAT16 else text
+            # Stores of the small floats round by themselves, and the same on all drivers.
+            outputs[name] = rounded_to(text, own) if own == FLOAT16 else text
         written = "\n".join([*(text for _, _, text in self.lines), *outputs.values()])
         parts = list(functions_in(written).values())
         if self.owned:
@@ -369,11 +370,14 @@ class _Typer:
         found = self.values.get((node, dtype))
         if found is None:
             names = tuple(dict.fromkeys(each.value for each in nodes_of([node]) if each.op == "name"))
+            small = is_small_float(dtype)
 
             def compute(*numbers: Any) -> Any:
                 try:
                     number = evaluated(node, dict(zip(names, numbers, strict=True)))
                     value = fitting(number, dtype)
+                    if small:
+                        return float(dtype.type(value))
                     if dtype.kind in "iu":
                         literal(value, dtype)
                     return value
@@ -385,7 +389,9 @@ class _Typer:
                     marked(f"The formula does not fit its arguments: {message}", node.text, node.column)
                 )
 
-            found = self.values[node, dtype] = HostValue(f"kp_v{len(self.values)}", dtype, names, compute)
+            found = self.values[node, dtype] = HostValue(
+                f"kp_v{len(self.values)}", FLOAT32 if small else dtype, names, compute
+            )
         return found.name
 
     def both(self, node: Node, args: list[_Value]) -> tuple[Dtype, list[str]]:
@@ -487,9 +493,9 @@ class _Typer:
                 return square
             other = value if number == 3 else square
             return self.new(node, dtype, self.product(square.text, other.text, dtype))
-        if number == 0.5 and dtype.kind == "f":
+        if number == 0.5 and dtype.kind not in "biuc":
             return self.new(node, dtype, f"kp_sqrt_{element_of(dtype).type}({a})")
-        if number == -1 and dtype.kind == "f":
+        if number == -1 and dtype.kind not in "biuc":
             return self.new(node, dtype, f"{literal(1, dtype)} / {a}")
         self.no_complex(node, dtype)
         if dtype == FLOAT64:
@@ -652,15 +658,15 @@ class _Typer:
         )
 
     def cast(self, node: Node, args: list[_Value]) -> _Value:
-        dtype = np.dtype(CASTS[node.op])
+        dtype = cast_dtype(node.op)
         if dtype == FLOAT64 and self.available(dtype, node) != dtype:
             self.lacking(node, "the device has no shaderFloat64")
         (value,) = args
         if value.dtype is not None and value.dtype.kind == "c" and dtype.kind not in "cb":
             self.misfit(node, f"{node.op} of a complex number drops its imaginary part: take x.real")
         text = self.operand(value, dtype, node)
-        if dtype == FLOAT16 and value.dtype is not None:
-            text = f"kp_half({text})"
+        if value.dtype is not None:
+            text = rounded_to(text, dtype)
         return self.new(node, dtype, text)
 
     def extreme(self, node: Node, args: list[_Value], name: str) -> _Value:
@@ -784,7 +790,7 @@ class _Typer:
         for value, type_ in zip(args, own.parameters, strict=True):
             dtype = _OWN_DTYPES[type_]
             given = value.dtype if value.dtype is not None else _DEFAULT[value.weak]
-            if not np.can_cast(given, dtype, "same_kind"):
+            if not castable(given, dtype):
                 self.misfit(node, f"{own.name} takes {dtype}, not {value.kind}; convert: {dtype}(...)")
             texts.append(self.operand(value, dtype, node))
         dtype = _OWN_DTYPES[own.type]

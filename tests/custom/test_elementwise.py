@@ -146,6 +146,20 @@ def test_other_operations_copy_arguments_that_they_would_overwrite(mgr):
     np.testing.assert_array_equal(t.read(), data[::-1])
 
 
+@pytest.mark.parametrize("memory_type", ["device", "host", "storage", "deviceAndHost"])
+def test_staging(make_manager, memory_type):
+    mgr = make_manager(force_staging=True)
+    whole = values((9, 10), "float32")
+    t = mgr.tensor_t(whole, memory_type=memory_type)
+    with mgr:
+        found = MADE(0.5, t[::2], t[1, ::-1])
+        assert found.memory_type() == t.memory_type()
+        np.testing.assert_array_equal(found.read(), 0.5 * whole[::2] + whole[1, ::-1])
+        np.testing.assert_array_equal(MADE(0.5, whole, whole), 1.5 * whole)
+        MADE(2.0, t, t, out=t)
+        np.testing.assert_array_equal(t.read(), 3 * whole)
+
+
 def test_numbers_and_kinds_of_arguments(mgr):
     x = np.arange(5, dtype=np.int8)
     for a in (2, np.int16(3), 2.5, np.float32(0.5), True):

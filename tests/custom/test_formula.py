@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -340,3 +341,38 @@ def test_functions_of_doubles_say_what_to_do():
         Formula("x + y").typed({"x": np.dtype(np.int32), "y": np.dtype(np.uint32)}, frozenset())
     found = Formula("x / y").typed(dict.fromkeys("xy", np.dtype(np.int32)), frozenset())
     assert found.dtypes == {"result": np.float32}
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_small_floats(mgr, name):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    every = np.arange(256 if dtype.itemsize == 1 else 65536, dtype=f"u{dtype.itemsize}").view(dtype)
+    (same,) = operation_of("x")(every)
+    number = ~np.isnan(every.astype(np.float32))
+    np.testing.assert_array_equal(
+        same[number].view(f"u{dtype.itemsize}"), every[number].view(f"u{dtype.itemsize}")
+    )
+    assert np.isnan(same[~number].astype(np.float32)).all()
+    rng = np.random.default_rng(0)
+    wide = (rng.normal(size=20000) * 10 ** rng.uniform(-9, 9, 20000)).astype(np.float32)
+    wide[:3] = np.inf, -np.inf, np.nan
+    (found,) = operation_of(f"{name}(x)")(wide)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found.astype(np.float32), wide.astype(dtype).astype(np.float32))
+    x, y = wide[:500].astype(dtype), wide[500:1000].astype(dtype)
+    results = operation_of("a = x * y + 1; b = x + f; c = x * k; d = x < y; g = sqrt(x)")(
+        x=x, y=y, f=wide[:500], k=0.3
+    )
+    u, v = x.astype(np.float32), y.astype(np.float32)
+    with np.errstate(all="ignore"):
+        k = np.float32(dtype.type(0.3))
+        expected = [
+            (u * v + 1).astype(dtype),
+            u + wide[:500],
+            (u * k).astype(dtype),
+            u < v,
+            np.sqrt(u).astype(dtype),
+        ]
+    for one, other in zip(results, expected, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32))
