@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _NAME = "Philox4x32-10"
 _FLOATS = ("float16", "float32", "float64")
 _INTEGERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_CHILDREN = 2**20
 _POSITIONS, _JUMPS = 2**64, 2**32
 
 
@@ -87,12 +88,12 @@ class Generator:
         """`count` generators that are independent of this one and of each other.
 
         They are made from the children of the seed, as NumPy does (``SeedSequence.spawn``); a second call
-        makes others. Raises InvalidArgumentError for a negative count, FailedPreconditionError after `state`
-        was set: the seed is not part of it.
+        makes others. Raises InvalidArgumentError for a negative count or one above 1,048,576,
+        FailedPreconditionError after `state` was set: the seed is not part of it.
         """
         count = as_index(count, "count")
-        if count < 0:
-            raise InvalidArgumentError(f"count is {count}; it cannot be negative")
+        if not 0 <= count <= _CHILDREN:
+            raise InvalidArgumentError(f"count is {count}; spawn 0 to {_CHILDREN} at once")
         if self._seeds is None:
             raise FailedPreconditionError("The state was set, so the seed that children come from is unknown")
         with self._lock:

@@ -433,7 +433,8 @@ def test_seeds():
         (lambda g: g.permutation(np.zeros(())), kp.InvalidArgumentError, "first axis"),
         (lambda g: g.jumped(0), kp.InvalidArgumentError, "once or more"),
         (lambda g: g.jumped(2**32), kp.OutOfRangeError, "jumps"),
-        (lambda g: g.spawn(-1), kp.InvalidArgumentError, "negative"),
+        (lambda g: g.spawn(-1), kp.InvalidArgumentError, "0 to 1048576"),
+        (lambda g: g.spawn(2**62), kp.InvalidArgumentError, "0 to 1048576"),
         (lambda g: setattr(g, "state", {}), kp.InvalidArgumentError, "Philox4x32-10"),
         (
             lambda g: setattr(g, "state", {**g.state, "position": -1}),
