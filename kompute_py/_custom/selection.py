@@ -547,6 +547,10 @@ class KernelSelection:
         taken = [*(p.name for p in declared.parameters), *(r.name for r in declared.results)]
         if name in taken or any(name == each.name for each in self._computed):
             raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
+        if isinstance(of, (str, bytes)) or not isinstance(of, Iterable):
+            raise ArgumentTypeError(
+                f"{self._who()}: of is {kind_of(of)}; give a list of arguments, by name or position"
+            )
         places = [self._place(each) for each in of]
         function = number if callable(number) else lambda: number
         made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._values)
