@@ -604,7 +604,10 @@ class Operation:
         if self._several:
             selection.variant = self._variants(selection)[0]
         description, modules = as_files(compile_program(self._op, selection, of_process), selection)
-        folder = Path(path)
+        try:
+            folder = Path(path)
+        except TypeError:
+            raise ArgumentTypeError(f"{self.__name__}: path is {kind_of(path)}; give a path") from None
         folder.mkdir(parents=True, exist_ok=True)
         for dispatch, module in zip(description["dispatches"], modules, strict=True):
             (folder / dispatch["module"]).write_bytes(module)
