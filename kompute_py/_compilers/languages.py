@@ -97,9 +97,8 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
         return Compiler("slang", library.path, library.identity, library.name, wanted is None)
     if wanted == "slang":
         raise UnavailableError(
-            f"{_SPOKEN[language]} needs Slang here, and its library is not found: {INSTALL}, or name the "
-            "library in the "
-            "setting slang_library (environment variable KOMPUTE_PY_SLANG_LIBRARY)"
+            f"{_SPOKEN[language]} is compiled by Slang here, and its library is not found: {INSTALL}, or "
+            "name the library in the setting slang_library (environment variable KOMPUTE_PY_SLANG_LIBRARY)"
         )
     _note_fallback()
     return _GLSLANG

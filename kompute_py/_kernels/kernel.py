@@ -639,7 +639,7 @@ class Kernel:
         if parameter.is_image or parameter.kind == "sampler":
             raise ArgumentTypeError(
                 f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with "
-                f"{made_by(parameter.kind)}"
+                f"{made_by(parameter)}"
             )
         if type(value) is not np.ndarray:
             if is_number_for_array(parameter, value):

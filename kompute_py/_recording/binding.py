@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from .._shaders.signature import Parameter, Signature
 
 
-def made_by(kind: str) -> str:
-    """The call that makes the object that a binding of `kind` takes."""
+def made_by(parameter: Parameter) -> str:
+    """The call that makes the object that the binding of `parameter` takes."""
+    declared = parameter.image["format"] if parameter.image is not None else ""
     return {
-        "storage image": "mgr.image(...)",
+        "storage image": f"mgr.image(..., format={declared!r})" if declared else "mgr.image(...)",
         "sampled image": "mgr.image(...)",
         "combined image sampler": "mgr.image(...).sampled(...)",
         "sampler": "mgr.sampler(...)",
-    }.get(kind, "mgr.tensor(...)")
+    }.get(parameter.kind, "mgr.tensor(...)")
 
 
 def check_owner(memory: Any, manager: Manager, what: str) -> None:
@@ -112,7 +113,7 @@ def check_argument(
         or isinstance(memory, SampledImage) is not (kind == "combined image sampler")
     ):
         raise InvalidArgumentError(
-            f"{told(what)} is a {kind} ({parameter.type}), not {told(subject)}: give {made_by(kind)}"
+            f"{told(what)} is a {kind} ({parameter.type}), not {told(subject)}: give {made_by(parameter)}"
         )
     if kind == "sampler":
         return

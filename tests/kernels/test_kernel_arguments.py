@@ -260,3 +260,18 @@ def test_texel_buffers_are_refused_by_name(mgr):
         kp.UnimplementedError, match=r"fill: 'texels' is a storage texel buffer \(imageBuffer\)"
     ):
         kernel(mgr.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("declared", "wanted"), [("rgba8", "mgr.image(..., format='rgba8')"), ("", "mgr.image(...)")]
+)
+def test_an_array_for_an_image_names_the_call_and_the_format(mgr, declared, wanted):
+    layout = f"binding = 0, {declared}" if declared else "binding = 0"
+    kernel = mgr.kernel(f"""
+#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout({layout}) uniform writeonly image2D picture;
+void main() {{ imageStore(picture, ivec2(gl_GlobalInvocationID.xy), vec4(1.0)); }}""")
+    with pytest.raises(kp.ArgumentTypeError) as raised:
+        kernel(np.zeros((4, 4, 4), np.uint8))
+    assert str(raised.value).endswith(f"make it with {wanted}")
