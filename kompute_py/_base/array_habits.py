@@ -134,6 +134,14 @@ class ArrayHabits:
         """``complex(t)`` of the only element, like ``int(t)``."""
         return complex(self._number("complex"))
 
+    def __format__(self, spec: str) -> str:
+        """``f"{t:.3f}"``: the only element, read from the device as by `item`. Without a format, ``str(t)``.
+
+        Raises ArgumentTypeError for a format if there is not exactly one element, ValueError for a format
+        that numbers do not have.
+        """
+        return format(self._number("format"), spec) if spec else str(self)
+
     def _number(self, kind: str) -> Any:
         memory: Any = self
         if memory.size() != 1:
@@ -234,11 +242,11 @@ class ArrayHabits:
 
         kind = type(self)
         return [
-            name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not _OnlyOfArrays
+            name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not OnlyOfArrays
         ]
 
 
-class _OnlyOfArrays:
+class OnlyOfArrays:
     """An attribute that arrays have and tensors lack. Reading it raises ArrayAttributeError.
 
     Each attribute has its own descriptor, because a `__getattr__` would slow down all existing attributes.
@@ -246,8 +254,10 @@ class _OnlyOfArrays:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._advice = f"t.read().{name}{'(...)' if callable(getattr(np.ndarray, name)) else ''}"
-        if name == "copy":
+        self._advice = f"t.read().{name}{'(...)' if callable(getattr(np.ndarray, name, None)) else ''}"
+        if name == "__array_interface__":
+            self._advice = _READ
+        elif name == "copy":
             self._advice = "t.read(); for a Tensor or Image use t.to(t.manager, copy=True)"
         self.__doc__ = f"Only arrays have this attribute: {self._advice}."
 
@@ -260,5 +270,5 @@ class _OnlyOfArrays:
 
 for _name in dir(np.ndarray):
     if not _name.startswith("_") and not hasattr(ArrayHabits, _name):
-        setattr(ArrayHabits, _name, _OnlyOfArrays(_name))
+        setattr(ArrayHabits, _name, OnlyOfArrays(_name))
 del _name

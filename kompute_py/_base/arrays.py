@@ -418,10 +418,12 @@ def check_out(
     InvalidArgumentError if it has another shape or is read-only.
     """
     if not isinstance(out, np.ndarray) or (out.dtype != dtype and out.dtype.newbyteorder("=") != dtype):
+        is_index = isinstance(out, (int, np.integer, slice, tuple, type(...)))
         raise ArgumentTypeError(
             f"out is "
             f"{f'an array of {out.dtype}' if isinstance(out, np.ndarray) else kind_of(out)}; "
             f"{what()} reads into an ndarray of {dtype}"
+            f"{'. For a part give region=' if is_index else ''}"
         )
     refuse_mask(out, "out")
     if out.shape != shape:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.array_habits import OnlyOfArrays
 from .._base.arrays import (
     as_float32,
     as_index,
@@ -69,6 +70,9 @@ class Image(Memory):
     """
 
     __slots__ = ("_channels", "_format", "_size")
+
+    if not TYPE_CHECKING:  # Pillow asks for it: the error names `read`
+        __array_interface__ = OnlyOfArrays("__array_interface__")
 
     _native: core.Image
     _is_image = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.array_habits import ArrayHabits
+from .._base.array_habits import ArrayHabits, OnlyOfArrays
 from .._base.arrays import check_out, matching, spread
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
 from .._base.regions import locate, runs_of
@@ -46,6 +46,9 @@ class StridedView(ArrayHabits):
     __module__ = "kompute_py"  # public; imported when first used
 
     __slots__ = ("__weakref__", "_base", "_count", "_first", "_shape", "_strides")
+
+    if not TYPE_CHECKING:  # Pillow asks for it: the error names `read`
+        __array_interface__ = OnlyOfArrays("__array_interface__")
 
     def __init__(self, base: Tensor, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         whole = [first, *shape, *strides] if isinstance(shape, tuple) and isinstance(strides, tuple) else [()]

@@ -29,6 +29,43 @@ def advice(text, pattern=r"(?:with a copy|elements|has it): (.*)$"):
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="]
 
 
+def test_a_format_takes_the_only_element(mgr):
+    t, image = mgr.tensor([1.25, 2.5, 4]), mgr.image(np.full((1, 1), 2.5))
+    t.write([1.5, 2.5, 4])  # on the device only
+    assert f"{t[0]:.3f} {t[::2][1:]:5.1f} {image:.2e}" == "1.500   4.0 2.50e+00"
+    assert f"{mgr.tensor_t(np.array([7], np.int32)):03d}" == "007"
+    for thing in (t, t[::2], image):
+        assert f"{thing}" == str(thing)
+    with pytest.raises(kp.ArgumentTypeError, match=r"has 3 elements, and format\(\) takes one"):
+        f"{t:.3f}"
+    with pytest.raises(ValueError):
+        f"{t[0]:nonsense}"
+
+
+def test_pillow_is_told_to_take_a_copy(mgr):
+    fromarray = pytest.importorskip("PIL.Image").fromarray
+    t, image = mgr.tensor_t(np.ones((4, 6), np.uint8)), mgr.image_t(np.ones((4, 6), np.uint8))
+    for thing in (t, t[:, ::2], image):
+        with pytest.raises(
+            kp.errors.ArrayAttributeError, match=r"no (attribute )?'__array_interface__'.*t\.read\(\)"
+        ):
+            fromarray(thing)
+        assert not hasattr(thing, "__array_interface__")
+        np.testing.assert_array_equal(np.asarray(thing), thing.read())
+        assert fromarray(thing.read()).size == (thing.shape[1], 4)
+
+
+def test_read_with_an_index_for_out_names_region(mgr):
+    t, image = mgr.tensor(np.zeros((2, 3))), mgr.image(np.zeros((2, 3)))
+    for thing in (t, t[:, ::2], image):
+        for key in (0, np.int64(1), np.s_[1:], np.s_[:, 0], ...):
+            with pytest.raises(kp.ArgumentTypeError, match="For a part give region="):
+                thing.read(key)
+        with pytest.raises(kp.ArgumentTypeError) as raised:
+            thing.read([0.0])
+        assert "region" not in str(raised.value)
+
+
 @pytest.mark.parametrize("code", ["t {} 2", "2.5 {} t", "t {} other", "t {} [1, 2, 3]"])
 def test_an_operator_gives_code_that_computes_on_the_host(mgr, code):
     t, other = mgr.tensor(np.abs(VALUES)), mgr.tensor(VALUES)
