@@ -33,12 +33,12 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .arguments import checked, plain_types, python_signature, spec_of
+from .arguments import checked, donated, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
 from .forming import make_form, spare
 from .forms import GIVEN, Calls, Facts, Form, bases, flat, look, overlapping, places_of, require_alive
 from .op_custom import OpCustom
-from .program import Program, as_files, check_numbers, compile_program
+from .program import Program, as_files, check_numbers, compile_program, written
 from .repeated import CallArguments, Place, Repeated, at_place, exactly_key
 from .selection import KernelSelection
 from .tuning import Tuning, check_variants, choices_of, measured, report
@@ -282,7 +282,7 @@ class Operation:
         self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         values = self._bind(args, named)
-        given_away = self._donated(values, donate)  # refused before anything runs
+        given_away = donated(self._declaration, values, donate)  # refused before anything runs
         reused = None
         answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
@@ -589,6 +589,33 @@ class Operation:
         specs = tuple(result.t for result in selection.results)
         return specs[0] if self._declaration.single else specs
 
+    def sources(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
+        """The GLSL of each dispatch for arguments of these specs, as for `aot`: whole shaders, to be read or
+        compiled elsewhere. "" stands for a module of SPIR-V. Needs no device.
+
+        Raises what `meta` and `generate` raise.
+
+        >>> @kp.CustomOp.register
+        ... class negative(kp.CustomOp):
+        ...     signature = "negative(Tensor x) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.return_new_tensor(x.shape, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         kb.yield_results("-x_load(i)")
+        >>> (text,) = negative.sources(kp.TensorSpec((3,)))
+        >>> text.splitlines()[0], "result_store(i, -x_load(i));" in text
+        ('#version 450', True)
+        """
+        return written(self._op, self._for_any_device(args, named))
+
+    def _for_any_device(self, args: tuple[Any, ...], named: dict[str, Any]) -> KernelSelection:
+        selection = self._select(self._bind(args, named, meta=True), None)
+        selection._features = frozenset()
+        if self._several:
+            selection.variant = self._variants(selection)[0]
+        return selection
+
     def aot(self, path: str | os.PathLike[str], /, *args: Any, **named: Any) -> Path:
         """Writes what a program needs to run it for arguments of these specs, into the folder `path`.
 
@@ -599,10 +626,7 @@ class Operation:
 
         Raises what `meta`, `generate` and `kp.compile` raise, and OSError if the files cannot be written.
         """
-        selection = self._select(self._bind(args, named, meta=True), None)
-        selection._features = frozenset()  # for any device
-        if self._several:
-            selection.variant = self._variants(selection)[0]
+        selection = self._for_any_device(args, named)
         description, modules = as_files(compile_program(self._op, selection, of_process), selection)
         try:
             folder = Path(path)
@@ -740,45 +764,6 @@ class Operation:
         else:
             self._hits += 1
         programs[key] = found  # the newest is the last
-        return found
-
-    def _donated(self, values: list[Any], donate: Any) -> list[Tensor]:
-        if donate is None or donate is False or donate == ():
-            return []
-        tensors = {
-            parameter.name: value
-            for parameter, value in zip(self._declaration.parameters, values, strict=True)
-            if isinstance(value, Tensor) and not parameter.alias
-        }
-        found: list[Tensor] = []
-        if donate is True:
-            wanted: tuple[Any, ...] = tuple(tensors)
-        elif isinstance(donate, (str, int)):
-            wanted = (donate,)
-        elif isinstance(donate, (list, tuple, set, frozenset)):
-            wanted = tuple(donate)
-            if wanted and all(type(each) is bool for each in wanted):
-                wanted = tuple(place for place, each in enumerate(wanted) if each)
-        else:
-            raise ArgumentTypeError(
-                f"{self.__name__}: donate is {kind_of(donate)}; give names or positions of arguments, or True"
-            )
-        for each in wanted:
-            name = self._names[each] if type(each) is int and 0 <= each < len(self._names) else each
-            if not isinstance(name, str) or name not in tensors:
-                raise InvalidArgumentError(
-                    f"{self.__name__}: {shown(each)} cannot be donated: give names or positions of Tensor "
-                    f"arguments that it does not write ({', '.join(tensors) or 'this call has none'})"
-                )
-            tensor = tensors[name]
-            tensor._require_init("be donated")
-            if tensor.is_shared:
-                raise InvalidArgumentError(
-                    f"{self.__name__}: {name} cannot be donated, because others may see its memory "
-                    "(t.is_shared): it is a view, was imported, or was exported"
-                )
-            if all(each is not tensor for each in found):
-                found.append(tensor)
         return found
 
     def _answered(self, answer: Any, out: Any) -> Any:

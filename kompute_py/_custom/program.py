@@ -65,6 +65,13 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
     return Program(name, tuple(steps), scratch)
 
 
+def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
+    """The GLSL of the dispatches; "" for a module of SPIR-V."""
+    builder = KernelBuilder(selection, op.single_dispatch)
+    op.generate(selection, builder)
+    return tuple(source_of(builder, dispatch).text for dispatch in builder._finish())
+
+
 def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: Any) -> Step:
     source = source_of(builder, dispatch)
     assert dispatch.grid is not None
