@@ -133,3 +133,94 @@ def operation_new(bench: Bench) -> Measured:
     return bench.compare(
         side(lambda: scale(x, number=next(numbers), out=y)), side(theirs), times=10, submits=True
     )
+
+
+_LARGE = 1 << 24
+"""Elements of the rows on a whole device: 64 MiB of float32, 16 MiB in a quick run."""
+_READ = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { vec4 x[]; };
+layout(binding = 1) buffer Y { float y[]; };
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    vec4 sum = vec4(0);
+    for (uint k = t * RUN; k < (t + 1) * RUN; ++k) sum += x[k];
+    y[t] = sum.x + sum.y + sum.z + sum.w;
+}
+"""
+_COPY = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { vec4 x[]; };
+layout(binding = 1) buffer Y { vec4 y[]; };
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    for (uint k = t * RUN; k < (t + 1) * RUN; ++k) y[k] = x[k];
+}
+"""
+
+
+def _large(bench: Bench) -> tuple[int, kp.Tensor, kp.Tensor]:
+    n = _LARGE // 4 if bench.quick else _LARGE
+    x = np.random.default_rng(0).random(n, dtype=np.float32)
+    return n, bench.manager.tensor_t(x), bench.manager.empty(n)
+
+
+def _by_hand(bench: Bench, source: str, x: kp.Tensor, y: kp.Tensor) -> kp.Sequence:
+    """A kernel of 1,024 invocations, each of which walks through its run."""
+    spirv = kp.compile(source.replace("RUN", f"{x.size() // 4096}u"))
+    return bench.manager.sequence().record(
+        kp.OpAlgoDispatch(bench.manager.algorithm([x, y], spirv, (16, 1, 1)))
+    )
+
+
+def _recorded(bench: Bench, operation: kp.Operation, *args: object, out: kp.Tensor) -> kp.Sequence:
+    kp.tune(operation, *args)
+    return bench.manager.sequence().record(operation.op(*args, out=out))
+
+
+@REGISTRY.figure(
+    "reduction-16m",
+    "sum of 16 M floats by kp.ops.reduction",
+    TIMES,
+    baseline="a kernel by hand that only reads them",
+    judged_on="lavapipe",
+    must=1.3,
+    aim=1.05,
+)
+def reduction_16m(bench: Bench) -> Measured:
+    _, x, y = _large(bench)
+    ours = _recorded(bench, kp.ops.reduction(), x, out=bench.manager.empty(()))
+    return bench.compare(side(ours.eval), side(_by_hand(bench, _READ, x, y).eval), times=1, submits=True)
+
+
+@REGISTRY.figure(
+    "reduction-fused",
+    "sum(a*x+y) of 8 M floats each by kp.ops.reduction",
+    TIMES,
+    baseline="the sum of 16 M floats",
+    judged_on="lavapipe",
+    must=1.1,
+    aim=1.0,
+)
+def reduction_fused(bench: Bench) -> Measured:
+    n, x, _ = _large(bench)
+    half = n // 2
+    fused = kp.ops.reduction("a * x + y")
+    ours = _recorded(bench, fused, 2.0, x[:half], x[half:], out=bench.manager.empty(()))
+    theirs = _recorded(bench, kp.ops.reduction(), x, out=bench.manager.empty(()))
+    return bench.compare(side(ours.eval), side(theirs.eval), times=1, submits=True)
+
+
+@REGISTRY.figure(
+    "scan-16m",
+    "exclusive scan of 16 M floats by kp.ops.scan",
+    TIMES,
+    baseline="a kernel by hand that copies them",
+    judged_on="lavapipe",
+    must=3,
+    aim=1.5,
+)
+def scan_16m(bench: Bench) -> Measured:
+    _, x, y = _large(bench)
+    ours = _recorded(bench, kp.ops.scan(neutral=0, exclusive=True), x, out=y)
+    return bench.compare(side(ours.eval), side(_by_hand(bench, _COPY, x, y).eval), times=1, submits=True)

@@ -34,6 +34,12 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         return value
     if parameter.is_tensor:
         return _tensor(who, value, meta)
+    if kind == "int[]?":
+        if value is None:
+            return None
+        if isinstance(value, (int, np.integer)):
+            return [_scalar(who, "int", value)]
+        kind = "int[]"
     if kind.endswith("[]"):
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")

@@ -319,13 +319,15 @@ class _Parser:
         elif name not in SCALARS:
             self.fail(
                 f"{name!r} is no type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), "
-                "Tensor|Scalar, int, float, bool, str, int[] and float[]",
+                "Tensor|Scalar, int, float, bool, str, int[], int[]? and float[]",
                 column,
             )
         if self.take("["):
             self.need("]", f"the type {name}[]")
             if name in ("bool", "str"):
                 self.fail(f"there are no lists of {name}", column)
+            if name == "int" and self.take("?"):
+                return "int[]?", ""
             return f"{name}[]", ""
         return name, ""
 
@@ -426,7 +428,9 @@ def _fits(value: Any, kind: str) -> bool:
         return type(value) is int
     if kind == "float":
         return type(value) in (int, float)
-    if kind in ("int[]", "float[]"):
-        allowed = (int,) if kind == "int[]" else (int, float)
+    if kind == "int[]?" and (value is None or type(value) is int):
+        return True
+    if kind in ("int[]", "int[]?", "float[]"):
+        allowed = (int,) if kind != "float[]" else (int, float)
         return isinstance(value, list) and all(type(each) in allowed for each in value)
     return False

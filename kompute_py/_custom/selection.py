@@ -384,7 +384,7 @@ class KernelSelection:
         self.notes: dict[str, Any] = {}
         """Notes that `select` leaves for `generate`."""
         self._made = 0
-        self._computed: list[ValueArg] = []
+        self._computed: list[ComputedArg] = []
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -504,8 +504,9 @@ class KernelSelection:
         return self._attribute(argument, "str", "attr_str")
 
     def attr_list_int(self, argument: int | str) -> AttrArg:
-        """A list of ints that decides what the kernels are; `v` is its value."""
-        return self._attribute(argument, "int[]", "attr_list_int")
+        """A list of ints that decides what the kernels are; `v` is its value. For ``int[]?`` it may be None,
+        and callers may give one int for a list of it."""
+        return self._attribute(argument, ("int[]", "int[]?"), "attr_list_int")
 
     def attr_list_float(self, argument: int | str) -> AttrArg:
         """A list of floats that decides what the kernels are; `v` is its value."""
@@ -648,7 +649,7 @@ class KernelSelection:
 
     def _value_args(self) -> list[ValueArg]:
         """The run-time values: arguments, and what `select` computed."""
-        return [each for each in self.arg_descs if isinstance(each, ValueArg)] + self._computed
+        return [*(each for each in self.arg_descs if isinstance(each, ValueArg)), *self._computed]
 
     def _who(self) -> str:
         return self._declaration.name
@@ -688,9 +689,9 @@ class KernelSelection:
                 f"{self._who()}: the signature says {parameter}, and {call} is for {' or '.join(types)}"
             )
 
-    def _attribute(self, argument: int | str, kind: str, call: str) -> AttrArg:
+    def _attribute(self, argument: int | str, kind: str | tuple[str, ...], call: str) -> AttrArg:
         index, parameter = self._parameter(argument)
-        self._expect(parameter, (kind,), call)
+        self._expect(parameter, (kind,) if isinstance(kind, str) else kind, call)
         return self._keep(AttrArg(index, parameter, self._values[index]))
 
     def _keep(self, desc: _Arg) -> _Arg:
@@ -734,7 +735,7 @@ class KernelSelection:
                     }.get(parameter.type, "arg_tensor")
                     if parameter.is_tensor
                     else f"attr_list_{kind}"
-                    if parameter.type.endswith("[]")
+                    if "[]" in parameter.type
                     else f"attr_{kind}"
                 )
                 raise InvalidArgumentError(
@@ -768,4 +769,7 @@ class KernelSelection:
         for desc in self.arg_descs:
             if isinstance(desc, ValueArg) and desc.dtype.kind in "iu":
                 numbers[desc.name] = desc._value
+        for each in self._computed:
+            if each.dtype.kind in "iu" and not each._places:  # shapes decide it
+                numbers[each.name] = each._value
         return numbers

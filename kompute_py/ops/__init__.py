@@ -12,10 +12,12 @@ from .._custom.library import libraries
 
 if TYPE_CHECKING:
     from .._custom.elementwise import elementwise
+    from .._custom.reduction import reduction
+    from .._custom.scan import scan
 
-__all__ = ["elementwise"]
+__all__ = ["elementwise", "reduction", "scan"]
 
-_HOMES = {"elementwise": "elementwise"}
+_HOMES = {name: name for name in __all__}
 """The builders, and their modules."""
 
 

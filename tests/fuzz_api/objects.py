@@ -127,6 +127,8 @@ class Objects:
         keep("CustomOp", kp.CustomOp)
         negative = keep("Operation", lambda: kp.CustomOp.register(Negative))
         keep("Elementwise", lambda: kp.ops.elementwise("a * x + y"))
+        keep("Reduction", lambda: kp.ops.reduction("a * x + y"))
+        keep("Scan", lambda: kp.ops.scan(segments="starts"))
         keep("OpCustom", lambda: negative.op(tensor))
         keep("OpLibrary", lambda: _library(negative))
         keep("Generator", lambda: kp.random.Generator(1, manager=mgr))

@@ -1,0 +1,415 @@
+"""Reductions from one line of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .._base.arrays import to_dtype
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.text import nearest
+from .custom_op import CustomOp, Operation
+from .declaration import parse
+from .expressions import IntOrSize
+from .formula import Formula
+from .formula_dtypes import literal
+from .selection import KernelSelection, TensorArg, ValueArg
+from .specs import element_of
+from .walks import (
+    GROUP,
+    MOST_RUN,
+    Elements,
+    Reducer,
+    Walk,
+    as_formula,
+    axes_of,
+    broadcast,
+    check_sizes,
+    declared_args,
+    named,
+    spread,
+    tell,
+    walk_of,
+    walk_run,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .builder import KernelBuilder
+    from .typed_formula import Typed
+
+FLOAT32 = np.dtype(np.float32)
+_VARIANTS = ("run", "shared", "subgroup")
+_SUBGROUPS = frozenset(("basic", "ballot", "shuffle_relative"))
+
+
+class Combination(NamedTuple):
+    """How values are combined, by name."""
+
+    text: str
+    neutral: Any
+    """None if there is none."""
+    map: str = ""
+    """Each element becomes this before; "" for itself."""
+
+
+NAMES = {
+    "sum": Combination("a + b", 0),
+    "prod": Combination("a * b", 1),
+    "min": Combination("minimum(a, b)", None),
+    "max": Combination("maximum(a, b)", None),
+    "any": Combination("a or b", False, "bool_(kp)"),
+    "all": Combination("a and b", True, "bool_(kp)"),
+}
+_WIDE = ("a+b", "b+a", "a*b", "b*a")
+"""Of small ints, NumPy makes sums and products with 64 bits."""
+
+
+class Plan(NamedTuple):
+    """The runs of a reduction by a variant."""
+
+    runs: int
+    """For each result."""
+    each: int
+    """Elements in a run."""
+
+
+def plan_of(walk: Walk, lines_wanted: int, least: int, most: int) -> Plan:
+    """Runs of a multiple of 8 elements: so many that the device is busy, none longer than `most`."""
+    count = max(walk.total, 1)
+    runs = min(max(1, -(-lines_wanted // max(walk.lines, 1))), max(1, count // least))
+    runs = max(runs, -(-count // most))
+    each = -(-count // runs)
+    each = -(-each // 8) * 8
+    return Plan(-(-count // each), each)
+
+
+class CombiningOp(CustomOp):
+    """Reductions and scans have this in common."""
+
+    formula: ClassVar[Formula]
+    reduce: ClassVar[Formula]
+    wide: ClassVar[bool]
+    neutral: ClassVar[Any]
+    dtype: ClassVar[np.dtype[Any] | None]
+
+    def acc_of(self, types: dict[str, Any], features: frozenset[str] | None) -> tuple[np.dtype[Any], Any]:
+        """The dtypes in which values are combined, and of the result."""
+        dtype = self.dtype
+        if dtype is None:
+            (dtype,) = self.formula.typed(types, features).dtypes.values()
+            if self.wide and dtype.kind in "biu" and dtype.itemsize < 8:
+                wide = features is None or "shaderInt64" in features
+                dtype = np.dtype(("u" if dtype.kind == "u" else "i") + ("8" if wide else "4"))
+        return (FLOAT32 if element_of(dtype).type == "float" else dtype), dtype
+
+    def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, np.dtype[Any]]:
+        """The typed map, what combines, and the dtype for that."""
+        types = {
+            a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype
+            for a in ksel.arg_descs
+            if isinstance(a, (TensorArg, ValueArg)) and a.name in self.formula.names
+        }
+        acc, _ = self.acc_of(types, ksel._features)
+        map_ = self.formula.typed(types, ksel._features, acc)
+        both = self.reduce.typed(dict.fromkeys(self.reduce.names, acc), ksel._features, acc)
+        return map_, Reducer(both, acc), acc
+
+    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+        """Declares the arguments: the tensors, their common shape, the dtype of the result."""
+        tensors, types = declared_args(ksel, self.formula.names)
+        shape = broadcast(ksel, tensors)
+        _, dtype = self.acc_of(types, ksel._features)
+        map_, reducer, acc = self.parts(ksel)
+        (got,) = reducer.typed.dtypes.values()
+        assert got == acc
+        for value in map_.values:
+            ksel.value(value.name, value.compute, value.dtype, of=value.names)
+        return tensors, shape, dtype
+
+    def variants(self, ksel: KernelSelection) -> list[str]:
+        """Long runs on processors, workgroups elsewhere."""
+        found = ["run", "shared"]
+        if ksel.device is None:
+            return found
+        _, reducer, _ = self.parts(ksel)
+        if _SUBGROUPS.issubset(ksel.device["subgroup_operations"]) and reducer.kind in (
+            "float",
+            "int",
+            "uint",
+        ):
+            found.append("subgroup")
+        return found if ksel.device["type"] == "cpu" else found[::-1]
+
+
+class ReductionOp(CombiningOp):
+    """The custom operation of a reduction."""
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the result's shape and dtype, and the runs of each variant."""
+        tensors, shape, dtype = self.first_facts(ksel)
+        axes = axes_of(ksel._who(), ksel.attr_list_int("axis").v, len(shape))
+        keep = ksel.attr_bool("keepdims").v
+        walk = walk_of(shape, tensors, axes)
+        if keep:
+            result = tuple(1 if axis in axes else n for axis, n in enumerate(shape))
+        else:
+            result = walk.rest
+        if not walk.total and self.neutral is None and walk.lines:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: a reduction over no elements has no value here; give neutral="
+            )
+        ksel.return_new_tensor(result, dtype)
+        tell(ksel, walk)
+        plans = _plans(walk)
+        for name, plan in plans.items():
+            ksel.value(f"kp_runs_{name}", plan.runs, "uint32")
+            ksel.value(f"kp_each_{name}", plan.each, "uint32")
+        split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
+        ksel.value(f"kp_split_{split}{'' if walk.total else 'e'}", 0, "uint32")
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel, or two: one for runs, one that combines what they found."""
+        map_, reducer, acc = self.parts(ksel)
+        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
+        shape = broadcast(ksel, tensors)
+        axes = axes_of(ksel._who(), attribute_of(ksel, "axis"), len(shape))
+        walk = walk_of(shape, tensors, axes)
+        if not walk.total:
+            kb.yield_results(literal(self.neutral, acc))
+            return
+        way = "run" if ksel.variant == "run" else "group"
+        runs = _plans(walk)[way].runs
+        elements = Elements(ksel, map_, acc, walk)
+        parts = f"kp_runs_{way}", f"kp_each_{way}"
+        if runs > 1:
+            # The number of parts and its product with the lines are no constants of the kernels.
+            kb.scratch("parts", named(parts[0]) * named("kp_lines"), acc)
+        kb.begin_dispatch("runs")
+        elements.declare(kb)
+        reducer.declare(kb)
+        target = "parts_store(kp_part, kp_s);" if runs > 1 else "result_store(kp_part, kp_s);"
+        total = named(parts[0]) * named("kp_lines")
+        begin = f"""
+            uint kp_line = kp_part % kp_lines;
+            uint kp_k = kp_part / kp_lines * {parts[1]};
+            uint kp_e = min(kp_n, kp_k + {parts[1]});
+            {elements.find()}"""
+        four = elements.four if elements.quads else None
+        self._combine(kb, ksel.variant, reducer, total, begin, elements.get, four, target)
+        if runs > 1:
+            kb.begin_dispatch("combine")
+            reducer.declare(kb)
+            begin = f"uint kp_line = kp_part, kp_k = 0u, kp_e = {parts[0]};"
+
+            def get(k: str) -> str:
+                return f"parts_load(({k}) * kp_lines + kp_line)"
+
+            target = "result_store(kp_line, kp_s);"
+            self._combine(kb, ksel.variant, reducer, named("kp_lines"), begin, get, None, target)
+
+    def _combine(
+        self,
+        kb: KernelBuilder,
+        variant: str,
+        reducer: Reducer,
+        total: IntOrSize,
+        begin: str,
+        get: Any,
+        four: Any,
+        target: str,
+    ) -> None:
+        """A kernel that combines the elements of `total` runs."""
+        if variant == "run":
+            kb.workgroup(64)
+            spread(kb, kb.ceil_div(total, 64))
+            kb.emit("uint kp_part = kp_group * 64u + gl_LocalInvocationID.x;")
+            kb.emit(f"if (kp_part >= {total}) return;")
+            kb.emit(begin)
+            kb.emit(walk_run(reducer, get, four))
+            kb.emit(target)
+            return
+        kb.workgroup(GROUP)
+        spread(kb, total)
+        kb.emit("uint kp_part = kp_group, kp_l = gl_LocalInvocationID.x;")
+        kb.emit(f"if (kp_part >= {total}) return;")  # the whole workgroup
+        kb.emit(begin)
+        kb.emit(group_run(reducer, get, four))
+        group_combine(kb, reducer, variant)
+        kb.emit(f"if (kp_l == 0u) {{ {target} }}")
+
+
+def group_run(reducer: Reducer, get: Any, four: Any) -> str:
+    """As `walk_run`, by a workgroup: each invocation combines elements far from each other into ``kp_s``.
+    ``kp_live`` is the number of invocations that have some.
+    """
+    kind = reducer.kind
+    add = "if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true;"
+    lines = [
+        f"{kind} kp_s = {kind}(0); bool kp_some = false; uint kp_live = min({GROUP}u, kp_e - kp_k), kp_i;"
+    ]
+    single = (
+        f"for (kp_i = kp_k + kp_l; kp_i < kp_e; kp_i += {GROUP}u) {{ {kind} kp_v = {get('kp_i')}; {add} }}"
+    )
+    if four is None:
+        return "\n".join([*lines, single])
+    lines += [
+        f"if (kp_even && kp_e - kp_k >= {GROUP * 4}u) {{",
+        "    uint kp_whole = kp_k + (kp_e - kp_k) / 4u * 4u;",
+        f"    for (kp_i = kp_k + kp_l * 4u; kp_i < kp_whole; kp_i += {GROUP * 4}u) {{",
+        f"        {kind} kp_p[4]; {four('kp_i', 'kp_p')}",
+        f"        {kind} kp_v = {reducer.tree([f'kp_p[{n}]' for n in range(4)])}; {add}",
+        "    }",
+        f"    if (kp_whole + kp_l < kp_e) {{ {kind} kp_v = {get('kp_whole + kp_l')}; {add} }}",
+        f"}} else {single}",
+    ]
+    return "\n".join(lines)
+
+
+def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
+    """Combines ``kp_s`` of the first ``kp_live`` invocations into that of invocation 0."""
+    kind = reducer.kind
+    kb.declare(f"shared {kind} kp_shared[{GROUP}];")
+    if variant == "subgroup":
+        for name in ("basic", "ballot", "shuffle_relative"):
+            kb.extension(f"GL_KHR_shader_subgroup_{name}")
+        kb.emit(f"""
+            kp_live = max(kp_live, 1u);
+            bool kp_has = kp_l < kp_live;
+            for (uint kp_d = 1u; kp_d < gl_SubgroupSize; kp_d *= 2u) {{
+                {kind} kp_v = subgroupShuffleDown(kp_s, kp_d);
+                uvec4 kp_full = subgroupBallot(kp_has);
+                uint kp_other = gl_SubgroupInvocationID + kp_d;
+                if (kp_other < gl_SubgroupSize && subgroupBallotBitExtract(kp_full, kp_other)) {{
+                    if (kp_has) kp_s = kp_r(kp_s, kp_v);
+                }}
+            }}
+            uvec4 kp_full = subgroupBallot(kp_has);
+            bool kp_filled = subgroupBallotBitExtract(kp_full, 0u);
+            if (gl_SubgroupInvocationID == 0u) {{
+                kp_shared[gl_SubgroupID] = kp_s;
+                kp_holds[gl_SubgroupID] = kp_filled;
+            }}
+            barrier();
+            if (kp_l == 0u)
+                for (uint kp_d = 1u; kp_d < gl_NumSubgroups; ++kp_d)
+                    if (kp_holds[kp_d]) kp_s = kp_r(kp_s, kp_shared[kp_d]);
+        """)
+        kb.declare(f"shared bool kp_holds[{GROUP}];")
+        return
+    kb.emit(f"""
+        kp_shared[kp_l] = kp_s;
+        for (uint kp_d = {GROUP // 2}u; kp_d > 0u; kp_d /= 2u) {{
+            barrier();
+            if (kp_l < kp_d && kp_l + kp_d < kp_live)
+                kp_shared[kp_l] = kp_r(kp_shared[kp_l], kp_shared[kp_l + kp_d]);
+        }}
+        kp_s = kp_shared[0];
+    """)
+
+
+def _plans(walk: Walk) -> dict[str, Plan]:
+    return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": plan_of(walk, 1024, 4096, 2 * MOST_RUN)}
+
+
+def attribute_of(ksel: KernelSelection, name: str) -> Any:
+    return next(a.v for a in ksel.arg_descs if a is not None and a.parameter.name == name)
+
+
+def combination(
+    what: str, map_: Any, reduce: Any, neutral: Any, dtype: DTypeLike | None, preamble: str
+) -> dict[str, Any]:
+    """The attributes of the operation's class.
+
+    Raises what `reduction` raises.
+    """
+    mapped = as_formula(f"{what}: map", map_, preamble)
+    if not isinstance(reduce, str):
+        raise ArgumentTypeError(
+            f"{what}: reduce is {shown(reduce)}; give an expression of a and b, or a name"
+        )
+    known = NAMES.get(reduce)
+    if known is not None:
+        neutral = known.neutral if neutral is None else neutral
+        if known.map:
+            mapped = Formula(known.map).of(kp=mapped)
+    elif reduce.isidentifier():
+        raise InvalidArgumentError(
+            f"{what}: reduce is {reduce!r}{nearest(reduce, NAMES)}; the names are {', '.join(NAMES)}; or "
+            "give an expression of a and b"
+        )
+    both = as_formula(f"{what}: reduce", known.text if known else reduce, preamble)
+    if set(both.names) != {"a", "b"}:
+        raise InvalidArgumentError(
+            f"{what}: reduce is {reduce!r}, with the names {', '.join(both.names)}; combine a and b, "
+            "which are values of map"
+        )
+    if neutral is not None and not isinstance(neutral, (bool, int, float, complex, np.generic)):
+        raise ArgumentTypeError(f"{what}: neutral is {shown(neutral)}; give a number")
+    if not mapped.names:
+        raise InvalidArgumentError(
+            f"{what}: map has no names, so there is nothing to combine: {mapped.text!r}"
+        )
+    return {
+        "formula": mapped,
+        "reduce": both,
+        "wide": "".join(both.text.split()) in _WIDE,
+        "neutral": neutral,
+        "dtype": None if dtype is None else to_dtype(dtype),
+    }
+
+
+def made(
+    base: type[CombiningOp], name: str, doc: str | None, tail: str, attributes: dict[str, Any], title: str
+) -> Operation:
+    """The operation of a class with these attributes."""
+    parameters = ", ".join(f"Tensor|Scalar {each}" for each in attributes["formula"].names)
+    signature = f"{name}({parameters}, {tail}) -> Tensor"
+    declaration = parse(signature)
+    body = {**attributes, "signature": signature, "__doc__": doc or title, "__qualname__": title}
+    return Operation(type(name, (base,), body)(), declaration)
+
+
+def reduction(
+    map: Any = "x",
+    reduce: str = "sum",
+    neutral: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str = "reduction",
+    doc: str | None = None,
+    preamble: str = "",
+) -> Operation:
+    """An operation that combines elements over axes: ``reduction("x * y", "a + b", 0)``.
+
+    `map` computes the values that are combined, from the arguments: an expression as in `kp.ops.elementwise`,
+    with NumPy's broadcasting and dtypes, or such an operation. `reduce` combines two of its values, `a` and
+    `b`: an expression, which must be associative and commutative, or "sum", "prod", "min", "max", "any" or
+    "all". `neutral` is the result of no elements.
+
+    The operation takes ``axis=``, None for all (the default), an int or several, and ``keepdims=``. Its
+    result has the dtype of `map`, but for sums and products of ints and bools with fewer than 64 bits: these
+    have 64 if the device has such ints, else 32. float16 is combined in float32. `dtype` says another
+    dtype, for values and result. "min" and "max" of elements with NaN are NaN.
+
+    A sum of floats is off by no more than 800 roundings (each 2**-24 for float32) of the sum of the absolute
+    values, however many they are. The order of combination depends on the shapes, the device and the variant.
+    The variants are "run", "shared" and "subgroup".
+
+    Raises FormulaError for a text that cannot be read, InvalidArgumentError for names that do not fit,
+    ArgumentTypeError for wrong types. Calls raise InvalidArgumentError for an axis that the shape does not
+    have, no elements without `neutral`, and arguments beyond what shaders of the device reach, and what calls
+    of `kp.ops.elementwise` raise.
+
+    >>> dot = kp.ops.reduction("x * y", "a + b", 0)
+    >>> dot(np.arange(4.0, dtype=np.float32), np.float32(2))
+    array(12., dtype=float32)
+    >>> kp.ops.reduction(reduce="max")(mgr.tensor([[1, 5], [7, 2]]), axis=0).tolist()
+    [7.0, 5.0]
+    """
+    attributes = combination("reduction", map, reduce, neutral, dtype, preamble)
+    title = f"reduction({attributes['formula'].text!r}, {reduce!r})"
+    return made(ReductionOp, name, doc, "*, int[]? axis=None, bool keepdims=False", attributes, title)

@@ -1,0 +1,374 @@
+"""How reductions and scans walk through their arguments: axes merged, elements loaded, runs combined.
+
+Loops in the kernels are short: llvmpipe ends all loops of an invocation, without a word, after 65,535 turns
+in total, so an invocation takes at most `MOST_RUN` elements, eight in a turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .builder import KernelBuilder
+from .expressions import IntOrSize, Size
+from .formula import Formula
+from .selection import KernelSelection, TensorArg, ValueArg
+from .specs import element_of
+from .typed_formula import Typed, declarations_of
+
+MOST_RUN = 2**17
+"""Elements that one invocation takes: 16,384 turns of eight, and fewer than 1,024 around them."""
+GROUP = 256
+"""Invocations of a workgroup that combines together."""
+_MOST_GROUPS = 65535  # every device has as many in x and in y
+
+
+QUADS = {"float32": "vec4", "int32": "ivec4", "uint32": "uvec4"}
+"""The types of four elements that one load takes."""
+
+
+class Axis(NamedTuple):
+    """An axis of a walk, or several that are one in memory."""
+
+    length: int
+    steps: tuple[int, ...]
+    """For each tensor the elements from one to the next."""
+
+
+class Walk(NamedTuple):
+    """The elements of some tensors that broadcast: over the axes that stay, and along those that do not."""
+
+    kept: tuple[Axis, ...]
+    along: tuple[Axis, ...]
+    rest: tuple[int, ...]
+    """The lengths of the axes that stay, as the caller knows them."""
+
+    @property
+    def total(self) -> int:
+        """Elements along the axes that do not stay."""
+        return math.prod(axis.length for axis in self.along)
+
+    @property
+    def lines(self) -> int:
+        """The number of those runs."""
+        return math.prod(axis.length for axis in self.kept)
+
+
+def broadcast(ksel: KernelSelection, tensors: Sequence[TensorArg]) -> tuple[int, ...]:
+    """The common shape. Raises InvalidArgumentError if there is none."""
+    try:
+        return np.broadcast_shapes(*(each.shape for each in tensors))
+    except ValueError:
+        shapes = ", ".join(f"{each.name} {each.shape}" for each in tensors)
+        raise InvalidArgumentError(
+            f"{ksel._who()}: the shapes do not broadcast, as NumPy's rule wants: {shapes}"
+        ) from None
+
+
+def axes_of(who: str, axis: Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """The axes in ascending order; None is all.
+
+    Raises InvalidArgumentError for one that the shape does not have or that is given twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    for each in axis:
+        if not -ndim <= each < ndim:
+            raise InvalidArgumentError(f"{who}: axis is {each}, and there are {ndim} axes")
+    found = sorted(each % ndim for each in axis)
+    if len(set(found)) < len(found):
+        raise InvalidArgumentError(f"{who}: axis has an axis twice: {shown(list(axis))}")
+    return tuple(found)
+
+
+def walk_of(shape: tuple[int, ...], tensors: Sequence[TensorArg], axes: Iterable[int]) -> Walk:
+    """The walk along `axes` of tensors that broadcast to `shape`."""
+    steps = [_steps(shape, each) for each in tensors]
+    along = set(axes)
+    every = [Axis(n, tuple(each[axis] for each in steps)) for axis, n in enumerate(shape)]
+    rest = tuple(n for axis, n in enumerate(shape) if axis not in along)
+    return Walk(
+        _merged(every[axis] for axis in range(len(shape)) if axis not in along),
+        _merged(every[axis] for axis in sorted(along)),
+        rest,
+    )
+
+
+def _steps(shape: tuple[int, ...], tensor: TensorArg) -> list[int]:
+    found, step = [], 1
+    for n in reversed(tensor.shape):
+        found.append(0 if n == 1 else step)
+        step *= n
+    return [0] * (len(shape) - tensor.ndim) + found[::-1]
+
+
+def _merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    found: list[Axis] = []
+    for axis in axes:
+        if axis.length == 1:
+            continue
+        last = found[-1] if found else None
+        if last and all(a == b * axis.length for a, b in zip(last.steps, axis.steps, strict=True)):
+            found[-1] = Axis(last.length * axis.length, axis.steps)
+        else:
+            found.append(axis)
+    return tuple(found)
+
+
+def check_sizes(ksel: KernelSelection) -> None:
+    """Raises InvalidArgumentError for memory beyond what the device's shaders reach through one binding."""
+    if ksel.device is None:
+        return
+    most = ksel.device["limits"]["maxStorageBufferRange"]
+    for each in ksel._tensors():
+        if each.t.nbytes > most:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: {each.name} has {each.t.nbytes} bytes; shaders of this device reach {most} "
+                "through one binding (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:]"
+            )
+
+
+def tell(ksel: KernelSelection, walk: Walk) -> None:
+    """Declares the walk's numbers as run-time values, and what the kernels depend on."""
+    pattern = []
+    for letter, axes in (("k", walk.kept), ("a", walk.along)):
+        for number, axis in enumerate(axes):
+            if number:
+                ksel.value(f"kp_{letter}{number}", axis.length, "uint32")
+            for place, step in enumerate(axis.steps):
+                if step > 1:
+                    ksel.value(f"kp_{letter}{number}_{place}", step, "uint32")
+            pattern.append(letter + "".join("01s"[min(step, 2)] for step in axis.steps))
+    ksel.value("kp_n", walk.total, "uint32")
+    ksel.value("kp_lines", walk.lines, "uint32")
+    ksel.value(f"kp_walk_{'_'.join(pattern)}", 0, "uint32")  # part of the specialization
+
+
+class Elements:
+    """The GLSL that loads mapped elements of a walk: of type `kind`, by ``kp_get(k, ...)``."""
+
+    def __init__(self, ksel: KernelSelection, map_: Typed, acc: np.dtype[Any], walk: Walk) -> None:
+        self.kind = element_of(acc).type
+        self.walk = walk
+        self.map = map_
+        self.tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg) and a.name in map_.names]
+        every = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
+        self.places = {a.name: number for number, a in enumerate(every)}
+        self.bases = [f"kp_b{self.places[a.name]}" for a in self.tensors]
+        steps = [walk.along[0].steps[self.places[a.name]] if walk.along else 0 for a in self.tensors]
+        self.quads = (
+            len(walk.along) == 1
+            and 1 in steps
+            and all(
+                s == 0 or (s == 1 and a.dtype.name in QUADS) for s, a in zip(steps, self.tensors, strict=True)
+            )
+        )
+        """Whether four elements may stand in line in memory, so that one load takes them."""
+        # Loads of run-time values in a loop take llvmpipe as long as those of elements: once is enough.
+        self.values = [
+            (element_of(a.dtype).type, a.name)
+            for a in ksel._value_args()
+            if element_of(a.dtype).type != "bool" and (a.name in map_.names or a.name in _names(map_))
+        ]
+        self.inline = [base for base, step in zip(self.bases, steps, strict=True) if step == 1]
+
+    def declare(self, kb: KernelBuilder) -> None:
+        """Adds the functions to the dispatch."""
+        for extension in self.map.extensions:
+            kb.extension(extension)
+        types = {a.name: element_of(a.dtype).type for a in self.tensors}
+        scalars = {name: name for name in self.map.names if name not in types}
+        statements, results = self.map.glsl({**scalars, **{name: f"kp_v_{name}" for name in types}})
+        taken = "".join(f", {kind} {name}" for kind, name in self.values)
+        passed = "".join(f", {name}" for _, name in self.values)
+        parameters = "uint kp_none" + "".join(f", {kind} kp_v_{name}" for name, kind in types.items()) + taken
+        lines = [declarations_of(self.map), f"{self.kind} kp_map({parameters}) {{"]
+        lines += [f"    {each}" for each in statements]
+        lines += [f"    return {next(iter(results.values()))};", "}"]
+        where = "".join(f", uint {base}" for base in self.bases) + taken
+        lines.append(f"{self.kind} kp_get(uint k{where}) {{")
+        axes = self.walk.along
+        if len(axes) > 1:
+            lines.append("    uint kp_c0 = k;")
+            lines += [
+                f"    uint kp_c{n} = kp_c0 % kp_a{n}; kp_c0 /= kp_a{n};" for n in range(len(axes) - 1, 0, -1)
+            ]
+        names = [f"kp_c{n}" for n in range(len(axes))] if len(axes) > 1 else ["k"]
+        loads = []
+        for tensor, base in zip(self.tensors, self.bases, strict=True):
+            parts = [base, *self._terms("a", axes, names, self.places[tensor.name])]
+            loads.append(f"{tensor.name}_load({' + '.join(parts)})")
+        lines.append(f"    return kp_map({', '.join(['0u', *loads])}{passed});\n}}")
+        if self.quads:
+            lines.append(f"void kp_four(uint k, out {self.kind} kp_o[4]{where}) {{")
+            rows: list[list[str]] = [[], [], [], []]
+            for tensor, base in zip(self.tensors, self.bases, strict=True):
+                if base in self.inline:
+                    lines.append(
+                        f"    {QUADS[tensor.dtype.name]} kp_q_{tensor.name} = "
+                        f"{tensor.name}_load4(({base} + k) / 4u);"
+                    )
+                else:
+                    lines.append(f"    {types[tensor.name]} kp_q_{tensor.name} = {tensor.name}_load({base});")
+                for number, row in enumerate(rows):
+                    row.append(f"kp_q_{tensor.name}" + (f"[{number}]" if base in self.inline else ""))
+            lines += [
+                f"    kp_o[{number}] = kp_map({', '.join(['0u', *row])}{passed});"
+                for number, row in enumerate(rows)
+            ]
+            lines.append("}")
+        kb.declare("\n".join(lines))
+
+    def find(self) -> str:
+        """Statements that find the first elements of the line ``kp_line``."""
+        axes = self.walk.kept
+        lines = ["uint kp_k0 = kp_line;"]
+        lines += [f"uint kp_k{n}_ = kp_k0 % kp_k{n}; kp_k0 /= kp_k{n};" for n in range(len(axes) - 1, 0, -1)]
+        lines += [f"{kind} kp_h_{name} = {name};" for kind, name in self.values]
+        names = ["kp_k0", *(f"kp_k{n}_" for n in range(1, len(axes)))]
+        for tensor, base in zip(self.tensors, self.bases, strict=True):
+            terms = self._terms("k", axes, names, self.places[tensor.name])
+            lines.append(f"uint {base} = {' + '.join(terms) or '0u'};")
+        if self.quads:
+            lines.append(f"bool kp_even = (({' | '.join(self.inline)}) & 3u) == 0u;")
+        return "\n".join(lines)
+
+    def _terms(self, letter: str, axes: Sequence[Axis], names: Sequence[str], place: int) -> list[str]:
+        terms = []
+        for number, (axis, name) in enumerate(zip(axes, names, strict=False)):
+            if axis.steps[place] == 1:
+                terms.append(name)
+            elif axis.steps[place]:
+                terms.append(f"{name} * kp_{letter}{number}_{place}")
+        return terms
+
+    def get(self, k: str) -> str:
+        """The expression of an element."""
+        return f"kp_get({', '.join([k, *self.bases, *self._held()])})"
+
+    def four(self, k: str, into: str) -> str:
+        """The statement that loads four elements in line."""
+        return f"kp_four({', '.join([k, into, *self.bases, *self._held()])});"
+
+    def _held(self) -> list[str]:
+        return [f"kp_h_{name}" for _, name in self.values]
+
+
+def _names(map_: Typed) -> set[str]:
+    return {value.name for value in map_.values}
+
+
+class Reducer:
+    """The GLSL of what combines two values: ``kp_r(a, b)``."""
+
+    def __init__(self, typed: Typed, acc: np.dtype[Any]) -> None:
+        self.typed = typed
+        self.kind = element_of(acc).type
+
+    def declare(self, kb: KernelBuilder) -> None:
+        """Adds the function to the dispatch."""
+        for extension in self.typed.extensions:
+            kb.extension(extension)
+        statements, results = self.typed.glsl({"a": "kp_a_", "b": "kp_b_"}, "kp_u")
+        body = "\n".join(f"    {each}" for each in statements)
+        kb.declare(
+            f"{declarations_of(self.typed)}\n{self.kind} kp_r({self.kind} kp_a_, {self.kind} kp_b_) {{\n"
+            f"{body}\n    return {next(iter(results.values()))};\n}}"
+        )
+
+    def tree(self, values: Sequence[str]) -> str:
+        """The expression that combines values in pairs, in their order."""
+        values = list(values)
+        while len(values) > 1:
+            pairs = [f"kp_r({a}, {b})" for a, b in zip(values[::2], values[1::2], strict=False)]
+            values = pairs + ([values[-1]] if len(values) % 2 else [])
+        return values[0]
+
+
+def walk_run(reducer: Reducer, get: Any, four: Any) -> str:
+    """Statements that combine the elements from ``kp_k`` to ``kp_e`` into ``kp_s``, and set ``kp_some``.
+
+    Eight elements in pairs, 32 of these in a row, and these blocks in a row: the error of a sum grows with
+    the roots of long runs only.
+    """
+    kind = reducer.kind
+    lines = [f"{kind} kp_s = {kind}(0); bool kp_some = false;"]
+    if four is not None:
+        load = f"{kind} kp_p[4], kp_q[4]; {four('kp_k', 'kp_p')} {four('kp_k + 4u', 'kp_q')}"
+        lines += _blocks(
+            "kp_even && ",
+            load,
+            reducer.tree([*(f"kp_p[{n}]" for n in range(4)), *(f"kp_q[{n}]" for n in range(4))]),
+            kind,
+        )
+    lines += _blocks(
+        "",
+        " ".join(f"{kind} kp_p{n} = {get(f'kp_k + {n}u')};" for n in range(8)),
+        reducer.tree([f"kp_p{n}" for n in range(8)]),
+        kind,
+    )
+    lines.append(
+        f"for (; kp_k < kp_e; ++kp_k) {{ {kind} kp_v = {get('kp_k')}; "
+        f"if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true; }}"
+    )
+    return "\n".join(lines)
+
+
+def _blocks(condition: str, load: str, tree: str, kind: str) -> list[str]:
+    return [
+        f"while ({condition}kp_e - kp_k >= 8u) {{",
+        "    uint kp_m = min(kp_e, kp_k + 256u);",
+        f"    {kind} kp_t = {kind}(0); bool kp_any = false;",
+        "    for (; kp_m - kp_k >= 8u; kp_k += 8u) {",
+        f"        {load}",
+        f"        {kind} kp_w = {tree};",
+        "        if (kp_any) kp_t = kp_r(kp_t, kp_w); else kp_t = kp_w;",
+        "        kp_any = true;",
+        "    }",
+        "    if (kp_some) kp_s = kp_r(kp_s, kp_t); else kp_s = kp_t;",
+        "    kp_some = true;",
+        "}",
+    ]
+
+
+def spread(kb: KernelBuilder, groups: IntOrSize) -> None:
+    """Sets the grid to so many workgroups, in two axes; ``kp_group`` is the number of each."""
+    kb.groups(kb.smallest(groups, _MOST_GROUPS), kb.ceil_div(groups, _MOST_GROUPS))
+    kb.emit("uint kp_group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;")
+
+
+def named(name: str) -> Size:
+    """A run-time value of the selection in grids."""
+    return Size.named(name)
+
+
+def as_formula(what: str, given: Any, preamble: str = "") -> Formula:
+    """A formula with one result, from a text or an operation by elements.
+
+    Raises FormulaError for a text that cannot be read, ArgumentTypeError for anything else,
+    InvalidArgumentError if it has several results.
+    """
+    found = getattr(given, "formula", None)
+    if not isinstance(found, Formula):
+        if not isinstance(given, str):
+            raise ArgumentTypeError(
+                f"{what} is {shown(given)}; give an expression as text, or an operation by elements"
+            )
+        found = Formula(given, preamble)
+    elif getattr(given, "_dtype", None) is not None:
+        cast = "bool_" if given._dtype == np.bool_ else given._dtype.name
+        found = Formula(f"{cast}(kp)").of(kp=found)
+    if len(found.results) != 1:
+        raise InvalidArgumentError(f"{what} has {len(found.results)} results; give one: {found.text!r}")
+    return found
+
+
+def declared_args(ksel: KernelSelection, names: Iterable[str]) -> tuple[list[TensorArg], dict[str, Any]]:
+    """Declares the arguments of a formula: the tensors, and the type of each name."""
+    args = [ksel.arg_tensor_or_value(name) for name in names]
+    types = {a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype for a in args}
+    return [a for a in args if isinstance(a, TensorArg)], types
