@@ -209,3 +209,13 @@ def test_refusals(mgr):
         kp.ops.reduction("1")
     with pytest.raises(kp.InvalidArgumentError, match="has 2 results"):
         kp.ops.reduction("s = x; t = x")
+
+
+def test_staging(make_manager):
+    mgr = make_manager(force_staging=True)
+    x = np.random.default_rng(4).integers(-99, 99, (37, 211)).astype(np.int32)
+    for axis in (None, 0, 1):
+        got = SUM.variant("shared")(mgr.tensor_t(x), axis=axis).read()
+        np.testing.assert_array_equal(got, x.sum(axis))
+    with mgr:
+        np.testing.assert_array_equal(DOT.variant("run")(x, x, axis=1), (x * x).sum(1))

@@ -166,3 +166,16 @@ def test_refusals():
     for bad in ({"exclusive": 1}, {"reverse": None}):
         with pytest.raises(kp.ArgumentTypeError):
             kp.ops.scan(**bad)
+
+
+def test_staging(make_manager):
+    mgr = make_manager(force_staging=True)
+    x = np.random.default_rng(4).integers(-99, 99, (37, 5011)).astype(np.int32)
+    for variant in ("run", "shared"):
+        for axis in (0, 1):
+            got = SUMS[False, False, None].variant(variant)(mgr.tensor_t(x), axis=axis).read()
+            np.testing.assert_array_equal(got, np.cumsum(x, axis))
+    with mgr:
+        np.testing.assert_array_equal(
+            SUMS[False, True, None].variant("run")(x), np.cumsum(x[:, ::-1], 1)[:, ::-1]
+        )
