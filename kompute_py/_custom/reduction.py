@@ -312,7 +312,7 @@ def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
 
 
 def _plans(walk: Walk) -> dict[str, Plan]:
-    return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": plan_of(walk, 1024, 4096, 2 * MOST_RUN)}
+    return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": plan_of(walk, 1024, 4096, MOST_RUN)}
 
 
 def attribute_of(ksel: KernelSelection, name: str) -> Any:
