@@ -47,6 +47,7 @@ _COMPARE = {
     "equal": "==",
     "not_equal": "!=",
 }
+_TYPES = [bool, int, float, complex]
 _PYTHON: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -74,7 +75,8 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "logical_xor": lambda a, b: bool(a) != bool(b),
     "logical_not": operator.not_,
     "absolute": abs,
-    "where": lambda c, a, b: a if c else b,
+    # Of the higher kind of both, as NumPy's.
+    "where": lambda c, a, b: max(type(a), type(b), key=_TYPES.index)(a if c else b),
 }
 _OWN_DTYPES = {
     "float": FLOAT32,

@@ -326,7 +326,7 @@ def test_wrong_uses(call, error, match):
 # -- any expression ------------------------------------------------------------------------------------------
 
 OPERATORS = ["+", "-", "*", "//", "%", "&", "|", "^", "<", ">=", "==", "!="]
-FUNCTIONS = ["minimum", "maximum", "fmod"]
+FUNCTIONS = ["fmod", "copysign"]  # not minimum: NumPy leaves open which of 0.0 and -0.0 it gives
 
 
 @st.composite

@@ -247,6 +247,8 @@ def test_numbers_without_a_dtype(mgr):
     check(mgr, "a * x + b / 3", a=2.5, x=x, b=1)
     check(mgr, "x * (a * b)", a=1e-30, b=1e30, x=x)  # Python multiplies
     check(mgr, "where(flag, x, sqrt(a))", flag=True, x=x, a=2)
+    check(mgr, "n + where(1, 2, 0.5)", n=np.arange(5, dtype=np.float32))
+    assert Formula("n + where(1, 2, 0.5)").typed({"n": np.dtype(np.int8)}).dtypes["result"] == np.float64
     check(mgr, "x ** a + n", x=x, a=2.0, n=np.float32(3), rtol=1e-5)
     n = np.arange(5, dtype=np.int8)
     check(mgr, "n * a", n=n, a=100)
