@@ -138,6 +138,18 @@ def fitting(number: Any, dtype: Dtype) -> Any:
     return value
 
 
+def opaque(text: str) -> str:
+    """A factor, dividend or divisor. Some drivers give a product with a zero that they know as zero, also of
+    NaN and infinities, and anything for a quotient by it. So a zero is one that they learn when they run.
+    """
+    if text == "vec2(0.0, 0.0)":
+        return "vec2(float(gl_NumWorkGroups.x >> 31))"
+    if text.strip("(-)") in ("0.0", "0.0lf"):
+        kind = "double" if "lf" in text else "float"
+        return f"({'-' if '-' in text else ''}{kind}(gl_NumWorkGroups.x >> 31))"
+    return text
+
+
 def wrapped(text: str, dtype: Dtype) -> str:
     """The value of an int expression in its own width."""
     if dtype.kind == "i" and dtype.itemsize < 4:

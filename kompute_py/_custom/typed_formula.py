@@ -28,6 +28,7 @@ from .formula_dtypes import (
     converted,
     fitting,
     literal,
+    opaque,
     promoted,
     real_of,
     rounded_to,
@@ -426,28 +427,21 @@ class _Typer:
             return self.new(node, dtype, f"{a} && {b}")
         if dtype.kind == "c":
             return self.new(node, dtype, f"kp_cmul({a}, {b})")
-        return self.new(node, dtype, wrapped(f"{self.factor(a)} * {self.factor(b)}", dtype))
-
-    def factor(self, text: str) -> str:
-        """A factor or dividend. Some drivers take a zero that they know for the product, also with NaN and
-        infinities, so a zero is one that they learn when they run.
-        """
-        if text.strip("(-)") in ("0.0", "0.0lf"):
-            kind, sign = "double" if text.endswith(("lf", "lf)")) else "float", "-" if "-" in text else ""
-            return f"({sign}{kind}(gl_NumWorkGroups.x >> 31))"
-        return text
+        return self.new(node, dtype, wrapped(f"{opaque(a)} * {opaque(b)}", dtype))
 
     def on_divide(self, node: Node, args: list[_Value]) -> _Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(FLOAT64 if dtype.kind in "biu" else dtype, node)
         a, b = (self.operand(each, dtype, node) for each in args)
-        return self.new(node, dtype, f"kp_cdiv({a}, {b})" if dtype.kind == "c" else f"{self.factor(a)} / {b}")
+        return self.new(
+            node, dtype, f"kp_cdiv({a}, {opaque(b)})" if dtype.kind == "c" else f"{opaque(a)} / {opaque(b)}"
+        )
 
     def division(self, node: Node, args: list[_Value], name: str) -> _Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(INT8 if dtype == BOOL else dtype, node)
         self.no_complex(node, dtype)
-        a, b = (self.operand(each, dtype, node) for each in args)
+        a, b = (opaque(self.operand(each, dtype, node)) for each in args)
         return self.new(node, dtype, wrapped(f"{name}_{element_of(dtype).type}({a}, {b})", dtype))
 
     def on_floor_divide(self, node: Node, args: list[_Value]) -> _Value:
