@@ -624,7 +624,8 @@ class Operation:
         on any device: elements of 8 and 16 bits are bound as words. The arguments are those of `meta`.
         Returns the path of the JSON file. Needs no device.
 
-        Raises what `meta`, `generate` and `kp.compile` raise, and OSError if the files cannot be written.
+        Raises what `meta`, `generate` and `kp.compile` raise, InvalidArgumentError if the path is a file's,
+        and OSError if the files cannot be written.
         """
         selection = self._for_any_device(args, named)
         description, modules = as_files(compile_program(self._op, selection, of_process), selection)
@@ -632,7 +633,12 @@ class Operation:
             folder = Path(path)
         except TypeError:
             raise ArgumentTypeError(f"{self.__name__}: path is {kind_of(path)}; give a path") from None
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise InvalidArgumentError(
+                f"{self.__name__}: aot writes into a folder; {shown(str(folder))} is a file, or is in one"
+            ) from None
         for dispatch, module in zip(description["dispatches"], modules, strict=True):
             (folder / dispatch["module"]).write_bytes(module)
         target = folder / f"{self.__name__}.json"

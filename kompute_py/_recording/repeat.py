@@ -90,10 +90,13 @@ class OpRepeat(OpBase):
 
 
 def _items(given: Any, what: str) -> list[Any]:
-    if isinstance(given, (str, bytes, dict, Memory)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, dict, Memory, np.ndarray)) or not isinstance(given, Iterable):
         wanted = "an operation or a list of them" if what == "operations" else "a list of pairs [(a, b), ...]"
         raise ArgumentTypeError(f"OpRepeat: {what} is {kind_of(given)}; give {wanted}")
-    return list(given)
+    try:
+        return list(given)
+    except (TypeError, MemoryError):
+        raise ArgumentTypeError(f"OpRepeat: {what} is {kind_of(given)}, which is no list") from None
 
 
 def _parts_of(operation: Any) -> list[Any]:

@@ -22,16 +22,24 @@ class softmax(kp.CustomOp):
     def generate(self, ksel, kb):
         x = kb.arg_value("x")
         axis = ksel.arg_descs[1].v % x.ndim
-        kb.grid(x.size // x.shape[axis])
+        kb.groups(x.size // x.shape[axis])
+        kb.declare("shared float part[64];")
         kb.emit(f"""
-            uint row = gl_GlobalInvocationID.x, n = x_dim{axis}, step = x_stride{axis};
-            if (row >= x_size / n) return;
-            uint first = row / step * step * n + row % step;
-            {x.type} most = x_load(first), sum = 0;
-            for (uint k = 1; k < n; ++k) most = max(most, x_load(first + k * step));
-            for (uint k = 0; k < n; ++k) sum += exp(x_load(first + k * step) - most);
-            for (uint k = 0; k < n; ++k)
-                result_store(first + k * step, exp(x_load(first + k * step) - most) / sum);
+            uint lane = gl_LocalInvocationID.x, n = x_dim{axis}, step = x_stride{axis};
+            uint first = gl_WorkGroupID.x / step * step * n + gl_WorkGroupID.x % step;
+            float most = float(x_load(first)), sum = 0;
+            for (uint k = lane; k < n; k += 64) most = max(most, float(x_load(first + k * step)));
+            part[lane] = most;
+            barrier();
+            for (uint other = 0; other < 64; ++other) most = max(most, part[other]);
+            barrier();
+            for (uint k = lane; k < n; k += 64) sum += exp(float(x_load(first + k * step)) - most);
+            part[lane] = sum;
+            barrier();
+            sum = 0;
+            for (uint other = 0; other < 64; ++other) sum += part[other];
+            for (uint k = lane; k < n; k += 64)
+                result_store(first + k * step, exp(float(x_load(first + k * step)) - most) / sum);
         """)
 
 
@@ -53,7 +61,7 @@ class compact(kp.CustomOp):
         ksel.return_new_tensor((), "uint32")
 
     def generate(self, ksel, kb):
-        x, block = kb.arg_value("x"), 256
+        x, block = kb.arg_value("x"), 4096
         blocks = kb.largest(kb.ceil_div(x.size, block), 1)  # one for the count, also of nothing
         kb.scratch("counts", blocks, "uint32")
         # The blocks that keep something, and where their elements begin in the result.
