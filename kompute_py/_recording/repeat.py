@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from .. import _native
 from .._base.arrays import as_index
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
