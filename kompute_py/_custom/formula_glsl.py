@@ -61,10 +61,17 @@ _FLOATS = {
 {T} kp_copysign_{T}({T} a, {T} b) {
     return kp_signbit_{T}(a) == kp_signbit_{T}(b) ? a : -a;
 }""",
+    # Lavapipe's compiler takes any value for a quotient by a zero that it has found in a computation.
+    "kp_div_{T}": """
+{T} kp_div_{T}({T} a, {T} b) {
+    {T} over = kp_signbit_{T}(a) == kp_signbit_{T}(b) ? kp_inf_{T}() : -kp_inf_{T}();
+    if (kp_isnan_{T}(a) || a == {T}(0)) over = kp_nan_{T}();
+    return b == {T}(0) ? over : a / b;
+}""",
     # fmod is exact; the rest is NumPy's npy_divmod.
     "kp_floordiv_{T}": """
 {T} kp_floordiv_{T}({T} a, {T} b) {
-    if (b == {T}(0)) return a / b;
+    if (b == {T}(0)) return kp_div_{T}(a, b);
     {T} m = kp_fmod_{T}(a, b);
     precise {T} d = (a - m) / b;
     if (m != {T}(0) && (b < {T}(0)) != (m < {T}(0))) d -= {T}(1);
@@ -487,7 +494,7 @@ vec2 kp_cmul(vec2 a, vec2 b) {
 vec2 kp_cdiv(vec2 a, vec2 b) {
     precise vec2 q;
     if (abs(b.x) >= abs(b.y)) {
-        if (b.x == 0.0 && b.y == 0.0) return a / abs(b.x);
+        if (b.x == 0.0 && b.y == 0.0) return vec2(kp_div_float(a.x, abs(b.x)), kp_div_float(a.y, abs(b.x)));
         precise float r = b.y / b.x, s = 1.0 / (b.x + b.y * r);
         q = vec2((a.x + a.y * r) * s, (a.y - a.x * r) * s);
     } else {

@@ -433,9 +433,14 @@ class _Typer:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(FLOAT64 if dtype.kind in "biu" else dtype, node)
         a, b = (self.operand(each, dtype, node) for each in args)
-        return self.new(
-            node, dtype, f"kp_cdiv({a}, {opaque(b)})" if dtype.kind == "c" else f"{opaque(a)} / {opaque(b)}"
-        )
+        return self.quotient(node, dtype, opaque(a), opaque(b))
+
+    def quotient(self, node: Node, dtype: Dtype, a: str, b: str) -> _Value:
+        if dtype.kind == "c":
+            return self.new(node, dtype, f"kp_cdiv({a}, {b})")
+        if node.args[-1].op in ("name", "number"):
+            return self.new(node, dtype, f"{a} / {b}")
+        return self.new(node, dtype, f"kp_div_{element_of(dtype).type}({a}, {b})")
 
     def division(self, node: Node, args: list[_Value], name: str) -> _Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
@@ -720,8 +725,7 @@ class _Typer:
         dtype, (a,) = self.both(node, args)
         if dtype.kind in "biu":
             self.misfit(node, f"the reciprocal of {dtype} would be cut off to an int; use 1 / x")
-        one = literal(1, dtype)
-        return self.new(node, dtype, f"kp_cdiv({one}, {a})" if dtype.kind == "c" else f"{one} / {a}")
+        return self.quotient(node, dtype, literal(1, dtype), a)
 
     def rounded(self, node: Node, args: list[_Value], name: str) -> _Value:
         dtype, (a,) = self.both(node, args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -30,6 +30,7 @@ def elements(count, located):
     return np.lib.stride_tricks.as_strided(np.arange(count)[first:], shape, [8 * each for each in strides])
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_an_index_names_what_numpy_names(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, max_side=5))

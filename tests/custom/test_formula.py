@@ -379,3 +379,25 @@ def test_small_floats(mgr, name):
     for one, other in zip(results, expected, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x / (y - y)", "x // (y - y)", "x % (y - y)", "1 / (y * 0)", "reciprocal(y - y)", "(x - x) / (y - y)"],
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_quotients_by_zeros_that_a_compiler_finds(text, dtype, mgr):
+    """Lavapipe's compiler takes any value for such a quotient."""
+    x = np.array([1, -1, 0, 5, -7, 2], dtype)
+    if dtype == "float32":
+        x[3:5] = np.nan, np.inf
+    elif "/" in text.replace("//", "") and "shaderFloat64" not in mgr.enabled_features:
+        return  # the quotient of ints is float32 there
+    if text.startswith("reciprocal") and dtype == "int32":
+        return  # refused
+    given = {"x": x, "y": np.arange(6).astype(dtype)}
+    operation = kp.ops.elementwise(text)
+    found = operation(*[given[name] for name in operation.formula.names])
+    with np.errstate(all="ignore"):
+        expected = eval(text, {"reciprocal": np.reciprocal, **given})
+    np.testing.assert_array_equal(found, expected)
