@@ -78,10 +78,10 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from ._builders.elementwise import Elementwise
     from ._compilers.compile import Shader, compile
     from ._custom.builder import KernelBuilder
     from ._custom.custom_op import CustomOp, Operation
-    from ._custom.elementwise import Elementwise
     from ._custom.library import OpLibrary, op_library
     from ._custom.op_custom import OpCustom
     from ._custom.selection import KernelSelection
@@ -217,7 +217,7 @@ _LATER = {
     "_compilers.compile": ("Shader", "compile"),
     "_custom.builder": ("KernelBuilder",),
     "_custom.custom_op": ("CustomOp", "Operation"),
-    "_custom.elementwise": ("Elementwise",),
+    "_builders.elementwise": ("Elementwise",),
     "_custom.op_custom": ("OpCustom",),
     "_custom.library": ("OpLibrary", "op_library"),
     "_custom.selection": ("KernelSelection",),

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._formulas.elements import element_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
 from .declaration import Declaration, Parameter
-from .specs import PartSpec, TensorSpec, element_of
+from .specs import PartSpec, TensorSpec
 
 
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:

@@ -13,9 +13,10 @@ import numpy as np
 from .._base.arrays import as_index, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
+from .._formulas.elements import Element, element_of
+from .._formulas.glsl import functions_in
 from .._shaders.module import ShaderModule
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
-from .formula_glsl import functions_in
 from .selection import (
     ArgDesc,
     AttrArg,
@@ -25,7 +26,6 @@ from .selection import (
     TensorListArg,
     ValueArg,
 )
-from .specs import Element, element_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

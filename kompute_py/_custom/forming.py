@@ -10,12 +10,12 @@ import numpy as np
 from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
+from .._formulas.elements import element_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forms import FRESH, GIVEN, HOST, Facts, Form, Fresh, Host, flat
 from .program import Block, Program, check_indirect, groups_of, scratch_of
 from .selection import KernelSelection, TensorArg, TensorListArg
-from .specs import element_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager

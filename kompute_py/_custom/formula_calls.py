@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .formula import Formula
-from .specs import element_of
+from .._formulas.elements import element_of
+from .._formulas.formula import Formula
 
 if TYPE_CHECKING:
+    from .._formulas.dtypes import Dtype
     from .builder import KernelBuilder
-    from .formula_dtypes import Dtype
 
 _LOAD = re.compile(r"\s*([A-Za-z]\w*)_load\s*\(")
 

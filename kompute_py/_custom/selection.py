@@ -18,9 +18,11 @@ import numpy as np
 from .._base.arrays import as_shape, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .declaration import GLSL_WORDS, Declaration, Parameter
+from .._formulas.elements import element_of, name_of
+from .._formulas.words import GLSL_WORDS
+from .declaration import Declaration, Parameter
 from .expressions import IntOrSize, Size
-from .specs import TensorSpec, element_of, name_of
+from .specs import TensorSpec
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from .._custom.library import libraries
 
 if TYPE_CHECKING:
-    from .._custom.elementwise import elementwise
-    from .._custom.reduction import reduction
-    from .._custom.scan import scan
+    from .._builders.elementwise import elementwise
+    from .._builders.reduction import reduction
+    from .._builders.scan import scan
 
 __all__ = ["elementwise", "reduction", "scan"]
 
@@ -23,7 +23,7 @@ _HOMES = {name: name for name in __all__}
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        found = globals()[name] = getattr(import_module(f".._custom.{_HOMES[name]}", __name__), name)
+        found = globals()[name] = getattr(import_module(f".._builders.{_HOMES[name]}", __name__), name)
         return found
     found = libraries.get(name)
     if found is None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._custom.formula import Formula
-from kompute_py._custom.typed_formula import declarations_of
+from kompute_py._formulas.formula import Formula
+from kompute_py._formulas.typed import declarations_of
 
 REALS = ("float32", "float64", "float16")
 WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

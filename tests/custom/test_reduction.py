@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from kompute_py._custom import walks
+from kompute_py._builders import walks
 
 SUM = kp.ops.reduction()
 DOT = kp.ops.reduction("x * y", "a + b", 0, name="dot")

@@ -9,13 +9,13 @@ import numpy as np
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import nearest
-from .custom_op import CustomOp, Operation
-from .declaration import parse
-from .expressions import IntOrSize
-from .formula import Formula
-from .formula_dtypes import literal
-from .selection import KernelSelection, TensorArg, ValueArg
-from .specs import element_of
+from .._custom.custom_op import CustomOp, Operation
+from .._custom.declaration import parse
+from .._custom.expressions import IntOrSize
+from .._custom.selection import KernelSelection, TensorArg, ValueArg
+from .._formulas.dtypes import literal
+from .._formulas.elements import element_of
+from .._formulas.formula import Formula
 from .walks import (
     GROUP,
     MOST_RUN,
@@ -37,8 +37,8 @@ from .walks import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .builder import KernelBuilder
-    from .typed_formula import Typed
+    from .._custom.builder import KernelBuilder
+    from .._formulas.typed import Typed
 
 FLOAT32 = np.dtype(np.float32)
 _VARIANTS = ("run", "shared", "subgroup")

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from .._base.types import is_small_float
-from .formula_dtypes import (
+from .dtypes import (
     BOOL,
     COMPLEX64,
     FLOAT16,
@@ -34,10 +34,10 @@ from .formula_dtypes import (
     rounded_to,
     wrapped,
 )
-from .formula_functions import CASTS, REAL
-from .formula_glsl import functions_in
-from .formula_nodes import Node, marked, nodes_of
-from .specs import element_of
+from .elements import element_of
+from .functions import CASTS, REAL
+from .glsl import functions_in
+from .nodes import Node, marked, nodes_of
 
 _DEFAULT = {"bool": BOOL, "int": INT64, "float": FLOAT64, "complex": COMPLEX64}
 _COMPARE = {

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .builder import KernelBuilder
-from .expressions import IntOrSize, Size
-from .formula import Formula
-from .selection import KernelSelection, TensorArg, ValueArg
-from .specs import element_of
-from .typed_formula import Typed, declarations_of
+from .._custom.builder import KernelBuilder
+from .._custom.expressions import IntOrSize, Size
+from .._custom.selection import KernelSelection, TensorArg, ValueArg
+from .._formulas.elements import element_of
+from .._formulas.formula import Formula
+from .._formulas.typed import Typed, declarations_of
 
 MOST_RUN = 2**17
 """Elements that one invocation takes: 16,384 turns of eight, and fewer than 1,024 around them."""

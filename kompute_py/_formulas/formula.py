@@ -1,6 +1,6 @@
 """Formulas: expressions written as in Python and NumPy, ``"a * x + y"``, parsed.
 
-Their types are found in typed_formula.py for certain dtypes of the names, and their GLSL with them.
+Their types are found in typed.py for certain dtypes of the names, and their GLSL with them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._base.errors import ArgumentTypeError, FormulaError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .declaration import GLSL_WORDS
-from .formula_functions import ARITY, SYNONYMS
-from .formula_nodes import Node, Own, marked, nodes_of
-from .typed_formula import Typed, typed
+from .functions import ARITY, SYNONYMS
+from .nodes import Node, Own, marked, nodes_of
+from .typed import Typed, typed
+from .words import GLSL_WORDS
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .formula_dtypes import Kind
+    from .dtypes import Kind
 
 CONSTANTS = {
     "pi": math.pi,

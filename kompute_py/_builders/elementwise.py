@@ -9,19 +9,19 @@ import numpy as np
 
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._custom.custom_op import CustomOp, Operation
+from .._custom.declaration import parse
+from .._custom.selection import KernelSelection, TensorArg
+from .._custom.specs import PartSpec, TensorSpec
+from .._formulas.formula import Formula
+from .._formulas.typed import Typed, declarations_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .custom_op import CustomOp, Operation
-from .declaration import parse
-from .formula import Formula
-from .selection import KernelSelection, TensorArg
-from .specs import PartSpec, TensorSpec
-from .typed_formula import Typed, declarations_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .builder import KernelBuilder
+    from .._custom.builder import KernelBuilder
 
 _GROUP = 256
 _MOST_GROUPS = 65535  # every device has as many

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._base.errors import UnimplementedError
 from .._base.types import is_small_float
-from .formula_functions import CASTS
-from .specs import element_of
+from .elements import element_of
+from .functions import CASTS
 
 Dtype = np.dtype[Any]
 Kind = Dtype | str

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .custom_op import Operation
-from .formula_dtypes import literal
+from .._custom.custom_op import Operation
+from .._custom.selection import KernelSelection, TensorArg
+from .._formulas.dtypes import literal
+from .._formulas.elements import element_of
 from .reduction import CombiningOp, Plan, attribute_of, combination, made, plan_of
-from .selection import KernelSelection, TensorArg
-from .specs import element_of
 from .walks import (
     GROUP,
     MOST_RUN,
@@ -32,7 +32,7 @@ from .walks import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .builder import KernelBuilder
+    from .._custom.builder import KernelBuilder
 
 _SHORT = 16
 """Elements that each invocation of a workgroup takes."""
