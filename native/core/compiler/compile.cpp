@@ -337,10 +337,36 @@ std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor 
     return out;
 }
 
+// Whether the module has numbers of 8 or 16 bits in memory. (Capabilities come first.)
+bool stores_narrow_numbers(const std::vector<uint32_t>& words) {
+    constexpr size_t header = 5;
+    for (size_t at = header; at + 1 < words.size() && (words[at] & 0xFFFFu) == spv::OpCapability; at += 2)
+        switch (words[at + 1]) {
+        case spv::CapabilityStorageBuffer16BitAccess:
+        case spv::CapabilityUniformAndStorageBuffer16BitAccess:
+        case spv::CapabilityStoragePushConstant16:
+        case spv::CapabilityStorageBuffer8BitAccess:
+        case spv::CapabilityUniformAndStorageBuffer8BitAccess:
+        case spv::CapabilityStoragePushConstant8: return true;
+        default: break;
+        }
+    return false;
+}
+
+bool is_valid(const std::vector<uint32_t>& words) {
+    ValidationOptions lenient;
+    lenient.vulkan_minor = 3;
+    lenient.scalar_block_layout = lenient.workgroup_scalar_block_layout = true;
+    return validate_spirv(words, lenient).empty();
+}
+
 // Optimizes `out.spirv`, and keeps the original module as the source's declarations.
 void optimize(CompileOutput& out, OptimizeFor aim, const Target& target, const std::string& name) {
     if (aim == OptimizeFor::nothing || beyond_optimizer(out.spirv)) return;
     std::vector<uint32_t> fast = optimized(out.spirv, aim, target, name);
+    // Optimizers turn conversions of constants into constants of 8 and 16 bits, which newer validators refuse
+    // in a module that only stores such numbers.
+    if (stores_narrow_numbers(out.spirv) && !is_valid(fast) && is_valid(out.spirv)) return;
     if (fast != out.spirv) out.declared = std::exchange(out.spirv, std::move(fast));
 }
 
