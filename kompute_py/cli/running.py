@@ -213,11 +213,12 @@ def opened(device: str | None) -> Iterator[Manager]:
             yield manager
         except KeyboardInterrupt:
             # Submitted work cannot be cancelled: a CPU driver would continue in freed memory.
-            print(
-                "kompute-py: interrupted; waiting for the device (press Ctrl-C again to stop at once)",
-                file=sys.stderr,
-            )
             try:
+                # Whoever has read it may press again before the wait begins.
+                print(
+                    "kompute-py: interrupted; waiting for the device (press Ctrl-C again to stop at once)",
+                    file=sys.stderr,
+                )
                 manager.synchronize()
             except KeyboardInterrupt:
                 os._exit(130)  # skips the exit hooks, because they wait too
