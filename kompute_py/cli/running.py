@@ -214,7 +214,7 @@ def opened(device: str | None) -> Iterator[Manager]:
         except KeyboardInterrupt:
             # Submitted work cannot be cancelled: a CPU driver would continue in freed memory.
             try:
-                # Whoever has read it may press again before the wait begins.
+                # A second press may come as soon as the line is read, before the wait begins.
                 print(
                     "kompute-py: interrupted; waiting for the device (press Ctrl-C again to stop at once)",
                     file=sys.stderr,
