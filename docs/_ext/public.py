@@ -18,6 +18,7 @@ import kompute_py.errors
 import kompute_py.notebook
 import kompute_py.ops
 import kompute_py.random
+from kompute_py._base.array_habits import OnlyOfArrays
 
 PACKAGE = "kompute_py"
 
@@ -58,7 +59,7 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
 
 def is_refusal(value: Any) -> bool:
     """Whether a class attribute only raises an error: arrays have it, tensors lack it."""
-    return type(value).__name__ == "_OnlyOfArrays"
+    return isinstance(value, OnlyOfArrays)
 
 
 def is_documented(name: str, value: Any, kind: type) -> bool:

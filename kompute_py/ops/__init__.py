@@ -15,15 +15,25 @@ if TYPE_CHECKING:
     from .._builders.reduction import reduction
     from .._builders.scan import scan
 
-__all__ = ["elementwise", "reduction", "scan"]
+__all__ = [
+    "elementwise",
+    "reduction",
+    "scan",
+]
 
-_HOMES = {name: name for name in __all__}
-"""The builders, and their modules."""
+_MODULES: dict[str, tuple[str, ...]] = {
+    ".._builders.elementwise": ("elementwise",),
+    ".._builders.reduction": ("reduction",),
+    ".._builders.scan": ("scan",),
+}
+"""The public names by the module that has them; each is imported when one of its names is first used."""
+
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        found = globals()[name] = getattr(import_module(f".._builders.{_HOMES[name]}", __name__), name)
+        found = globals()[name] = getattr(import_module(_HOMES[name], __name__), name)
         return found
     found = libraries.get(name)
     if found is None:

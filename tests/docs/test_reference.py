@@ -77,6 +77,13 @@ def test_has_a_docstring(name):
         assert not without, f"{name}: no docstring for {', '.join(without)}"
 
 
+def test_attributes_that_only_arrays_have_are_no_members():
+    """`t.setflags` raises an error that says what tensors have instead: the reference has no entry for it."""
+    for kind in CLASSES.values():
+        if issubclass(kind, kp.Tensor):
+            assert not dict(public.members(kind)).keys() & {"setflags", "partition", "ctypes"}, kind
+
+
 def test_a_missing_docstring_is_found():
     class Thing:
         """A class."""
