@@ -356,7 +356,7 @@ def expressions(draw, depth=3):
 def test_any_expression(text, dtypes):
     mgr = kp.manager()
     if "shaderFloat64" not in mgr.enabled_features:
-        return
+        pytest.skip("NumPy computes some of these in float64, which the device lacks")
     rng = np.random.default_rng(0)
     arguments = {
         name: rng.permutation(

@@ -303,14 +303,18 @@ std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
     return problems;
 }
 
-// Passes of the optimizer crash on types of cooperative matrices. (Capabilities come first in a module.)
-bool beyond_optimizer(const std::vector<uint32_t>& words) {
+// Whether the module declares one of these. (Capabilities come first in a module.)
+bool declares_any(const std::vector<uint32_t>& words, std::initializer_list<uint32_t> capabilities) {
     constexpr size_t header = 5;
     for (size_t at = header; at + 1 < words.size() && (words[at] & 0xFFFFu) == spv::OpCapability; at += 2)
-        if (words[at + 1] == spv::CapabilityCooperativeMatrixNV ||
-            words[at + 1] == spirv::newer::capability_cooperative_matrix)
-            return true;
+        if (std::ranges::find(capabilities, words[at + 1]) != capabilities.end()) return true;
     return false;
+}
+
+// Passes of the optimizer crash on types of cooperative matrices.
+bool beyond_optimizer(const std::vector<uint32_t>& words) {
+    return declares_any(
+        words, {spv::CapabilityCooperativeMatrixNV, spirv::newer::capability_cooperative_matrix});
 }
 
 std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor aim, const Target& target,
@@ -337,27 +341,16 @@ std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor 
     return out;
 }
 
-// Whether the module has numbers of 8 or 16 bits in memory. (Capabilities come first.)
+// Whether the module has numbers of 8 or 16 bits in memory.
 bool stores_narrow_numbers(const std::vector<uint32_t>& words) {
-    constexpr size_t header = 5;
-    for (size_t at = header; at + 1 < words.size() && (words[at] & 0xFFFFu) == spv::OpCapability; at += 2)
-        switch (words[at + 1]) {
-        case spv::CapabilityStorageBuffer16BitAccess:
-        case spv::CapabilityUniformAndStorageBuffer16BitAccess:
-        case spv::CapabilityStoragePushConstant16:
-        case spv::CapabilityStorageBuffer8BitAccess:
-        case spv::CapabilityUniformAndStorageBuffer8BitAccess:
-        case spv::CapabilityStoragePushConstant8: return true;
-        default: break;
-        }
-    return false;
+    return declares_any(
+        words, {spv::CapabilityStorageBuffer16BitAccess, spv::CapabilityUniformAndStorageBuffer16BitAccess,
+                spv::CapabilityStoragePushConstant16, spv::CapabilityStorageBuffer8BitAccess,
+                spv::CapabilityUniformAndStorageBuffer8BitAccess, spv::CapabilityStoragePushConstant8});
 }
 
 bool is_valid(const std::vector<uint32_t>& words) {
-    ValidationOptions lenient;
-    lenient.vulkan_minor = 3;
-    lenient.scalar_block_layout = lenient.workgroup_scalar_block_layout = true;
-    return validate_spirv(words, lenient).empty();
+    return validate_spirv(words, ValidationOptions::lenient(3)).empty();
 }
 
 // Optimizes `out.spirv`, and keeps the original module as the source's declarations.

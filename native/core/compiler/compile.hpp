@@ -48,6 +48,14 @@ struct ValidationOptions {
     bool uniform_buffer_standard_layout = true;
     bool relax_block_layout = true;
     bool workgroup_scalar_block_layout = false;
+
+    // For modules from elsewhere: every layout that some device takes.
+    static ValidationOptions lenient(uint32_t vulkan_minor) {
+        ValidationOptions options;
+        options.vulkan_minor = vulkan_minor;
+        options.scalar_block_layout = options.workgroup_scalar_block_layout = true;
+        return options;
+    }
 };
 
 // "" if valid, else the validator's message (with the offending instruction disassembled if it names one).

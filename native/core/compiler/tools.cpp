@@ -36,11 +36,7 @@ std::string trimmed(std::string text) {
 }
 
 void require_valid(std::span<const uint32_t> words) {
-    ValidationOptions lenient;
-    lenient.vulkan_minor = 3;
-    lenient.scalar_block_layout = true;
-    lenient.workgroup_scalar_block_layout = true;
-    const std::string problem = validate_spirv(words, lenient);
+    const std::string problem = validate_spirv(words, ValidationOptions::lenient(3));
     if (!problem.empty()) invalid("cannot decompile what is not valid SPIR-V: " + problem);
 }
 
@@ -174,9 +170,7 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
     // The version in the comments may be wrong too: someone may have edited the text and kept them.
     const uint32_t version = version_in_comments(text);
     if (version == 0 || words.size() < 2 || words[1] == version) return words;
-    ValidationOptions lenient;
-    lenient.vulkan_minor = vulkan_minor;
-    lenient.scalar_block_layout = lenient.workgroup_scalar_block_layout = true;
+    const ValidationOptions lenient = ValidationOptions::lenient(vulkan_minor);
     const uint32_t newest = std::exchange(words[1], version);
     if (validate_spirv(words, lenient).empty()) return words;
     words[1] = newest;
