@@ -65,13 +65,16 @@ def main(argv: list[str] | None = None) -> int:
     off = abs(mean[-1] - price) / error[-1]
     fell = error[0] / error[-1] / math.sqrt(options.rounds)
     right = off < 4 and 0.9 < fell < 1.1
-    print(f"{paths[-1]} paths: {mean[-1]:.4f} ± {error[-1]:.4f}; the formula: {price:.4f}, {off:.1f} errors away")
+    print(f"{paths[-1]} paths: {mean[-1]:.4f} ± {error[-1]:.4f}")
+    print(f"the formula: {price:.4f}, {off:.1f} errors away")
     print("right" if right else "WRONG")
 
     figure = Figure(figsize=(7.2, 4.8), layout="constrained")
     axes = figure.add_subplot(xscale="log", xlabel="paths", ylabel="price")
     for width in (2, 1):
-        axes.fill_between(paths, mean - width * error, mean + width * error, color="tab:blue", alpha=0.2, lw=0)
+        axes.fill_between(
+            paths, mean - width * error, mean + width * error, color="tab:blue", alpha=0.2, lw=0
+        )
     axes.plot(paths, mean, "tab:blue", label="estimate, with one and two standard errors")
     axes.axhline(price, color="tab:orange", label="Black and Scholes")
     axes.legend()

@@ -313,8 +313,8 @@ bool declares_any(const std::vector<uint32_t>& words, std::initializer_list<uint
 
 // Passes of the optimizer crash on types of cooperative matrices.
 bool beyond_optimizer(const std::vector<uint32_t>& words) {
-    return declares_any(
-        words, {spv::CapabilityCooperativeMatrixNV, spirv::newer::capability_cooperative_matrix});
+    return declares_any(words,
+                        {spv::CapabilityCooperativeMatrixNV, spirv::newer::capability_cooperative_matrix});
 }
 
 std::vector<uint32_t> optimized(const std::vector<uint32_t>& words, OptimizeFor aim, const Target& target,
