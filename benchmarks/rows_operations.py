@@ -224,3 +224,23 @@ def scan_16m(bench: Bench) -> Measured:
     _, x, y = _large(bench)
     ours = _recorded(bench, kp.ops.scan(neutral=0, exclusive=True), x, out=y)
     return bench.compare(side(ours.eval), side(_by_hand(bench, _COPY, x, y).eval), times=1, submits=True)
+
+
+@REGISTRY.figure(
+    "sort-1m",
+    "sort of 1 M uint32 by kp.ops.sort",
+    TIMES,
+    baseline="a kernel by hand that copies them",
+    judged_on="lavapipe",
+    must=60,
+    aim=30,
+)
+def sort_1m(bench: Bench) -> Measured:
+    keys = np.random.default_rng(0).integers(0, 2**32, 1 << 20, dtype=np.uint32)
+    x = bench.manager.tensor_t(keys)
+    y, z = bench.manager.empty(1 << 20, dtype=np.uint32), bench.manager.empty(1 << 20)
+    ours = bench.manager.sequence().record(kp.ops.sort.op(x, out=y))
+    theirs = _by_hand(bench, _COPY, x, z)
+    ours.eval()
+    assert np.array_equal(y.read(), np.sort(keys))
+    return bench.compare(side(ours.eval), side(theirs.eval), times=1, submits=True)

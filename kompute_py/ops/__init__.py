@@ -14,17 +14,24 @@ if TYPE_CHECKING:
     from .._builders.elementwise import elementwise
     from .._builders.reduction import reduction
     from .._builders.scan import scan
+    from ._sorting import argsort, segmented_sort, sort, sort_by_key, topk
 
 __all__ = [
+    "argsort",
     "elementwise",
     "reduction",
     "scan",
+    "segmented_sort",
+    "sort",
+    "sort_by_key",
+    "topk",
 ]
 
 _MODULES: dict[str, tuple[str, ...]] = {
     ".._builders.elementwise": ("elementwise",),
     ".._builders.reduction": ("reduction",),
     ".._builders.scan": ("scan",),
+    "._sorting": ("argsort", "segmented_sort", "sort", "sort_by_key", "topk"),
 }
 """The public names by the module that has them; each is imported when one of its names is first used."""
 
