@@ -85,7 +85,8 @@ class SortOp(CustomOp):
             if wanted > most:
                 raise InvalidArgumentError(
                     f"{ksel._who()}: {x.name} has {x.size} elements; their keys take {wanted} bytes, and "
-                    f"shaders of this device reach {most} through one binding (maxStorageBufferRange). Sort parts"
+                    f"shaders of this device reach {most} through one binding (maxStorageBufferRange). Sort "
+                    "parts of it"
                 )
 
     def _group(self, ksel: KernelSelection) -> int:
