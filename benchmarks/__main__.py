@@ -8,6 +8,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   peers         what users do, with NumPy, Taichi, wgpu, compushady, PyTorch, numba and IREE in turns
   shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
   advice        a figure for each advice of docs/guides/performance.md, on lavapipe
+  library       time per element of each function of kp.ops beside NumPy's, on lavapipe
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PARTS = {
     "peers": "benchmarks.peers.__main__",
     "shaders": "benchmarks.shaders.__main__",
     "advice": "benchmarks.advice.__main__",
+    "library": "benchmarks.library.__main__",
 }
 
 

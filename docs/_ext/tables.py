@@ -197,6 +197,63 @@ def types() -> str:
     return "\n".join(parts)
 
 
+FACTS = ("dtypes", "axes", "error")
+"""The fields at the end of each docstring of the library of operations."""
+
+
+def facts_of(thing: Any) -> dict[str, str]:
+    """The fields `FACTS` of a docstring: of ":dtypes: all", "all"; without those that it lacks."""
+    text = inspect.getdoc(thing) or ""
+    found = re.findall(rf"^:({'|'.join(FACTS)}): +(.+(?:\n +.+)*)", text, re.M)
+    return {name: re.sub(r"``(.+?)``", r"`\1`", " ".join(value.split())) for name, value in found}
+
+
+def library() -> str:
+    """Every function of `kp.ops` by area: meaning, dtypes, axes, error bound, measured time per element."""
+    import json
+    from pathlib import Path
+
+    from kompute_py import ops
+
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "library" / "measured.json"
+    measured = json.loads(path.read_text())
+    parts = [f"Measured {measured['when']}.\n"]
+    for module, names in ops._MODULES.items():
+        things = [(name, getattr(ops, name)) for name in names]
+        rows = [
+            (
+                _link(f"kompute_py.ops.{name}"),
+                first_sentence(thing),
+                *(facts_of(thing)[each] for each in FACTS),
+                *measured["functions"].get(name, ("", "")),
+            )
+            for name, thing in things
+            if facts_of(thing)
+        ]
+        if rows:
+            title = AREAS[module.rpartition(".")[2]]
+            heads = ("function", "meaning", *FACTS, "ns per element", "NumPy's")
+            parts.append(f"## {title}\n\n{_table(heads, rows)}")
+    return "\n".join(parts)
+
+
+AREAS = {
+    "_elements": "Elements",
+    "_making": "New tensors",
+    "_reductions": "Reductions",
+    "_scans": "Scans",
+    "_searching": "Searching and counting",
+    "_sorting": "Sorting",
+    "_moving": "Moving elements",
+    "_matrices": "Matrices",
+    "_network": "Networks",
+    "_filters": "Filters",
+    "_pictures": "Pictures",
+    "_fourier": "Fourier transforms",
+}
+"""The titles of the modules of `kp.ops`."""
+
+
 DIRECTIVES: dict[str, Callable[[], str]] = {
     "kp-options": options,
     "kp-variables": variables,
@@ -205,6 +262,7 @@ DIRECTIVES: dict[str, Callable[[], str]] = {
     "kp-errors": errors,
     "kp-names": names,
     "kp-types": types,
+    "kp-library": library,
 }
 
 

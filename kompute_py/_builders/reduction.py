@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._custom.selection import KernelSelection, TensorArg, ValueArg
 from .._formulas.dtypes import literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
+from .._formulas.typed import declarations_of
 from .walks import (
     GROUP,
     MOST_RUN,
@@ -94,6 +96,10 @@ class CombiningOp(CustomOp):
     wide: ClassVar[bool]
     neutral: ClassVar[Any]
     dtype: ClassVar[np.dtype[Any] | None]
+    finish: ClassVar[Formula | None] = None
+    """Computes the result from the combined value, `a`, and the number of elements, `n`."""
+    empty: ClassVar[Any] = None
+    """The result of no elements, if it is not `neutral`."""
 
     def acc_of(self, types: dict[str, Any], features: frozenset[str] | None) -> tuple[np.dtype[Any], Any]:
         """The dtypes in which values are combined, and of the result."""
@@ -150,18 +156,18 @@ class ReductionOp(CombiningOp):
     def select(self, ksel: KernelSelection) -> None:
         """Finds the result's shape and dtype, and the runs of each variant."""
         tensors, shape, dtype = self.first_facts(ksel)
-        axes = axes_of(ksel._who(), ksel.attr_list_int("axis").v, len(shape))
-        keep = ksel.attr_bool("keepdims").v
+        axis, keep = self.axes(ksel)
+        axes = axes_of(ksel._who(), axis, len(shape))
         walk = walk_of(shape, tensors, axes)
         if keep:
             result = tuple(1 if axis in axes else n for axis, n in enumerate(shape))
         else:
             result = walk.rest
-        if not walk.total and self.neutral is None and walk.lines:
+        if not walk.total and self.neutral is None and self.empty is None and walk.lines:
             raise InvalidArgumentError(
                 f"{ksel._who()}: a reduction over no elements has no value here; give neutral="
             )
-        ksel.return_new_tensor(result, dtype)
+        ksel.return_new_tensor(result, self.result_dtype(dtype, ksel._features))
         tell(ksel, walk)
         plans = _plans(walk)
         for name, plan in plans.items():
@@ -171,6 +177,34 @@ class ReductionOp(CombiningOp):
         ksel.value(f"kp_split_{split}{'' if walk.total else 'e'}", 0, "uint32")
         check_sizes(ksel)
 
+    def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
+        """Declares the arguments `axis` and `keepdims`, and gives them."""
+        return ksel.attr_list_int("axis").v, ksel.attr_bool("keepdims").v
+
+    def result_dtype(self, dtype: np.dtype[Any], features: frozenset[str] | None) -> np.dtype[Any]:
+        """The dtype of the result if combined values have this one."""
+        if self.finish is None:
+            return dtype
+        count = dtype if dtype.kind == "f" else _count_dtype(dtype, features)
+        types = {name: dtype if name == "a" else count for name in self.finish.names}
+        (found,) = self.finish.typed(types, features).dtypes.values()
+        return found
+
+    def finished(self, kb: KernelBuilder, acc: np.dtype[Any], dtype: np.dtype[Any]) -> str:
+        """Statements that keep ``kp_s`` as the result of the line ``kp_line``."""
+        if self.finish is None:
+            return "result_store(kp_line, kp_s);"
+        features = kb.selection._features
+        count = _count_dtype(acc, features)
+        types = {name: acc if name == "a" else count for name in self.finish.names}
+        typed = self.finish.typed(types, features, dtype)
+        for extension in typed.extensions:
+            kb.extension(extension)
+        loads = {"a": "kp_s", "n": f"{element_of(count).type}(kp_n)"}
+        statements, results = typed.glsl(loads, "kp_f")
+        kb.declare(declarations_of(typed))
+        return " ".join(("{", *statements, f"result_store(kp_line, {next(iter(results.values()))});", "}"))
+
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two: one for runs, one that combines what they found."""
         map_, reducer, acc = self.parts(ksel)
@@ -179,51 +213,94 @@ class ReductionOp(CombiningOp):
         axes = axes_of(ksel._who(), attribute_of(ksel, "axis"), len(shape))
         walk = walk_of(shape, tensors, axes)
         if not walk.total:
-            kb.yield_results(literal(self.neutral, acc))
+            self._of_nothing(kb, reducer, acc)
             return
-        way = "run" if ksel.variant == "run" else "group"
-        runs = _plans(walk)[way].runs
         elements = Elements(ksel, map_, acc, walk)
-        parts = f"kp_runs_{way}", f"kp_each_{way}"
-        if runs > 1:
+        lines = Lines(kb, ksel.variant, walk, reducer, acc)
+        dtype = np.dtype(ksel.results[0].t.dtype)
+        lines.write(
+            elements.declare,
+            elements.find(),
+            elements.get,
+            elements.four if elements.quads else None,
+            lambda: self.finished(kb, acc, dtype),
+        )
+
+    def _of_nothing(self, kb: KernelBuilder, reducer: Reducer, acc: np.dtype[Any]) -> None:
+        """A kernel that writes the results of no elements."""
+        dtype = np.dtype(kb.selection.results[0].t.dtype)
+        if self.empty is not None or self.finish is None:
+            kb.yield_results(literal(self.neutral if self.empty is None else self.empty, dtype))
+            return
+        kb.begin_dispatch("nothing")
+        kb.workgroup(64)
+        spread(kb, kb.ceil_div(named("kp_lines"), 64))
+        kb.emit("uint kp_line = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit("if (kp_line >= kp_lines) return;")
+        # Compilers may compute with a constant, and take 0 / n for 0: the sum with n, which is 0, is none.
+        plus = " || kp_n != 0u" if reducer.kind == "bool" else f" + {reducer.kind}(kp_n)"
+        kb.emit(f"{reducer.kind} kp_s = {literal(self.neutral, acc)}{plus};")
+        kb.emit(self.finished(kb, acc, dtype))
+
+
+def _count_dtype(dtype: np.dtype[Any], features: frozenset[str] | None) -> np.dtype[Any]:
+    """That of a number of elements in a formula with values of `dtype`."""
+    wide = dtype.itemsize == 8 and (features is None or "shaderFloat64" in features)
+    return np.dtype(np.float64) if wide else FLOAT32
+
+
+class Lines:
+    """Writes the dispatches that combine the elements of each line: one, or two if a line has several runs.
+
+    The second dispatch combines the runs' values, which scratch memory has.
+    """
+
+    def __init__(
+        self, kb: KernelBuilder, variant: str, walk: Walk, reducer: Reducer, acc: np.dtype[Any]
+    ) -> None:
+        self.kb, self.variant, self.walk, self.reducer = kb, variant, walk, reducer
+        self.way = "run" if variant == "run" else "group"
+        self.several = _plans(walk)[self.way].runs > 1
+        if self.several:
             # The number of parts and its product with the lines are no constants of the kernels.
-            kb.scratch("parts", named(parts[0]) * named("kp_lines"), acc)
-        kb.begin_dispatch("runs")
-        elements.declare(kb)
+            reducer.keep(kb, "parts", named(f"kp_runs_{self.way}") * named("kp_lines"), acc)
+
+    def write(
+        self,
+        declare: Callable[[KernelBuilder], None],
+        find: str,
+        get: Callable[[str], str],
+        four: Callable[[str, str], str] | None,
+        store: Callable[[], str],
+        name: str = "",
+    ) -> None:
+        """Adds the dispatches. `declare` and `find` provide for `get` and `four`, which load elements;
+        `store` gives, in the last dispatch, the statements that keep ``kp_s``, the value of ``kp_line``.
+        """
+        kb, reducer, several = self.kb, self.reducer, self.several
+        parts = f"kp_runs_{self.way}", f"kp_each_{self.way}"
+        kb.begin_dispatch(f"{name}runs")
+        declare(kb)
         reducer.declare(kb)
-        target = "parts_store(kp_part, kp_s);" if runs > 1 else "result_store(kp_part, kp_s);"
-        total = named(parts[0]) * named("kp_lines")
         begin = f"""
             uint kp_line = kp_part % kp_lines;
             uint kp_k = kp_part / kp_lines * {parts[1]};
             uint kp_e = min(kp_n, kp_k + {parts[1]});
-            {elements.find()}"""
-        four = elements.four if elements.quads else None
-        self._combine(kb, ksel.variant, reducer, total, begin, elements.get, four, target)
-        if runs > 1:
-            kb.begin_dispatch("combine")
+            {find}"""
+        total = named(parts[0]) * named("kp_lines")
+        self._combine(total, begin, get, four, "parts_store(kp_part, kp_s);" if several else store())
+        if several:
+            kb.begin_dispatch(f"{name}combine")
             reducer.declare(kb)
             begin = f"uint kp_line = kp_part, kp_k = 0u, kp_e = {parts[0]};"
+            self._combine(
+                named("kp_lines"), begin, lambda k: f"parts_load(({k}) * kp_lines + kp_line)", None, store()
+            )
 
-            def get(k: str) -> str:
-                return f"parts_load(({k}) * kp_lines + kp_line)"
-
-            target = "result_store(kp_line, kp_s);"
-            self._combine(kb, ksel.variant, reducer, named("kp_lines"), begin, get, None, target)
-
-    def _combine(
-        self,
-        kb: KernelBuilder,
-        variant: str,
-        reducer: Reducer,
-        total: IntOrSize,
-        begin: str,
-        get: Any,
-        four: Any,
-        target: str,
-    ) -> None:
+    def _combine(self, total: IntOrSize, begin: str, get: Any, four: Any, target: str) -> None:
         """A kernel that combines the elements of `total` runs."""
-        if variant == "run":
+        kb, reducer = self.kb, self.reducer
+        if self.variant == "run":
             kb.workgroup(64)
             spread(kb, kb.ceil_div(total, 64))
             kb.emit("uint kp_part = kp_group * 64u + gl_LocalInvocationID.x;")
@@ -238,7 +315,7 @@ class ReductionOp(CombiningOp):
         kb.emit(f"if (kp_part >= {total}) return;")  # the whole workgroup
         kb.emit(begin)
         kb.emit(group_run(reducer, get, four))
-        group_combine(kb, reducer, variant)
+        group_combine(kb, reducer, self.variant)
         kb.emit(f"if (kp_l == 0u) {{ {target} }}")
 
 
@@ -316,11 +393,18 @@ def _plans(walk: Walk) -> dict[str, Plan]:
 
 
 def attribute_of(ksel: KernelSelection, name: str) -> Any:
-    return next(a.v for a in ksel.arg_descs if a is not None and a.parameter.name == name)
+    """The value of an attribute; None if the signature has none of that name."""
+    return next((a.v for a in ksel.arg_descs if a is not None and a.parameter.name == name), None)
 
 
 def combination(
-    what: str, map_: Any, reduce: Any, neutral: Any, dtype: DTypeLike | None, preamble: str
+    what: str,
+    map_: Any,
+    reduce: Any,
+    neutral: Any,
+    dtype: DTypeLike | None,
+    preamble: str,
+    finish: Any = None,
 ) -> dict[str, Any]:
     """The attributes of the operation's class.
 
@@ -359,7 +443,20 @@ def combination(
         "wide": "".join(both.text.split()) in _WIDE,
         "neutral": neutral,
         "dtype": None if dtype is None else to_dtype(dtype),
+        "finish": _finish(what, finish, preamble),
     }
+
+
+def _finish(what: str, finish: Any, preamble: str) -> Formula | None:
+    if finish is None:
+        return None
+    found = as_formula(f"{what}: finish", finish, preamble)
+    if not set(found.names) <= {"a", "n"} or "a" not in found.names:
+        raise InvalidArgumentError(
+            f"{what}: finish is {found.text!r}, with the names {', '.join(found.names) or 'none'}; it "
+            "computes the result from a, the combined value, and n, the number of elements"
+        )
+    return found
 
 
 def made(
@@ -378,6 +475,7 @@ def reduction(
     reduce: str = "sum",
     neutral: Any = None,
     *,
+    finish: Any = None,
     dtype: DTypeLike | None = None,
     name: str = "reduction",
     doc: str | None = None,
@@ -388,7 +486,8 @@ def reduction(
     `map` computes the values that are combined, from the arguments: an expression as in `kp.ops.elementwise`,
     with NumPy's broadcasting and dtypes, or such an operation. `reduce` combines two of its values, `a` and
     `b`: an expression, which must be associative and commutative, or "sum", "prod", "min", "max", "any" or
-    "all". `neutral` is the result of no elements.
+    "all". `neutral` is the combination of no elements. `finish` computes the result from the combined value
+    `a` and the number of elements `n`, a float: the mean's is "a / n".
 
     The operation takes ``axis=``, None for all (the default), an int or several, and ``keepdims=``. Its
     result has the dtype of `map`, but for sums and products of ints and bools with fewer than 64 bits: these
@@ -410,6 +509,6 @@ def reduction(
     >>> kp.ops.reduction(reduce="max")(mgr.tensor([[1, 5], [7, 2]]), axis=0).tolist()
     [7.0, 5.0]
     """
-    attributes = combination("reduction", map, reduce, neutral, dtype, preamble)
+    attributes = combination("reduction", map, reduce, neutral, dtype, preamble, finish)
     title = f"reduction({attributes['formula'].text!r}, {reduce!r})"
     return made(ReductionOp, name, doc, "*, int[]? axis=None, bool keepdims=False", attributes, title)

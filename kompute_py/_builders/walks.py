@@ -280,6 +280,10 @@ class Reducer:
             f"{body}\n    return {next(iter(results.values()))};\n}}"
         )
 
+    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: np.dtype[Any]) -> None:
+        """Scratch memory for `count` values: ``NAME_load`` and ``NAME_store``."""
+        kb.scratch(name, count, acc)
+
     def tree(self, values: Sequence[str]) -> str:
         """The expression that combines values in pairs, in their order."""
         values = list(values)

@@ -17,14 +17,28 @@ if TYPE_CHECKING:
     from ._sorting import argsort, segmented_sort, sort, sort_by_key, topk
 
 __all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
     "argsort",
+    "count_nonzero",
+    "dot",
     "elementwise",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "prod",
     "reduction",
     "scan",
     "segmented_sort",
     "sort",
     "sort_by_key",
+    "std",
+    "sum",
     "topk",
+    "var",
 ]
 
 _MODULES: dict[str, tuple[str, ...]] = {
@@ -32,6 +46,22 @@ _MODULES: dict[str, tuple[str, ...]] = {
     ".._builders.reduction": ("reduction",),
     ".._builders.scan": ("scan",),
     "._sorting": ("argsort", "segmented_sort", "sort", "sort_by_key", "topk"),
+    "._reductions": (
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "count_nonzero",
+        "dot",
+        "max",
+        "mean",
+        "min",
+        "norm",
+        "prod",
+        "std",
+        "sum",
+        "var",
+    ),
 }
 """The public names by the module that has them; each is imported when one of its names is first used."""
 

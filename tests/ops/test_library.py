@@ -1,0 +1,55 @@
+"""The page that lists all functions of `kp.ops` has each of them, whole."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import kompute_py as kp
+from benchmarks.library.__main__ import MEASURED
+from benchmarks.library.calls import CALLS
+from kompute_py import ops
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.own_driver
+sys.path.append(str(ROOT / "docs" / "_ext"))
+
+import tables  # noqa: E402
+
+NAMES = [
+    name for module, names in ops._MODULES.items() if not module.startswith(".._builders") for name in names
+]
+
+
+def test_every_function_is_public_and_in_an_area():
+    assert set(NAMES) < set(ops.__all__) and len(NAMES) == len(set(NAMES))
+    areas = {module.removeprefix("._") for module in ops._MODULES if not module.startswith(".._builders")}
+    assert {f"_{area}" for area in areas} <= set(tables.AREAS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_says_its_dtypes_axes_and_error(name):
+    assert set(tables.facts_of(getattr(kp.ops, name))) == set(tables.FACTS)
+    assert name in CALLS, "benchmarks/library/calls.py has no call of it"
+    assert name in json.loads(MEASURED.read_text())["functions"], f"./dev bench library --write --only {name}"
+
+
+def test_page_lists_them_all():
+    page = tables.library()
+    for name in NAMES:
+        assert f"{{py:obj}}`~kompute_py.ops.{name}`" in page
+
+
+def test_benchmark_measures_beside_numpy():
+    run = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "library", "--quick", "--only", "sum", "--only", "argmax"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "sum " in run.stdout and "argmax " in run.stdout and run.stdout.count("NumPy 0.") == 2, run.stdout

@@ -1,0 +1,204 @@
+"""Reductions by NumPy's names, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import kompute_py as kp
+
+ROUNDING = 2.0**-24
+EXACT = ("min", "max", "any", "all", "argmin", "argmax", "count_nonzero")
+FLOATING = ("sum", "mean", "var", "std", "norm")
+PLACES = ("argmin", "argmax")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr:
+        yield
+    for name in (*EXACT, *FLOATING, "prod", "dot"):
+        getattr(kp.ops, name).cache_clear()
+
+
+def numpy_of(name, x, axis=None, keepdims=False):
+    """NumPy's result, in float64 where rounding decides."""
+    if name == "norm":
+        return np.sqrt(np.sum(x.astype(np.float64) ** 2, axis, keepdims=keepdims))
+    if name in FLOATING:
+        return getattr(np, name)(x.astype(np.float64), axis, keepdims=keepdims)
+    if name == "count_nonzero":
+        axis = axis if axis is None or isinstance(axis, int) else tuple(axis)
+    return getattr(np, name)(x, axis, keepdims=keepdims)
+
+
+def bound(name, x, axis, keepdims):
+    """The documented error of a floating result."""
+    x = x.astype(np.float64)
+    if name in ("sum", "mean"):
+        return 800 * ROUNDING * getattr(np, name)(np.abs(x), axis, keepdims=keepdims)
+    if name == "norm":
+        return 800 * ROUNDING * numpy_of("norm", x, axis, keepdims)
+    exact = np.var(x, axis, keepdims=keepdims)
+    of_var = 2000 * ROUNDING * (exact + np.mean(x, axis, keepdims=keepdims) ** 2 * 2000 * ROUNDING)
+    if name == "var":
+        return of_var
+    return np.sqrt(exact + of_var) - np.sqrt(np.maximum(exact - of_var, 0))
+
+
+def check(name, x, axis=None, keepdims=False, call=None):
+    named = {"keepdims": keepdims}
+    got = np.asarray((call or getattr(kp.ops, name))(x, axis=axis, **named))
+    expected = numpy_of(name, x, axis, keepdims)
+    assert got.shape == np.shape(expected)
+    if name in EXACT:
+        np.testing.assert_array_equal(got, expected)
+    else:
+        assert got.dtype == np.float32
+        assert (np.abs(got - expected) <= bound(name, x, axis, keepdims)).all()
+
+
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("variant", ["run", "shared"])
+@pytest.mark.parametrize("name", [*EXACT, *FLOATING])
+def test_any_shape_and_axes(name, variant, data):
+    shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=7))
+    one = st.none() | st.integers(-len(shape), len(shape) - 1) if shape else st.none()
+    several = st.lists(st.integers(0, len(shape) - 1), unique=True, min_size=1).map(tuple) if shape else one
+    axis = data.draw(one if name in PLACES else one | several)
+    x = data.draw(hnp.arrays(np.float32, shape, elements=st.sampled_from([-3, -1.5, 0, 0, 0.25, 2, 7])))
+    call = getattr(kp.ops, name).variant(variant)
+    check(name, x, axis, data.draw(st.booleans()), call)
+
+
+@pytest.mark.parametrize("variant", ["run", "shared"])
+@pytest.mark.parametrize("name", ["mean", "var", "norm", "argmax", "argmin"])
+def test_long_lines_in_several_runs(name, variant):
+    x = np.random.default_rng(3).normal(5, 2, (3, 40_009)).astype(np.float32)
+    call = getattr(kp.ops, name).variant(variant)
+    for axis in (None, 1):
+        check(name, x, axis, call=call)
+
+
+def test_a_variance_far_from_zero_keeps_its_digits():
+    x = (10_000 + np.random.default_rng(0).normal(size=9_999)).astype(np.float32)
+    assert abs(kp.ops.var(x) - np.var(x.astype(np.float64))) < 1e-3
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("variant", ["run", "shared"])
+def test_ties_go_to_the_first_and_nan_wins(name, variant):
+    rng = np.random.default_rng(2)
+    call = getattr(kp.ops, name).variant(variant)
+    for length in (9, 5000):
+        x = rng.integers(0, 3, (4, length)).astype(np.float32)
+        x[1, length // 3 :: 7] = np.nan
+        x[2] = 1
+        x[3, 5] = -np.inf if name == "argmin" else np.inf
+        np.testing.assert_array_equal(call(x, axis=1), getattr(np, name)(x, 1))
+        np.testing.assert_array_equal(call(x), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float64"],
+)
+def test_dtypes(mgr, dtype):
+    dtype = np.dtype(dtype)
+    wide = "shaderInt64" in mgr.enabled_features
+    double = "shaderFloat64" in mgr.enabled_features
+    if (dtype.itemsize == 8 and dtype.kind != "f" and not wide) or (dtype == np.float64 and not double):
+        pytest.skip(f"the device has no {dtype}")
+    low = 0 if dtype.kind in "bu" else -9
+    x = np.random.default_rng(1).integers(low, 2 if dtype.kind == "b" else 9, (7, 11)).astype(dtype)
+    if dtype.itemsize == 8 and dtype.kind in "iu":
+        x[3, 4] = np.iinfo(dtype).max  # beyond float64's digits
+        x[3, 5] = np.iinfo(dtype).max - 1
+    for name in PLACES:
+        got = getattr(kp.ops, name)(x, axis=1)
+        assert got.dtype == (np.int64 if wide else np.int32)
+        np.testing.assert_array_equal(got, getattr(np, name)(x, 1))
+    for name in ("mean", "std"):
+        got, expected = getattr(kp.ops, name)(x, axis=0), getattr(np, name)(x, 0)
+        assert got.dtype == (expected.dtype if double or dtype == np.float16 else np.float32)
+        tolerance = 4e-3 if dtype == np.float16 else 1e-4 if got.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(got.astype(np.float64), expected.astype(np.float64), rtol=tolerance)
+    got = kp.ops.sum(x, axis=0)
+    if dtype.kind in "biu" and wide:
+        np.testing.assert_array_equal(got, x.sum(0))
+        assert got.dtype == x.sum(0).dtype
+
+
+def test_no_elements():
+    empty = np.zeros((0, 3), np.float32)
+    assert np.isnan(kp.ops.mean(empty, axis=0)).all() and np.isnan(kp.ops.std(empty))
+    assert kp.ops.sum(empty) == 0 and kp.ops.prod(empty) == 1 and kp.ops.norm(empty) == 0
+    assert kp.ops.count_nonzero(empty) == 0 and not kp.ops.any(empty) and kp.ops.all(empty)
+    assert kp.ops.mean(empty, axis=1).shape == (0,)
+    for name in ("min", "argmax"):
+        with pytest.raises(kp.InvalidArgumentError, match="no elements"):
+            getattr(kp.ops, name)(empty, axis=0)
+
+
+def test_views_and_given_results(mgr):
+    x = np.random.default_rng(5).normal(size=(6, 8)).astype(np.float32)
+    t, out = mgr.tensor_t(x), mgr.empty((3,), np.float32)
+    assert kp.ops.max(t[1:4, ::2], axis=1, out=out) is out
+    np.testing.assert_array_equal(out.read(), x[1:4, ::2].max(1))
+    np.testing.assert_array_equal(np.asarray(kp.ops.argmin(t[:, 3])), x[:, 3].argmin())
+    check("mean", x[::2], 0, call=lambda _, **named: kp.ops.mean(t[::2], **named))
+
+
+def test_recorded(mgr):
+    t, place, spread = mgr.tensor([3.0, 1, 4, 1, 5]), kp.ops.argmax(mgr.tensor([0.0])), mgr.zeros(())
+    sequence = mgr.sequence().record(kp.ops.argmax.op(t, out=place), kp.ops.std.op(t, out=spread))
+    sequence.record(kp.OpSyncLocal([place, spread])).eval()
+    assert int(place) == 4
+    assert float(spread) == pytest.approx(np.std([3, 1, 4, 1, 5]), rel=1e-6)
+    t[:] = [9, 1, 4, 1, 5]
+    sequence.eval()
+    assert int(place) == 0
+
+
+@pytest.mark.parametrize("order", [1, 2, np.inf, -np.inf])
+def test_norms(order):
+    x = np.random.default_rng(7).normal(size=(5, 6)).astype(np.float32)
+    np.testing.assert_allclose(kp.ops.norm(x, order, axis=1), np.linalg.norm(x, order, 1), rtol=1e-6)
+    with pytest.raises(kp.InvalidArgumentError, match="the norms are 2, 1, inf, -inf"):
+        kp.ops.norm(x, 3)
+
+
+def test_dot():
+    x, y = np.random.default_rng(8).normal(size=(2, 1001)).astype(np.float32)
+    exact = np.dot(x.astype(np.float64), y)
+    assert abs(kp.ops.dot(x, y) - exact) <= 800 * ROUNDING * np.abs(x * y).sum()
+    np.testing.assert_array_equal(kp.ops.dot(np.arange(5, dtype=np.int32), np.arange(5, dtype=np.int32)), 30)
+    for other in (y[:3], y.reshape(7, 143), y[:1]):
+        with pytest.raises(kp.InvalidArgumentError, match=r"give vectors of one length. kp\.ops\.matmul"):
+            kp.ops.dot(x, other)
+
+
+def test_wrong_axes():
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(kp.InvalidArgumentError, match="axis is 2, and there are 2 axes"):
+        kp.ops.mean(x, 2)
+    with pytest.raises(kp.InvalidArgumentError, match="give one axis, or None"):
+        kp.ops.argmax(x, (0, 1))
+
+
+def test_finish_of_a_reduction():
+    """`finish` has the combined value and the number of elements."""
+    rms = kp.ops.reduction("x * x", "a + b", 0, finish="sqrt(a / n)")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_allclose(rms(x, axis=1), np.sqrt((x * x).mean(1)), rtol=1e-6)
+    assert np.isnan(rms(x[:0]))
+    halved = kp.ops.reduction("x", "maximum(a, b)", 7, finish="a // 2")
+    assert halved(np.array([3, 9, 4], np.int32)) == 4 and halved(np.zeros(0, np.int32)) == 3
+    for finish in ("b / n", "n", "a + x"):
+        with pytest.raises(kp.InvalidArgumentError, match="a, the combined value, and n"):
+            kp.ops.reduction(finish=finish)
