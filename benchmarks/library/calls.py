@@ -34,6 +34,12 @@ def _floats(count: int, **named: Any) -> Callable[[np.random.Generator, int], Ma
     return make
 
 
+def _segments(rng: np.random.Generator, elements: int) -> Made:
+    """Keys in segments of 100, and where these begin."""
+    keys = rng.normal(size=elements).astype(np.float32)
+    return (keys, np.arange(0, elements, 100, dtype=np.int32)), {}
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -54,4 +60,9 @@ CALLS: dict[str, Call] = {
     },
     "norm": Call(_floats(1), np.linalg.norm),
     "dot": Call(_floats(2), np.dot),
+    "sort": Call(_floats(1), np.sort),
+    "argsort": Call(_floats(1), np.argsort),
+    "topk": Call(_floats(1, k=100)),
+    "sort_by_key": Call(_floats(2)),
+    "segmented_sort": Call(_segments),
 }

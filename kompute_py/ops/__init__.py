@@ -14,6 +14,22 @@ if TYPE_CHECKING:
     from .._builders.elementwise import elementwise
     from .._builders.reduction import reduction
     from .._builders.scan import scan
+    from ._reductions import (
+        all,
+        any,
+        argmax,
+        argmin,
+        count_nonzero,
+        dot,
+        max,
+        mean,
+        min,
+        norm,
+        prod,
+        std,
+        sum,
+        var,
+    )
     from ._sorting import argsort, segmented_sort, sort, sort_by_key, topk
 
 __all__ = [
