@@ -40,6 +40,30 @@ def _segments(rng: np.random.Generator, elements: int) -> Made:
     return (keys, np.arange(0, elements, 100, dtype=np.int32)), {}
 
 
+def _whole(most: int, *rest: Any) -> Callable[[np.random.Generator, int], Made]:
+    """A maker of a vector of ints from 0 to below `most`."""
+
+    def make(rng: np.random.Generator, elements: int) -> Made:
+        return (rng.integers(0, most, elements, dtype=np.int32), *rest), {}
+
+    return make
+
+
+def _chosen(rng: np.random.Generator, elements: int) -> Made:
+    """A condition that holds for half of the elements, and these."""
+    return (rng.random(elements) < 0.5, rng.normal(size=elements).astype(np.float32)), {}
+
+
+def _edges(rng: np.random.Generator, elements: int) -> Made:
+    """Numbers, and the edges of 100 bins."""
+    return (rng.normal(size=elements).astype(np.float32), np.linspace(-3, 3, 101, dtype=np.float32)), {}
+
+
+def _places(rng: np.random.Generator, elements: int) -> Made:
+    """A thousand sorted numbers, and numbers to find."""
+    return tuple(reversed([*_floats(1)(rng, elements)[0], np.linspace(-3, 3, 1000, dtype=np.float32)])), {}
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -65,4 +89,21 @@ CALLS: dict[str, Call] = {
     "topk": Call(_floats(1, k=100)),
     "sort_by_key": Call(_floats(2)),
     "segmented_sort": Call(_segments),
+    "cumsum": Call(_floats(1), np.cumsum),
+    "cumprod": Call(_floats(1), np.cumprod),
+    "cummax": Call(_floats(1), np.maximum.accumulate),
+    "cummin": Call(_floats(1), np.minimum.accumulate),
+    "searchsorted": Call(_places, np.searchsorted),
+    "int_counts": Call(_whole(1000, 1000)),
+    "bin_counts": Call(_edges, np.histogram),
+    "nonzero_places": Call(_whole(2)),
+    "selected": Call(_chosen),
+    "run_starts": Call(_whole(1000)),
+    "bincount": Call(_whole(1000), np.bincount),
+    "histogram": Call(_floats(1), np.histogram),
+    "nonzero": Call(_whole(2), np.nonzero),
+    "flatnonzero": Call(_whole(2), np.flatnonzero),
+    "compress": Call(_chosen, np.compress),
+    "extract": Call(_chosen, np.extract),
+    "unique": Call(_whole(1000), np.unique),
 }

@@ -243,6 +243,7 @@ AREAS = {
     "_reductions": "Reductions",
     "_scans": "Scans",
     "_searching": "Searching and counting",
+    "_counted": "Results of any length",
     "_sorting": "Sorting",
     "_moving": "Moving elements",
     "_matrices": "Matrices",

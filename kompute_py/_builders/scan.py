@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from .walks import (
     GROUP,
     MOST_RUN,
     QUADS,
+    Axis,
     Elements,
     Reducer,
     Walk,
@@ -51,15 +53,11 @@ class ScanOp(CombiningOp):
         """Finds the result's shape and dtype, and the runs of each variant."""
         tensors, shape, dtype = self.first_facts(ksel)
         marks = ksel.arg_tensor(self.segments) if self.segments else None
-        if not shape:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: a scan goes along an axis, and the arguments have none"
-            )
-        axes = axes_of(ksel._who(), [ksel.attr_int("axis").v], len(shape))
+        axis = self.declare_axis(ksel)
         if marks is not None:
             self._check_marks(ksel, marks, shape)
-        result = ksel.return_new_tensor(shape, dtype)
-        walk = walk_of(shape, [*tensors, *([marks] if marks else []), result], axes)
+        result = ksel.return_new_tensor(shape if axis is not None else math.prod(shape), dtype)
+        walk = self._walk(ksel, shape, [*tensors, *([marks] if marks else []), result], axis)
         tell(ksel, walk)
         plans = _plans(walk)
         for name, plan in plans.items():
@@ -68,6 +66,26 @@ class ScanOp(CombiningOp):
         split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
         ksel.value(f"kp_split_{split}", 0, "uint32")
         check_sizes(ksel)
+
+    def declare_axis(self, ksel: KernelSelection) -> int | None:
+        """Declares the axis; None scans all elements of dense tensors of one shape in a row."""
+        return int(ksel.attr_int("axis").v)
+
+    def axis_of(self, ksel: KernelSelection) -> int | None:
+        """The axis as it was declared."""
+        return int(attribute_of(ksel, "axis"))
+
+    def _walk(
+        self, ksel: KernelSelection, shape: tuple[int, ...], tensors: list[TensorArg], axis: int | None
+    ) -> Walk:
+        if axis is None:
+            count = math.prod(shape)
+            return Walk((), (Axis(count, (1,) * len(tensors)),) if count != 1 else (), ())
+        if not shape:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: a scan goes along an axis, and the arguments have none"
+            )
+        return walk_of(shape, tensors, axes_of(ksel._who(), [axis], len(shape)))
 
     def _check_marks(self, ksel: KernelSelection, marks: TensorArg, shape: tuple[int, ...]) -> None:
         if marks.dtype.kind not in "biu":
@@ -87,8 +105,7 @@ class ScanOp(CombiningOp):
         map_, reducer, acc = self.parts(ksel)
         args = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         shape = broadcast(ksel, [a for a in args if a.name in self.formula.names])
-        axes = axes_of(ksel._who(), [attribute_of(ksel, "axis")], len(shape))
-        walk = walk_of(shape, [*args, ksel.results[0]], axes)
+        walk = self._walk(ksel, shape, [*args, ksel.results[0]], self.axis_of(ksel))
         way = "run" if ksel.variant == "run" else "group"
         writer = _Writer(self, kb, ksel, Elements(ksel, map_, acc, walk), reducer, acc, way)
         if _plans(walk)[way].runs == 1:

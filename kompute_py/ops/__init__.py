@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from .._builders.elementwise import elementwise
     from .._builders.reduction import reduction
     from .._builders.scan import scan
+    from ._counted import (
+        bincount,
+        compress,
+        extract,
+        flatnonzero,
+        histogram,
+        nonzero,
+        unique,
+    )
     from ._reductions import (
         all,
         any,
@@ -30,6 +39,20 @@ if TYPE_CHECKING:
         sum,
         var,
     )
+    from ._scans import (
+        cummax,
+        cummin,
+        cumprod,
+        cumsum,
+    )
+    from ._searching import (
+        bin_counts,
+        int_counts,
+        nonzero_places,
+        run_starts,
+        searchsorted,
+        selected,
+    )
     from ._sorting import argsort, segmented_sort, sort, sort_by_key, topk
 
 __all__ = [
@@ -38,22 +61,39 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "bin_counts",
+    "bincount",
+    "compress",
     "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "dot",
     "elementwise",
+    "extract",
+    "flatnonzero",
+    "histogram",
+    "int_counts",
     "max",
     "mean",
     "min",
+    "nonzero",
+    "nonzero_places",
     "norm",
     "prod",
     "reduction",
+    "run_starts",
     "scan",
+    "searchsorted",
     "segmented_sort",
+    "selected",
     "sort",
     "sort_by_key",
     "std",
     "sum",
     "topk",
+    "unique",
     "var",
 ]
 
@@ -61,6 +101,29 @@ _MODULES: dict[str, tuple[str, ...]] = {
     ".._builders.elementwise": ("elementwise",),
     ".._builders.reduction": ("reduction",),
     ".._builders.scan": ("scan",),
+    "._counted": (
+        "bincount",
+        "compress",
+        "extract",
+        "flatnonzero",
+        "histogram",
+        "nonzero",
+        "unique",
+    ),
+    "._scans": (
+        "cummax",
+        "cummin",
+        "cumprod",
+        "cumsum",
+    ),
+    "._searching": (
+        "bin_counts",
+        "int_counts",
+        "nonzero_places",
+        "run_starts",
+        "searchsorted",
+        "selected",
+    ),
     "._sorting": ("argsort", "segmented_sort", "sort", "sort_by_key", "topk"),
     "._reductions": (
         "all",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.walks import axes_of, check_sizes, named, spread
-from .._custom.custom_op import CustomOp
+from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection, TensorArg
 from ._keys import Key, key_of
 
@@ -409,8 +409,7 @@ def _index_dtype(ksel: KernelSelection) -> str:
     return "int64" if ksel.device is None or ksel.has("shaderInt64") else "int32"
 
 
-@CustomOp.register
-class sort(SortOp):
+class _Sort(SortOp):
     """The elements of `x` in ascending order along `axis`, as ``np.sort(x, axis, stable=True)``.
 
     `x` has any shape but (), and any dtype but complex ones; the result has both. NaN come last. -0.0 and 0.0
@@ -448,8 +447,7 @@ class sort(SortOp):
         return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
 
 
-@CustomOp.register
-class argsort(SortOp):
+class _Argsort(SortOp):
     """The places of the elements of `x` in ascending order along `axis`, as
     ``np.argsort(x, axis, stable=True)``.
 
@@ -481,8 +479,7 @@ class argsort(SortOp):
         return f"result_store({self.at(rank, line)}, {kind}({place}));"
 
 
-@CustomOp.register
-class sort_by_key(SortOp):
+class _SortByKey(SortOp):
     """`keys` in ascending order along `axis`, and `values` in the order of their keys.
 
     Both have one shape and any dtypes, but complex keys; so have the results, ``(keys, values)``. The order
@@ -527,8 +524,7 @@ class sort_by_key(SortOp):
         )
 
 
-@CustomOp.register
-class segmented_sort(SortOp):
+class _SegmentedSort(SortOp):
     """`keys` in ascending order within each segment: one begins at element 0, and one at each of `offsets`.
 
     `keys` has one axis; `offsets` is a list of ints, which must ascend: else the result has the same elements
@@ -578,8 +574,7 @@ class segmented_sort(SortOp):
         return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
 
 
-@CustomOp.register
-class topk(SortOp):
+class _Topk(SortOp):
     """The `k` highest elements of `x` along `axis`, from the highest on, and their places, as
     ``torch.topk``; with ``largest=False`` the lowest, from the lowest on.
 
@@ -624,3 +619,10 @@ class topk(SortOp):
         kind = "int64_t" if ksel.results[1].dtype.itemsize == 8 else "int"
         at = self.at(rank, line, "kp_stored")
         return f"values_store({at}, {key.from_raw.format(raw)}); indices_store({at}, {kind}({place}));"
+
+
+sort: Operation = CustomOp.register(_Sort)
+argsort: Operation = CustomOp.register(_Argsort)
+sort_by_key: Operation = CustomOp.register(_SortByKey)
+segmented_sort: Operation = CustomOp.register(_SegmentedSort)
+topk: Operation = CustomOp.register(_Topk)

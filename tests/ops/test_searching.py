@@ -1,0 +1,172 @@
+"""Searches and counts, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import kompute_py as kp
+
+NAMES = ("searchsorted", "int_counts", "bin_counts", "nonzero_places", "selected", "run_starts")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr:
+        yield
+    for name in NAMES:
+        getattr(kp.ops, name).cache_clear()
+
+
+SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_nonzero(data):
+    x = data.draw(hnp.arrays(np.float32, data.draw(SHAPES), elements=st.sampled_from([0, -0.0, 1, np.nan])))
+    np.testing.assert_array_equal(kp.ops.flatnonzero(x), np.flatnonzero(x))
+    got, want = kp.ops.nonzero(x), np.nonzero(x)
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_of_long_tensors(mgr):
+    rng = np.random.default_rng(0)
+    x = (rng.random((701, 500)) < 0.3).astype(np.float32) * rng.normal(size=(701, 500)).astype(np.float32)
+    given = mgr.tensor_t(x)
+    for got, want in zip(kp.ops.nonzero(given), np.nonzero(x), strict=True):
+        assert isinstance(got, kp.Tensor)
+        np.testing.assert_array_equal(got.read(), want)
+    np.testing.assert_array_equal(kp.ops.compress(given, given).read(), x[x != 0])
+    np.testing.assert_array_equal(kp.ops.flatnonzero(given[:, 3]).read(), np.flatnonzero(x[:, 3]))
+    places, count = kp.ops.nonzero_places(given)
+    n = int(count.read())
+    assert n == np.count_nonzero(x) and (places.read()[n:] == -1).all()
+
+
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_compress_and_extract(data):
+    shape = data.draw(SHAPES)
+    x = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    condition = data.draw(hnp.arrays(np.bool_, shape))
+    np.testing.assert_array_equal(kp.ops.extract(condition, x), np.extract(condition, x))
+    short = condition.reshape(-1)[: x.size // 2]
+    np.testing.assert_array_equal(kp.ops.compress(short, x), np.compress(short, x))
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_unique(data):
+    x = data.draw(
+        hnp.arrays(np.float32, data.draw(SHAPES), elements=st.sampled_from([3, -1, 0, 0.5, np.nan, np.inf]))
+    )
+    np.testing.assert_array_equal(kp.ops.unique(x), np.unique(x))
+    want = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    got = kp.ops.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    for a, b in zip(got, want, strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_array_equal(a, b)
+
+
+def test_unique_of_a_long_tensor(mgr):
+    x = np.random.default_rng(0).integers(-500, 500, 20_011).astype(np.int16)
+    want = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    got = kp.ops.unique(mgr.tensor_t(x), return_index=True, return_inverse=True, return_counts=True)
+    for a, b in zip(got, want, strict=True):
+        assert isinstance(a, kp.Tensor)
+        np.testing.assert_array_equal(a.read(), b)
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_searchsorted(data):
+    values = st.sampled_from([-np.inf, -1.5, -0.0, 0, 1, 2, np.inf, np.nan])
+    a = np.sort(data.draw(hnp.arrays(np.float32, st.integers(0, 20), elements=values)))
+    v = data.draw(hnp.arrays(np.float32, data.draw(SHAPES), elements=values))
+    for side in ("left", "right"):
+        np.testing.assert_array_equal(kp.ops.searchsorted(a, v, side), np.searchsorted(a, v, side))
+
+
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_bincount(data):
+    x = data.draw(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 30)))
+    least = data.draw(st.integers(0, 40))
+    np.testing.assert_array_equal(kp.ops.bincount(x, least), np.bincount(x, minlength=least))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16"])
+def test_counts_of_other_ints(mgr, dtype):
+    x = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, 5003).astype(dtype)
+    np.testing.assert_array_equal(kp.ops.bincount(mgr.tensor_t(x)).read(), np.bincount(x))
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_histogram(data):
+    seed, n = data.draw(st.integers(0, 99)), data.draw(st.integers(0, 3000))
+    x = np.random.default_rng(seed).normal(size=n).astype(np.float32).round(data.draw(st.integers(0, 3)))
+    ways = [(10, None), (7, (-0.7, 1.1)), (np.array([-1, -0.1, 0.3, 2]), None), ([0, 1, 1, 2], None)]
+    bins, bounds = data.draw(st.sampled_from(ways))
+    got, edges = kp.ops.histogram(x, bins, bounds)
+    want, wanted = np.histogram(x, bins, bounds)
+    np.testing.assert_array_equal(edges, wanted)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_histograms_of_ints_and_tensors(mgr):
+    x = np.random.default_rng(0).integers(0, 256, (50, 60), dtype=np.uint8)
+    for bins, bounds in ((10, None), (16, (0, 256)), (9, (-50, 400)), ([-3.5, 20.5, 30, 255], None)):
+        got, edges = kp.ops.histogram(mgr.tensor_t(x), bins, bounds)
+        want, wanted = np.histogram(x, bins, bounds)
+        np.testing.assert_array_equal(edges, wanted)
+        np.testing.assert_array_equal(got.read(), want)
+
+
+def test_in_sequences(mgr):
+    x = mgr.tensor_t(np.array([0, 3, 3, 1, 9], np.int32))
+    counts = kp.ops.int_counts.op(x, 4)
+    found = kp.ops.nonzero_places.op(x)
+    sequence = mgr.sequence().record(counts, found)
+    for _ in range(2):
+        sequence.eval()
+        assert counts.results[0].read().tolist() == [1, 1, 0, 2]
+        assert found.results[0].read().tolist() == [1, 2, 3, 4, -1]
+
+
+def test_memory_apart_from_the_hosts(make_manager):
+    mgr = make_manager(force_staging=True)
+    x = mgr.tensor_t(np.array([0, 5, 0, 7, 5], np.float32))
+    assert kp.ops.unique(x).tolist() == [0, 5, 7]
+    assert kp.ops.flatnonzero(x).tolist() == [1, 3, 4]
+    assert kp.ops.flatnonzero(mgr.zeros(5)).read().shape == (0,)
+    assert kp.ops.compress(mgr.zeros(3), x).tolist() == []
+
+
+def test_errors():
+    ones = np.ones(3, np.float32)
+    with pytest.raises(kp.InvalidArgumentError, match="side is"):
+        kp.ops.searchsorted(ones, ones, "up")
+    with pytest.raises(kp.errors.ArgumentTypeError, match="convert"):
+        kp.ops.searchsorted(ones, np.ones(3, np.int32))
+    with pytest.raises(kp.InvalidArgumentError, match="x has -1"):
+        kp.ops.bincount(np.array([-1, 2], np.int32))
+    with pytest.raises(kp.errors.ArgumentTypeError, match="give ints"):
+        kp.ops.bincount(ones)
+    with pytest.raises(kp.InvalidArgumentError, match="histogram"):
+        kp.ops.histogram(ones, 0)
+    with pytest.raises(kp.InvalidArgumentError, match="histogram"):
+        kp.ops.histogram(ones, [2, 1])
+    with pytest.raises(kp.InvalidArgumentError, match="beyond the numbers"):
+        kp.ops.histogram(np.ones(3, np.int32), 4, (0, 2**40))
+    with pytest.raises(kp.InvalidArgumentError, match="no axes"):
+        kp.ops.nonzero(np.float32(1))
+    with pytest.raises(kp.InvalidArgumentError, match="only 3"):
+        kp.ops.compress(np.ones(4, bool), ones)
