@@ -29,6 +29,9 @@ _MOST = 2**16
 """Elements of a run: each invocation's turns stay below 65,535, after which llvmpipe ends loops."""
 _RUNS = 256
 """Runs that a processor is busy with."""
+_SEVERAL_SIZES = (0x8086, 0x5143)
+"""The vendors of GPUs that run kernels with smaller subgroups than they name, Intel and Qualcomm: the variant
+shares out elements by the size."""
 _ITEMS = 16
 """Elements that an invocation of a workgroup takes."""
 
@@ -43,9 +46,12 @@ class SortOp(CustomOp):
 
     def variants(self, ksel: KernelSelection) -> list[str]:
         """Long runs on processors, workgroups elsewhere."""
-        if ksel.device is None or not {"basic", "ballot"}.issubset(ksel.device["subgroup_operations"]):
+        device = ksel.device
+        if device is None or device["type"] == "cpu" or device["vendor_id"] in _SEVERAL_SIZES:
             return ["run"]
-        return ["run"] if ksel.device["type"] == "cpu" else ["subgroup", "run"]
+        if not {"basic", "ballot"}.issubset(device["subgroup_operations"]):
+            return ["run"]
+        return ["subgroup", "run"]
 
     def begin(self, ksel: KernelSelection, axis: int) -> tuple[TensorArg, int]:
         """Declares the keys: these, and the axis from 0 on."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -245,3 +247,16 @@ def test_small_floats(name):
     np.testing.assert_array_equal(kp.ops.argsort(x), order)
     got = kp.ops.sort(x).astype(np.float32)
     np.testing.assert_array_equal(got, x[order].astype(np.float32))
+
+
+def test_subgroups_only_of_a_known_size():
+    gpu = {"type": "discrete", "vendor_id": 0x10DE, "subgroup_operations": ["basic", "ballot"]}
+    ways = [
+        (gpu, ["subgroup", "run"]),
+        ({**gpu, "vendor_id": 0x8086}, ["run"]),
+        ({**gpu, "subgroup_operations": ["basic"]}, ["run"]),
+        ({**gpu, "type": "cpu"}, ["run"]),
+        (None, ["run"]),
+    ]
+    for device, names in ways:
+        assert kp.ops.sort.__wrapped__().variants(SimpleNamespace(device=device)) == names
