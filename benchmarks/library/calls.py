@@ -64,6 +64,18 @@ def _places(rng: np.random.Generator, elements: int) -> Made:
     return tuple(reversed([*_floats(1)(rng, elements)[0], np.linspace(-3, 3, 1000, dtype=np.float32)])), {}
 
 
+def _cube(axes: int, kind: type[Any], half: bool) -> Callable[[np.random.Generator, int], Made]:
+    """A maker of an array with sides of a power of two; `half` of the last one, and one."""
+
+    def make(rng: np.random.Generator, elements: int) -> Made:
+        side = 2 ** ((elements.bit_length() - 1) // axes)
+        shape = (*(side,) * (axes - 1), side // 2 + 1 if half else side)
+        x = rng.normal(size=shape)
+        return ((x + 1j * rng.normal(size=shape) if kind is np.complex64 else x).astype(kind),), {}
+
+    return make
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -81,6 +93,14 @@ CALLS: dict[str, Call] = {
             "all",
             "count_nonzero",
         ]
+    },
+    **{
+        f"{before}fft{after}": Call(
+            _cube(axes, np.float32 if before == "r" else np.complex64, before == "ir"),
+            getattr(np.fft, f"{before}fft{after}"),
+        )
+        for before in ("", "i", "r", "ir")
+        for after, axes in (("", 1), ("2", 2), ("n", 3))
     },
     "norm": Call(_floats(1), np.linalg.norm),
     "dot": Call(_floats(2), np.dot),

@@ -28,10 +28,12 @@ from .selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from numpy.typing import DTypeLike
+    from numpy.typing import ArrayLike, DTypeLike
 
+    from .._manager.manager import Manager
+    from .._memory.tensor import Tensor
     from ..typing import ShaderSource
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -198,6 +200,7 @@ class KernelBuilder:
         self._values: dict[str, ValueArg] = {}
         self._results: list[TensorValue] = []
         self._scratch: dict[str, tuple[ScratchValue, IntOrSize]] = {}
+        self._constants: dict[str, tuple[Any, int]] = {}
         self._dispatches: list[Dispatch] = []
         self._current: Dispatch | None = None
         self._yielded = False
@@ -279,6 +282,55 @@ class KernelBuilder:
         made = ScratchValue(name, to_dtype(dtype), (size,), self.selection._features)
         self._tensors[name] = made
         self._scratch[name] = made, size
+        return made
+
+    def constant(
+        self,
+        name: str,
+        contents: ArrayLike | Callable[[Manager], Tensor],
+        *,
+        size: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> TensorValue:
+        """A table that the kernels read: the elements of `contents` in row-major order, which are the same in
+        each call. It is uploaded once for each specialization and Manager.
+
+        `contents` may be a function of the Manager that returns a Tensor of `size` elements of `dtype`, which
+        the device computes, say. It is called once for each specialization and Manager.
+
+        Raises InvalidArgumentError if `name` is no GLSL name or taken, or if there are no elements;
+        ArgumentTypeError for an unsupported dtype and for a function without a size and a dtype.
+
+        >>> @kp.CustomOp.register
+        ... class primes(kp.CustomOp):
+        ...     signature = "primes(Tensor x) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.return_new_tensor(x.shape, "int32")
+        ...     def generate(self, ksel, kb):
+        ...         kb.constant("table", np.int32([2, 3, 5, 7, 11]))
+        ...         kb.yield_results("table_load(uint(x_load(i)))")
+        >>> primes(mgr.tensor([4, 0])).tolist()
+        [11, 2]
+        """
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith(_RESERVED):
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name a table in GLSL")
+        if name in self._tensors or name in self._values:
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
+        if callable(contents):
+            if type(size) is not int or dtype is None:
+                raise ArgumentTypeError(
+                    f"{self._who()}: a function computes {name!r}: give a size, an int, and a dtype"
+                )
+            count, element = size, to_dtype(dtype)
+        else:
+            contents = np.array(contents, dtype).reshape(-1)
+            count, element = contents.size, to_dtype(contents.dtype)
+        if not count:
+            raise InvalidArgumentError(f"{self._who()}: the table {name!r} has no elements")
+        made = TensorValue(name, element, (count,), self.selection._features)
+        self._tensors[name] = made
+        self._constants[name] = contents, count
         return made
 
     @staticmethod
@@ -668,7 +720,7 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
         head += text.split("\n")
     for binding, value in enumerate(tensors):
         element = value.element
-        fixed = value.name in arguments and value.name not in tied
+        fixed = value.name in builder._constants or (value.name in arguments and value.name not in tied)
         head.append(
             f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{value.name}_buffer "
             f"{{ {element.stored} {value.name}[]; }};"

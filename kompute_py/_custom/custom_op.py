@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
+_MOST_TABLES = 1 << 28
+"""Bytes of tables that they keep, for each Manager."""
 _MOST_REPEATED = 128
 """Calls with the same tensors that an operation keeps recorded."""
 
@@ -765,7 +767,9 @@ class Operation:
         if found is None:
             self._misses += 1
             found = compile_program(self._op, selection, manager._setting)
-            while len(programs) >= _MOST_PROGRAMS:
+            while len(programs) >= _MOST_PROGRAMS or (
+                found.table_bytes and sum(each.table_bytes for each in programs.values()) > _MOST_TABLES
+            ):
                 del programs[next(iter(programs))]
         else:
             self._hits += 1

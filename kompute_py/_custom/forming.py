@@ -238,6 +238,10 @@ class _Maker:
             self.used[name] = tensor
             self.own.add(name)
             self.common.add(name)
+        for constant in self.program.tables:
+            self.used[constant.name] = constant.tensor(self.manager)
+            self.own.add(constant.name)
+            self.common.add(constant.name)
         self._check_ranges()
         check_indirect(self.program, self.selection)
         parts: list[tuple[Any, list[str], tuple[int, int, int], Indirect | None]] = []
@@ -298,6 +302,7 @@ class _Maker:
         if self.downloads:
             form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
         form.own_bytes = sum(self.used[name].nbytes for name in self.own - self.common)
+        form.own_bytes += self.program.table_bytes  # the program has them, too, and may be dropped first
         form.private = not self.own <= self.common
 
 

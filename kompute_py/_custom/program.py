@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import Diagnostic, InvalidArgumentError, ShaderCompileError
+from .._base.errors import (
+    Diagnostic,
+    InvalidArgumentError,
+    ShaderCompileError,
+    UnimplementedError,
+    shown,
+)
+from .._base.types import MemoryTypes
 from .._memory.scratch import parts_of
+from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
 from .builder import VALUES, Dispatch, Indirect, KernelBuilder, Source, source_of
 from .expressions import IntOrSize, evaluate
@@ -16,7 +24,6 @@ from .selection import KernelSelection, ValueArg
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .._memory.tensor import Tensor
 
 _MOST_ELEMENTS = 2**32 - 1
 
@@ -32,6 +39,36 @@ class Step(NamedTuple):
     """Where the device reads the workgroups. The grid is one group then."""
 
 
+class Table:
+    """What the kernels of a specialization read in each call. It does not hold the Manager."""
+
+    def __init__(self, name: str, size: int, dtype: np.dtype[Any], contents: Any) -> None:
+        self.name, self.size, self.dtype = name, size, dtype
+        self._contents = contents
+        self._made: tuple[Any, MemoryTypes] | None = None
+
+    def tensor(self, manager: Manager) -> Tensor:
+        """The tensor that has it, made when it is first asked for.
+
+        Raises InvalidArgumentError if a function returns another tensor than was declared.
+        """
+        if self._made is None:
+            if callable(self._contents):
+                made = self._contents(manager)
+                if not isinstance(made, Tensor) or made.size() != self.size or made.dtype != self.dtype:
+                    raise InvalidArgumentError(
+                        f"The function of the table {self.name!r} returned {shown(made)}; it returns a "
+                        f"Tensor with {self.size} elements of {self.dtype}"
+                    )
+            else:
+                made = manager.empty(self.size, self.dtype, "storage")
+                made.write(self._contents)
+            self._made = made._native, made.memory_type()
+            self._contents = None
+        native, memory_type = self._made
+        return buffer_tensor(native, manager, (self.size,), self.dtype, self.size, memory_type)
+
+
 class Program(NamedTuple):
     """The compiled dispatches of one specialization."""
 
@@ -39,6 +76,13 @@ class Program(NamedTuple):
     steps: tuple[Step, ...]
     scratch: tuple[tuple[str, IntOrSize, np.dtype[Any]], ...]
     """(name, number of elements, dtype) of the memory that the dispatches share."""
+    tables: tuple[Table, ...] = ()
+    """What the dispatches read that is the same in each call."""
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of device memory for the tables."""
+        return sum(table.size * table.dtype.itemsize for table in self.tables)
 
     def decisive(self, selection: KernelSelection) -> set[int]:
         """The places of the run-time ints that grids and sizes of scratch memory depend on."""
@@ -62,7 +106,11 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
         title = f"{name}.{dispatch.name or number}" if len(dispatches) > 1 else dispatch.name or name
         steps.append(_compiled(builder, dispatch, title, setting))
     scratch = tuple((value.name, size, value.dtype) for value, size in builder._scratch.values())
-    return Program(name, tuple(steps), scratch)
+    tables = tuple(
+        Table(each, size, builder._tensors[each].dtype, contents)
+        for each, (contents, size) in builder._constants.items()
+    )
+    return Program(name, tuple(steps), scratch, tables)
 
 
 def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
@@ -212,6 +260,11 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
     """All that a program without this package needs to run it for these shapes: a description, and a SPIR-V
     module for each dispatch.
     """
+    if program.tables:
+        raise UnimplementedError(
+            f"{program.name}: its kernels read tables ({', '.join(each.name for each in program.tables)}), "
+            "which files for programs without Python do not have"
+        )
     numbers = selection._numbers()
     dispatches, modules = [], []
     for number, step in enumerate(program.steps):

@@ -50,6 +50,7 @@ _ELEMENTS = {
     "uint8": Element("uint8_t", "uint", "uint({})", "uint8_t({})", _8, _8_NEEDS),
     "bool": Element("uint8_t", "bool", "({} != uint8_t(0))", "uint8_t({} ? 1 : 0)", _8, _8_NEEDS),
     "complex64": Element("vec2", "vec2", "{}", "{}"),
+    "complex128": Element("dvec2", "dvec2", "{}", "{}"),
     "bfloat16": Element(
         "uint16_t", "float", "kp_from_bfloat16(uint({}))", "uint16_t(kp_to_bfloat16({}))", _16, _16_NEEDS
     ),

@@ -38,6 +38,7 @@ void bind_operation(py::module_& m);
 void bind_stream(py::module_& m);
 void bind_shader_compile(py::module_& m);
 void bind_shader_check(py::module_& m);
+void bind_fft(py::module_& m);
 void bind_mapping(py::module_& m);
 void bind_fence(py::module_& m);
 void bind_peer_copy(py::module_& m);

@@ -72,6 +72,7 @@ PROJECTS = {
     "spirv-tools": "SPIRV-Tools",
     "spirv-headers": "SPIRV-Headers",
     "libspirv-cross-c-shared-dev": "SPIRV-Cross",
+    "libvkfft-dev": "VkFFT",
 }
 TOOLS = {"g++", "cmake", "ninja-build", "glslang-tools", "libvulkan1"}
 

@@ -1,0 +1,254 @@
+"""Fourier transforms against NumPy's, computed in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kompute_py as kp
+from kompute_py.ops import _fourier
+
+ONE = ["fft", "ifft", "rfft", "irfft"]
+MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
+    for name in (*ONE, *MANY):
+        getattr(kp.ops, name).cache_clear()
+
+
+def numbers(shape, dtype=np.complex64, seed=0):
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        return rng.integers(0, 100, shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype.kind == "c" else x).astype(dtype)
+
+
+def has_double(mgr):
+    return "shaderFloat64" in mgr.enabled_features
+
+
+def transformed(x, name, **arguments):
+    """NumPy's result in float64, and the bound of the error that the documentation states."""
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    expected = getattr(np.fft, name)(wide, **arguments)
+    if "axis" in arguments or name in ONE:
+        n = max(expected.shape[arguments.get("axis", -1)], x.shape[arguments.get("axis", -1)])
+    else:
+        n = max(math.prod(expected.shape), math.prod(x.shape))
+    return expected, 2 + math.log2(max(n, 1))
+
+
+def check(result, x, name, **arguments):
+    expected, bound = transformed(x, name, **arguments)
+    assert result.shape == expected.shape
+    assert result.dtype.kind == expected.dtype.kind
+    eps = np.finfo(result.dtype).eps
+    error = np.linalg.norm(result - expected)
+    assert error <= bound * eps * max(np.linalg.norm(expected), np.finfo(np.float32).tiny), (name, x.shape)
+
+
+@pytest.mark.parametrize("n", range(1, 41))
+def test_each_length(mgr, n):
+    x = numbers((3, n))
+    check(kp.ops.fft(x), x, "fft")
+
+
+@pytest.mark.parametrize("n", [1000, 1009, 4096, 2**16, 100003])
+def test_long_ones(mgr, n):
+    x = numbers(n)
+    there = kp.ops.fft(mgr.tensor_t(x))
+    check(there.read(), x, "fft")
+
+
+@pytest.mark.parametrize("n", [2, 15, 17, 256, 1021])
+def test_inverse(mgr, n):
+    x = numbers((2, n))
+    check(kp.ops.ifft(x), x, "ifft")
+
+
+@pytest.mark.parametrize("n", [4, 17, 2**15])
+def test_float64(mgr, n):
+    x = numbers((2, n), np.complex128)
+    if not has_double(mgr):
+        with pytest.raises(kp.UnimplementedError, match=r"no float64; convert it: x.astype\(np.complex64\)"):
+            kp.ops.fft(x)
+        return
+    result = kp.ops.fft(x)
+    assert result.dtype == np.complex128
+    check(result, x, "fft")
+    check(kp.ops.ifft(x), x, "ifft")
+    check(kp.ops.rfft(x.real.copy()), x.real, "rfft")
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ((16, 3, 5), "fft"),
+        ((16, 3, 5), "ifft"),
+        ((3, 17, 4), "ifft"),
+        ((2, 19, 34), "fft"),
+        ((4100, 2, 6), "fft"),
+    ],
+)
+def test_axes(mgr, shape, name):
+    """Short and long axes in front of others, also of those with large prime factors."""
+    x = numbers(shape)
+    axis = int(np.argmax(np.array(shape) > 10))
+    check(getattr(kp.ops, name)(x, axis=axis), x, name, axis=axis)
+
+
+def test_more_transforms_than_workgroups_on_an_axis(mgr):
+    for shape, axis in [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1)]:
+        x = numbers(shape)
+        check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_several_axes(data):
+    name = data.draw(st.sampled_from(MANY))
+    ndim = data.draw(st.integers(2, 4))
+    shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=ndim, max_size=ndim)))
+    count = 2 if name.endswith("2") else data.draw(st.integers(1, min(ndim, 3)))
+    axes = data.draw(st.permutations(range(ndim)))[:count]
+    axes = [axis - ndim if data.draw(st.booleans()) else axis for axis in axes]
+    s = data.draw(st.none() | st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=count, max_size=count))
+    if name.startswith("ir") and s is None and shape[axes[-1]] == 1:
+        s = [2] * count
+    norm = data.draw(st.sampled_from(["backward", "ortho", "forward"]))
+    dtype = np.float32 if name.startswith("r") else data.draw(st.sampled_from([np.complex64, np.float32]))
+    x = numbers(shape, dtype)
+    result = getattr(kp.ops, name)(x, s=s, axes=axes, norm=norm)
+    assert result.dtype == (np.float32 if name.startswith("ir") else np.complex64)
+    check(result, x, name, s=s, axes=axes, norm=norm)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from(ONE),
+    st.sampled_from([(5,), (3, 6), (2, 3, 4)]),
+    st.integers(-1, 0),
+    st.none() | st.sampled_from([1, 2, 5, 8, 12]),
+    st.sampled_from(["backward", "ortho", "forward"]),
+)
+def test_one_axis(name, shape, axis, n, norm):
+    x = numbers(shape, np.float32 if name == "rfft" else np.complex64)
+    result = getattr(kp.ops, name)(x, n=n, axis=axis, norm=norm)
+    check(result, x, name, n=n, axis=axis, norm=norm)
+
+
+def test_defaults_of_several_axes(mgr):
+    x = numbers((2, 3, 4))
+    for name in ("fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn"):
+        check(getattr(kp.ops, name)(x), x, name)
+    check(kp.ops.fftn(x, s=[4, 4]), x, "fftn", s=[4, 4], axes=(-2, -1))
+    check(kp.ops.fftn(x, s=[-1, 2], axes=[0, 2]), x, "fftn", s=[2, 2], axes=[0, 2])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float16", "float32"])
+def test_dtypes(mgr, dtype):
+    x = numbers((3, 8), dtype)
+    wide = has_double(mgr) and np.dtype(dtype).kind in "biu"
+    for name in ("fft", "rfft"):
+        result = getattr(kp.ops, name)(x)
+        assert result.dtype == (np.complex128 if wide else np.complex64)
+        check(result, x, name)
+        assert getattr(kp.ops, name).meta(kp.TensorSpec((3, 8), np.float32)).dtype == np.complex64
+
+
+def test_in_place(mgr):
+    for n in (12, 17):
+        x = numbers((4, n))
+        t = mgr.tensor_t(x)
+        assert kp.ops.fft(t, out=t) is t
+        check(t.read(), x, "fft")
+        kp.ops.ifft(t, out=t)
+        np.testing.assert_allclose(t.read(), x, atol=1e-5)
+
+
+def test_parts(mgr):
+    x = numbers((6, 8))
+    t = mgr.tensor_t(x)
+    for part, array in [(t[1:3], x[1:3]), (t[::2], x[::2]), (t[:, 3], x[:, 3]), (t[:, ::-1], x[:, ::-1])]:
+        check(kp.ops.fft(part).read(), array, "fft")
+    out = mgr.zeros((6, 8), np.complex64)
+    kp.ops.fft(t[2:4], out=out[1:3])
+    check(out.read()[1:3], x[2:4], "fft")
+    assert not out.read()[[0, 3, 4, 5]].any()
+
+
+@pytest.mark.parametrize("n", [24, 17, 2**15])
+def test_recorded(mgr, n):
+    """A filter in a sequence, evaluated with other numbers: two transforms share their scratch memory."""
+    t = mgr.tensor_t(numbers(n, np.float32))
+    half = kp.ops.rfft.op(t)
+    back = kp.ops.irfft.op(half.results[0], n)
+    sequence = mgr.sequence().record(kp.OpSyncDevice([t])).record(half).record(back)
+    for seed in range(3):
+        x = t.data()[:] = numbers(n, np.float32, seed)
+        sequence.eval()
+        check(half.results[0].read(), x, "rfft")
+        np.testing.assert_allclose(back.results[0].read(), x, atol=1e-5)
+
+
+def test_submitted(mgr):
+    x = mgr.tensor_t(numbers(64))
+    y, z = mgr.empty(64, np.complex64), mgr.empty(64, np.complex64)
+    kp.ops.fft.submit(x, out=y)
+    kp.ops.ifft.submit(y, out=z).wait()
+    np.testing.assert_allclose(z.read(), x.read(), atol=1e-5)
+
+
+def test_empty(mgr):
+    assert kp.ops.fft(np.zeros((0, 8), np.complex64)).shape == (0, 8)
+    assert kp.ops.rfft(np.zeros((8, 0), np.float32), axis=0).shape == (5, 0)
+    assert kp.ops.irfft(np.zeros((0, 5), np.complex64)).shape == (0, 8)
+    assert (kp.ops.fftn(np.complex64(3)) == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: kp.ops.fft(x, axis=2), r"fft: axis is 2, and there are 2 axes"),
+        (lambda x: kp.ops.fftn(x, axes=[0, -2]), r"an axis twice"),
+        (lambda x: kp.ops.fft(x, n=0), r"axis 1 has the length 0"),
+        (lambda x: kp.ops.fft(x[:, :0]), r"axis 1 has the length 0"),
+        (lambda x: kp.ops.irfft(x[:, :1]), r"axis 1 has the length 0"),
+        (
+            lambda x: kp.ops.fft(x, norm="orthogonal"),
+            r"norm is 'orthogonal'; it is one of backward, ortho, forward",
+        ),
+        (lambda x: kp.ops.rfft(x), r"x is complex64, and rfft transforms real numbers; call fft"),
+        (lambda x: kp.ops.fft2(x, s=[2]), r"1 lengths for 2 axes"),
+        (lambda x: kp.ops.rfftn(x.real.copy(), axes=[]), r"no axis to transform"),
+    ],
+)
+def test_errors(mgr, call, message):
+    with pytest.raises(kp.InvalidArgumentError, match=message):
+        call(numbers((3, 4)))
+
+
+def test_files_for_other_programs_are_refused(mgr, tmp_path):
+    with pytest.raises(kp.UnimplementedError, match="its kernels read tables"):
+        kp.ops.fft.aot(tmp_path, kp.TensorSpec(8, np.complex64))
+
+
+def test_grids_are_rewritten_only_if_they_are_too_large():
+    source = "#version 450\nlayout (local_size_x = 2) in;\nvoid main() { uint z = gl_WorkGroupID.z; }\n"
+    assert _fourier._kernel(source, (65535, 65535, 65535)) == (source, (65535, 65535, 65535))
+    text, groups = _fourier._kernel(source, (3, 1, 70000))
+    assert groups == (65535, 4, 1)
+    assert text.startswith("#version 450\nuvec3 kp_group;\n")
+    kp.compile(text)
