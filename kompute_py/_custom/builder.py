@@ -705,11 +705,12 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
     x, y, z = dispatch.local_size
     head.append(f"layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;")
+    # Variables, no macros: functions may have locals of the same name.
+    flags = [f"bool {name} = kp_{name} != 0u;" for name, kind in parameters if kind == "bool"]
     if parameters:
         members = " ".join(
             f"uint kp_{name};" if kind == "bool" else f"{kind} {name};" for name, kind in parameters
         )
-        macros += [f"#define {name} (kp_{name} != 0u)" for name, kind in parameters if kind == "bool"]
         place = "push_constant" if pushed else f"binding = {len(tensors)}"
         qualifier = "uniform" if pushed else "readonly buffer"
         head.append(f"layout({place}) {qualifier} kp_parameters {{ {members} }};")
@@ -750,7 +751,7 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
         head.append(f"{element.type} {value.name}_load(uint i) {{ return {loaded}; }}")
         if not fixed:
             head.append(f"void {value.name}_store(uint i, {element.type} v) {{ {stored} }}")
-    lines: list[tuple[str, Origin | None]] = [(line, None) for line in (*head, *macros)]
+    lines: list[tuple[str, Origin | None]] = [(line, None) for line in (*head, *flags, *macros)]
     lines += dispatch.outside
     lines.append(("void main() {", None))
     lines += dispatch.body

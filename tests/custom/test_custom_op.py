@@ -6,6 +6,7 @@ import contextvars
 import gc
 import inspect
 import json
+import random
 import threading
 
 import numpy as np
@@ -609,6 +610,66 @@ def test_wrong_selections(select, match):
 def test_wrong_generators(generate, match):
     with pytest.raises(kp.KomputeError, match=match):
         made(generate=generate)(X)
+
+
+def test_generators_that_do_anything_raise_typed_errors():
+    """Random steps of generators: a result, or an error of kompute_py that is no InternalError."""
+    choose = random.Random(3)
+    anything = [
+        None,
+        0,
+        1,
+        -1,
+        2**40,
+        1.5,
+        float("nan"),
+        True,
+        "",
+        "x",
+        "parts",
+        "n",
+        "result",
+        "a b",
+        "é",
+        b"x",
+    ]
+    anything += [
+        "x_load(i)",
+        "}",
+        "float",
+        np.float32,
+        object(),
+        [],
+        ["x"],
+        {},
+        (1, 2),
+        np.int64(3),
+        np.ones(2),
+    ]
+    steps = ["arg_value", "result", "workgroup", "grid", "groups", "scratch", "emit", "declare", "extension"]
+    steps += ["begin_dispatch", "yield_results", "ceil_div", "smallest", "largest", "call", "spirv"]
+    outcomes = set()
+
+    def generate(self, ksel, kb):
+        known = [*anything, kb.result(0), kb.result(0).size, kb.arg_value("x"), kb.arg_value("x").size]
+        for _ in range(choose.randrange(5)):
+            step = getattr(kb, choose.choice(steps))
+            found = step(*choose.choices(known, k=choose.choice([0, 1, 1, 1, 2, 3])))
+            known += [found, found, found]
+        if choose.random() < 0.7:
+            kb.yield_results("x_load(i)")
+
+    for _ in range(400):
+        try:
+            made(generate=generate)(X)
+            outcomes.add("ran")
+        except kp.InternalError:
+            raise
+        except kp.KomputeError as error:
+            outcomes.add(type(error).__name__)
+        except TypeError as error:  # Python's own: too many or too few arguments
+            assert "positional argument" in str(error), error
+    assert {"ran", "ArgumentTypeError", "InvalidArgumentError", "ShaderCompileError"} <= outcomes
 
 
 def test_one_dispatch_can_be_required():

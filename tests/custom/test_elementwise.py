@@ -179,6 +179,22 @@ def test_numbers_and_kinds_of_arguments(mgr):
     )
 
 
+@pytest.mark.parametrize("name", ["a", "b", "x", "y", "s", "r", "v"])
+def test_names_of_flags_are_not_seen_by_functions(name):
+    """The functions of a kernel have locals and parameters of these names."""
+    given = np.float32([5.5, -2, 0.25])
+    for flag in (True, np.True_):
+        for text, expected in [
+            (f"fmod(z, {name})", np.fmod(given, np.float32(1))),
+            (f"z % {name} + arctan2(z, {name})", given % np.float32(1) + np.arctan2(given, np.float32(1))),
+            (f"z // {name} if {name} else z", given // np.float32(1)),
+        ]:
+            np.testing.assert_allclose(kp.ops.elementwise(text)(z=given, **{name: flag}), expected, rtol=1e-5)
+    np.testing.assert_array_equal(
+        kp.ops.elementwise(f"where({name}, z, -z)")(z=given, **{name: False}), -given
+    )
+
+
 def test_more_than_one_grid(mgr):
     n = 65535 * 256 + 1000
     data = (np.arange(n) % 251).astype(np.uint8)
