@@ -76,6 +76,24 @@ def _cube(axes: int, kind: type[Any], half: bool) -> Callable[[np.random.Generat
     return make
 
 
+def _positive(count: int) -> Callable[[np.random.Generator, int], Made]:
+    """A maker of vectors of numbers from 1 to 5."""
+
+    def make(rng: np.random.Generator, elements: int) -> Made:
+        return tuple(rng.uniform(1, 5, elements).astype(np.float32) for _ in range(count)), {}
+
+    return make
+
+
+def _ints(count: int) -> Callable[[np.random.Generator, int], Made]:
+    """A maker of vectors of ints from 1 to 30."""
+
+    def make(rng: np.random.Generator, elements: int) -> Made:
+        return tuple(rng.integers(1, 31, elements).astype(np.int32) for _ in range(count)), {}
+
+    return make
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -102,6 +120,40 @@ CALLS: dict[str, Call] = {
         for before in ("", "i", "r", "ir")
         for after, axes in (("", 1), ("2", 2), ("n", 3))
     },
+    **{
+        name: Call(_floats(count), numpy)
+        for names, count in (
+            (
+                """negative positive absolute sign square reciprocal floor ceil trunc rint isnan isinf isfinite
+                signbit logical_not exp exp2 expm1 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
+                arctanh radians degrees round""",
+                1,
+            ),
+            (
+                """add subtract multiply divide floor_divide remainder fmod minimum maximum fmin fmax copysign
+                hypot equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+                logaddexp arctan2""",
+                2,
+            ),
+        )
+        for name in names.split()
+        for numpy in (getattr(np, name),)
+    },
+    **{
+        name: Call(_positive(1), getattr(np, name))
+        for name in ["sqrt", "log", "log2", "log10", "log1p", "arccosh"]
+    },
+    "power": Call(_positive(2), np.power),
+    **{
+        name: Call(_ints(2), getattr(np, name))
+        for name in ["gcd", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
+    },
+    "invert": Call(_ints(1), np.invert),
+    "where": Call(_floats(3), np.where),
+    "clip": Call(lambda rng, n: ((rng.normal(size=n).astype(np.float32), -1.0, 1.0), {}), np.clip),
+    "astype": Call(lambda rng, n: ((rng.normal(size=n).astype(np.float32), "int32"), {})),
+    "erf": Call(_floats(1)),
+    "sigmoid": Call(_floats(1)),
     "norm": Call(_floats(1), np.linalg.norm),
     "dot": Call(_floats(2), np.dot),
     "sort": Call(_floats(1), np.sort),

@@ -109,7 +109,7 @@ class ElementwiseOp(CustomOp):
         tensors = [each for each in args if isinstance(each, TensorArg)]
         shape = _broadcast(ksel, tensors)
         types = {a.name: a.dtype if isinstance(a, TensorArg) else a.weak or a.dtype for a in args}
-        typed = self.formula.typed(types, ksel._features, self.dtype)
+        typed = self.typed(ksel, types)
         for value in typed.values:
             ksel.value(value.name, value.compute, value.dtype, of=value.names)
         layout = layout_of(shape, tensors)
@@ -130,6 +130,10 @@ class ElementwiseOp(CustomOp):
             ksel.return_new_tensor(shape, typed.dtypes[name])
         if ksel.device is not None:
             self._check_sizes(ksel, tensors)
+
+    def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
+        """The formula for arguments of these types."""
+        return self.formula.typed(types, ksel._features, self.dtype)
 
     def _check_sizes(self, ksel: KernelSelection, tensors: list[TensorArg]) -> None:
         assert ksel.device is not None

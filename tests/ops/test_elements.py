@@ -1,0 +1,190 @@
+"""Functions by elements, against NumPy: values, dtypes and the stated errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py import ops
+from kompute_py.ops import _elements
+
+TWO = [name for name, each in _elements._TABLE.items() if "x2" in each.formula]
+ONE = [name for name in _elements._TABLE if name not in (*TWO, "where", "clip")]
+FLOATS = np.array(
+    [0.0, -0.0, 1, -1, 0.5, 2.5, -3.75, 1e-15, 7e8, np.inf, -np.inf, np.nan, 100.25, -0.001], np.float32
+)
+INTS = np.array([0, 1, -1, 2, 7, -8, 30, 2**31 - 1, -(2**31)], np.int32)
+# For functions of floats that are not defined, or not exact, everywhere.
+DOMAINS = {
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "log1p"), (0.0, 30.0)),
+    **dict.fromkeys(("arcsin", "arccos"), (-1.0, 1.0)),
+    "arctanh": (-0.999, 0.999),
+    "arccosh": (1.0, 500.0),
+    **dict.fromkeys(("sin", "cos", "tan"), (-1e4, 1e4)),
+    **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "tanh", "sigmoid"), (-60.0, 60.0)),
+    "power": (0.1, 10.0),
+}
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr:
+        yield
+    for name in ops._MODULES["._elements"]:
+        getattr(kp.ops, name).cache_clear()
+
+
+def exact(name):
+    return _elements._TABLE[name].error == "exact"
+
+
+def numpy_of(name):
+    if name == "erf":
+        return pytest.importorskip("scipy.special").erf
+    if name == "sigmoid":
+        return lambda x: 1 / (1 + np.exp(-x))
+    return getattr(np, name)
+
+
+def allowed(name, expected, arguments):
+    """The stated error, for float64 results `expected`."""
+    text = _elements._TABLE[name].error
+    ulp = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
+    if text.endswith("8 + |x| ulp"):
+        return (8 + np.abs(arguments[0])) * ulp
+    if text == "4 ulp, or 2^-18 if that is more":
+        return np.maximum(4 * ulp, 2.0**-18)
+    if text == "2^-20 of the larger of 1 and the result":
+        return 2.0**-20 * np.maximum(1, np.abs(expected))
+    if text.startswith("2^-18 of 1 + tan(x)**2"):
+        return 2.0**-18 * (1 + expected**2)
+    if text.startswith("2^-20 for x"):
+        return np.full(expected.shape, 2.0**-20)
+    return float(re.search(r"(\d+) ulp", text)[1]) * ulp
+
+
+@pytest.mark.parametrize("name", [name for name in (*ONE, *TWO) if not exact(name)])
+def test_stated_errors(name):
+    low, high = DOMAINS.get(name, (-30.0, 30.0))
+    rng = np.random.default_rng(5)
+    count = 2 if name in TWO else 1
+    given = [rng.uniform(low, high, 20_000) for _ in range(count)]
+    given[0][::2] *= 10.0 ** rng.uniform(-5, 0, 10_000)  # also near 0
+    arguments = [np.clip(each, low, high).astype(np.float32) for each in given]
+    if name == "power":
+        arguments[1] = rng.uniform(-5, 5, 20_000).astype(np.float32)
+    found = getattr(kp.ops, name)(*arguments)
+    wide = [each.astype(np.float64) for each in arguments]
+    with np.errstate(all="ignore"):
+        expected = numpy_of(name)(*wide)
+    usual = np.isfinite(expected) & (np.abs(expected) > 1e-30)
+    if name == "power":
+        usual &= (np.abs(expected) > 1e-6) & (np.abs(expected) < 1e6)
+    assert found.dtype == np.float32
+    off = np.abs(found - expected)[usual]
+    assert (off <= allowed(name, expected, wide)[usual]).all(), off.max()
+
+
+@pytest.mark.parametrize("name", [name for name in ONE if exact(name)])
+def test_one_argument_exactly(name):
+    function = getattr(kp.ops, name)
+    for values in (FLOATS, INTS):
+        if values is FLOATS and name == "invert":
+            continue
+        with np.errstate(all="ignore"):
+            expected = numpy_of(name)(values)
+        found = function(values)
+        if expected.dtype == np.float64:  # rint of ints, on a device that may lack it
+            expected, found = expected.astype(np.float32), found.astype(np.float32)
+        np.testing.assert_array_equal(found, expected)
+        if name != "sign":
+            signed = ~np.isnan(values)
+            np.testing.assert_array_equal(np.signbit(found)[signed], np.signbit(expected)[signed])
+
+
+@pytest.mark.parametrize("name", [name for name in TWO if exact(name)])
+def test_two_arguments_exactly(name):
+    function = getattr(kp.ops, name)
+    of_ints = name in ("gcd", "left_shift", "right_shift") or name.startswith("bitwise")
+    for values in (INTS,) if of_ints else (FLOATS, INTS):
+        x, y = values[:, None], values[None, :]
+        if name.endswith("shift"):
+            y = np.abs(y[:, :7])  # NumPy's shifts by negative numbers are undefined
+        if name == "gcd":
+            x, y = x[:7], y[:, :7]
+        if name in ("floor_divide", "remainder", "fmod") and values is FLOATS:
+            # Their cases with infinities and zeros have tests of their own (tests/custom/test_formula.py).
+            x, y = x[2:7], y[:, 2:7]
+        with np.errstate(all="ignore"):
+            expected = numpy_of(name)(x, y)
+        if values is INTS and name in ("floor_divide", "remainder", "fmod"):
+            expected = np.where(y == 0, 0, expected)
+        found = function(x, y)
+        if expected.dtype == np.float64:
+            expected, found = expected.astype(np.float32), found.astype(np.float32)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_where_and_clip(mgr):
+    t = mgr.tensor([-3.0, 0, 2, 9])
+    assert kp.ops.where(t, t, 7.0).tolist() == [-3, 7, 2, 9]
+    assert kp.ops.clip(t, -1, 5, out=t) is t
+    assert t.read().tolist() == [-1, 0, 2, 5]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("given", [np.float32, np.float16])
+def test_floats_become_ints_within_their_range(dtype, given):
+    with np.errstate(over="ignore"):
+        x = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 0.5, 1.5, -1.5, 127.9, 65504, 255, 256], given)
+        limits = np.iinfo(dtype)
+        expected = np.clip(np.trunc(np.nan_to_num(x.astype(np.float64), posinf=1e30)), limits.min, limits.max)
+    found = kp.ops.astype(x, dtype)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, expected.astype(dtype))
+
+
+def test_ints_wrap_and_floats_round():
+    x = np.array([300, -129, 2**31 - 1, 255], np.int32)
+    for dtype in ("int8", "uint8", "int16", "uint32", "float32", "bool"):
+        np.testing.assert_array_equal(kp.ops.astype(x, dtype), x.astype(dtype))
+    y = np.array([2049, 1e5, -3.14159, 1e-7], np.float32)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(kp.ops.astype(y, "float16"), y.astype(np.float16))
+    with pytest.raises(kp.ArgumentTypeError, match="nothing"):
+        kp.ops.astype(y, "nothing")
+
+
+def test_round():
+    x = np.array([0.5, 1.5, 2.345, -7.125, 1234.5678, np.inf, np.nan], np.float32)
+    for decimals in (0, 1, 2, -2):
+        np.testing.assert_allclose(kp.ops.round(x, decimals), np.round(x, decimals), rtol=4e-7)
+    np.testing.assert_array_equal(kp.ops.round(INTS, 1), INTS)
+    with pytest.raises(kp.InvalidArgumentError, match="a is of ints; convert it"):
+        kp.ops.round(INTS, -1)
+    with pytest.raises(kp.InvalidArgumentError, match="the most are 10"):
+        kp.ops.round(x, 11)
+
+
+def test_views_broadcasting_and_recording(mgr):
+    x = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
+    t, out = mgr.tensor_t(x), mgr.empty((4, 3))
+    np.testing.assert_array_equal(kp.ops.add(t[:, ::2], t[0, 3:]).read(), x[:, ::2] + x[0, 3:])
+    sequence = mgr.sequence().record(kp.ops.maximum.op(t[:, :3], 0.25, out=out), kp.OpSyncLocal([out]))
+    sequence.eval()
+    np.testing.assert_array_equal(out.numpy(), np.maximum(x[:, :3], np.float32(0.25)))
+    t[:] = -x
+    sequence.eval()
+    np.testing.assert_array_equal(out.read(), np.maximum(-x[:, :3], np.float32(0.25)))
+
+
+@pytest.mark.own_driver
+def test_parameters_have_numpys_names():
+    for name in (*ONE, *TWO):
+        found = list(inspect.signature(getattr(kp.ops, name)).parameters)[: 2 if name in TWO else 1]
+        assert found == (["x1", "x2"] if name in TWO else ["x"]), name
