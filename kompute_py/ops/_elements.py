@@ -335,7 +335,14 @@ _TABLE: dict[str, _Function] = dict(
             ),
         ),
         # -- exponentials and logarithms --
-        _one("exp", "e to the power of `x`.", [0, 1], "[1.0, 2.7182817459106445]", _FLOATS, "8 + |x| ulp"),
+        _one(
+            "exp",
+            "e to the power of `x`.",
+            [0, 1],
+            "[1.0, 2.7182817459106445]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
+        ),
         _one("exp2", "2 to the power of `x`.", [0, 3], "[1.0, 8.0]", _FLOATS, "8 ulp"),
         _one(
             "expm1",
@@ -343,7 +350,7 @@ _TABLE: dict[str, _Function] = dict(
             [0, 1],
             "[0.0, 1.718281865119934]",
             _FLOATS,
-            "8 + |x| ulp",
+            "8 ulp and one for each unit of `x`",
         ),
         _one(
             "log",
@@ -445,7 +452,12 @@ _TABLE: dict[str, _Function] = dict(
             "8 ulp",
         ),
         _one(
-            "sinh", "The hyperbolic sine of `x`.", [0, 1], "[0.0, 1.175201177597046]", _FLOATS, "8 + |x| ulp"
+            "sinh",
+            "The hyperbolic sine of `x`.",
+            [0, 1],
+            "[0.0, 1.175201177597046]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
         ),
         _one(
             "cosh",
@@ -453,7 +465,7 @@ _TABLE: dict[str, _Function] = dict(
             [0, 1],
             "[1.0, 1.5430806875228882]",
             _FLOATS,
-            "8 + |x| ulp",
+            "8 ulp and one for each unit of `x`",
         ),
         _one(
             "tanh", "The hyperbolic tangent of `x`.", [0, 1], "[0.0, 0.7615941762924194]", _FLOATS, "16 ulp"
@@ -508,7 +520,7 @@ _TABLE: dict[str, _Function] = dict(
             [0, 1],
             "[0.5, 0.7310585975646973]",
             _FLOATS,
-            "8 + |x| ulp",
+            "8 ulp and one for each unit of `x`",
             formula="_e = exp(-absolute(x)); where(x < 0, _e, 1) / (1 + _e)",
         ),
     ]

@@ -55,7 +55,7 @@ def allowed(name, expected, arguments):
     """The stated error, for float64 results `expected`."""
     text = _elements._TABLE[name].error
     ulp = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
-    if text.endswith("8 + |x| ulp"):
+    if text.endswith("each unit of `x`"):
         return (8 + np.abs(arguments[0])) * ulp
     if text == "4 ulp, or 2^-18 if that is more":
         return np.maximum(4 * ulp, 2.0**-18)
