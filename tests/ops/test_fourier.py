@@ -109,6 +109,16 @@ def test_axes(mgr, shape, name):
     check(getattr(kp.ops, name)(x, axis=axis), x, name, axis=axis)
 
 
+@pytest.mark.parametrize("vendor", [0x10DE, 0x1002, 0x8086])
+def test_kernels_for_the_gpus_of(monkeypatch, vendor):
+    """VkFFT chooses kernels by the vendor: those for others run here, too."""
+    facts = _fourier._facts
+    monkeypatch.setattr(_fourier, "_facts", lambda device: (vendor, *facts(device)[1:]))
+    for shape, axis in [((2, 17), 1), ((1000,), 0), ((64, 6), 0)]:
+        x = numbers(shape)
+        check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
+
+
 def test_more_transforms_than_workgroups_on_an_axis(mgr):
     for shape, axis in [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1)]:
         x = numbers(shape)
