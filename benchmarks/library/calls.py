@@ -54,6 +54,11 @@ def _chosen(rng: np.random.Generator, elements: int) -> Made:
     return (rng.random(elements) < 0.5, rng.normal(size=elements).astype(np.float32)), {}
 
 
+def _rows(rng: np.random.Generator, elements: int) -> Made:
+    """Rows of 256 normal numbers."""
+    return (rng.normal(size=(elements // 256, 256)).astype(np.float32),), {}
+
+
 def _edges(rng: np.random.Generator, elements: int) -> Made:
     """Numbers, and the edges of 100 bins."""
     return (rng.normal(size=elements).astype(np.float32), np.linspace(-3, 3, 101, dtype=np.float32)), {}
@@ -179,4 +184,8 @@ CALLS: dict[str, Call] = {
     "compress": Call(_chosen, np.compress),
     "extract": Call(_chosen, np.extract),
     "unique": Call(_whole(1000), np.unique),
+    **{name: Call(_rows) for name in ["softmax", "log_softmax", "layer_norm", "rms_norm"]},
+    "logsumexp": Call(_floats(1), np.logaddexp.reduce),
+    **{name: Call(_floats(1)) for name in ["gelu", "gelu_tanh", "silu", "relu"]},
+    "leaky_relu": Call(lambda rng, elements: (_floats(1)(rng, elements)[0] + (0.01,), {})),
 }
