@@ -266,3 +266,21 @@ def fft_1m(bench: Bench) -> Measured:
     ours.eval()
     np.testing.assert_allclose(y.read(), np.fft.fft(data), atol=0.05)
     return bench.compare(side(ours.eval), side(lambda: np.fft.fft(data)), times=1, submits=True)
+
+
+@REGISTRY.figure(
+    "matmul-512",
+    "matrix product of 512 x 512 floats by kp.ops.matmul",
+    "ms",
+    baseline="np.matmul",
+    drivers=_CPU_DRIVERS,
+    judged_on="lavapipe",
+    must=67,
+    aim=40,
+)
+def matmul_512(bench: Bench) -> Measured:
+    """67 ms are 4 GFLOP/s."""
+    a, b = np.random.default_rng(0).normal(size=(2, 512, 512)).astype(np.float32)
+    x, y, z = bench.manager.tensor_t(a), bench.manager.tensor_t(b), bench.manager.empty((512, 512))
+    ours = bench.manager.sequence().record(kp.ops.matmul.op(x, y, out=z))
+    return bench.compare(side(ours.eval), side(lambda: a @ b), times=1, submits=True)

@@ -99,6 +99,12 @@ def _ints(count: int) -> Callable[[np.random.Generator, int], Made]:
     return make
 
 
+def _matrices(rng: np.random.Generator, elements: int) -> Made:
+    """Two square matrices with a quarter of the elements."""
+    n = max(1, int(elements**0.5) // 2)
+    return tuple(rng.normal(size=(n, n)).astype(np.float32) for _ in range(2)), {}
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -160,6 +166,7 @@ CALLS: dict[str, Call] = {
     "astype": Call(lambda rng, n: ((rng.normal(size=n).astype(np.float32), "int32"), {})),
     "erf": Call(_floats(1)),
     "sigmoid": Call(_floats(1)),
+    "matmul": Call(_matrices, np.matmul),
     "norm": Call(_floats(1), np.linalg.norm),
     "dot": Call(_floats(2), np.dot),
     "sort": Call(_floats(1), np.sort),

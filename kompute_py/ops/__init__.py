@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         where,
     )
     from ._fourier import fft, fft2, fftn, ifft, ifft2, ifftn, irfft, irfft2, irfftn, rfft, rfft2, rfftn
+    from ._matrices import matmul
     from ._network import (
         gelu,
         gelu_tanh,
@@ -230,6 +231,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "matmul",
     "max",
     "maximum",
     "mean",
@@ -297,6 +299,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "nonzero",
         "unique",
     ),
+    "._matrices": ("matmul",),
     "._scans": (
         "cummax",
         "cummin",

@@ -1,0 +1,384 @@
+"""Matrix products.
+
+In the variant "run", for processors, an invocation computes 8 x 4 elements: the rows are the same in a
+workgroup, so that a driver loads an element of the left side once for all, and no barrier is needed. In
+"tile" a workgroup computes 64 x 64 elements from tiles in shared memory, 4 x 4 in each invocation (V. Volkov
+and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). Long sums are computed in parts of
+2**14 elements, which a second dispatch adds: loops stay short, and so does the error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import InvalidArgumentError, UnimplementedError
+from .._builders.elementwise import strides_of
+from .._builders.walks import named, spread
+from .._custom.custom_op import CustomOp, Operation
+from .._custom.selection import KernelSelection, TensorArg
+from .._custom.specs import PartSpec
+from .._formulas.dtypes import promoted
+from .._formulas.elements import element_of
+
+if TYPE_CHECKING:
+    from .._custom.builder import KernelBuilder
+
+_ROWS, _COLUMNS, _LANES = 8, 4, 32
+"""Elements of an invocation in the variant "run", and the invocations of its workgroups."""
+_TILE = 64
+"""Rows and columns of a workgroup in the variant "tile"."""
+_MOST_PART = 2**14
+"""Products that one invocation adds."""
+_NARROW = ("int8", "uint8", "int16", "uint16")
+
+
+class _Side(NamedTuple):
+    """Where the elements of an argument are: elements from one to the next."""
+
+    rows: int
+    columns: int
+    batch: tuple[int, ...]
+
+
+class _Matmul(CustomOp):
+    """The matrix product of `a` and `b`, as ``np.matmul``.
+
+    The last two axes are matrices, (rows, n) and (n, columns); the axes before them broadcast. An argument
+    with one axis is a row on the left and a column on the right, and that axis is left out of the result.
+    With `transpose_a` or `transpose_b` the last two axes of that argument are exchanged, without a copy, and
+    it must have two. Parts such as ``t[::2]`` are not copied either.
+
+    The result has NumPy's dtype, or `dtype`: "int32" for products of int8 and uint8 that do not wrap,
+    "float32" for unrounded sums of float16. float16 and bfloat16 are summed in float32, ints of fewer than
+    32 bits in int32; then the sum is rounded, or wraps as in NumPy. The product of bools tells if any pair
+    is true.
+
+    Raises InvalidArgumentError for shapes that do not fit, for a scalar, for a `dtype` to which NumPy does
+    not cast results by the rule "same_kind", and for memory beyond what shaders reach; UnimplementedError if
+    the device has no numbers of the result's dtype.
+
+    >>> kp.ops.matmul(np.array([[1, 2], [3, 4]]), np.array([[1, 0], [1, 1]])).tolist()
+    [[3, 2], [7, 4]]
+    >>> a = np.array([[100, 100]], np.int8)
+    >>> kp.ops.matmul(a, a, transpose_b=True, dtype="int32").tolist()
+    [[20000]]
+
+    :dtypes: all; float16, bfloat16 and ints below 32 bits are summed with 32
+    :axes: last two, the others broadcast
+    :error: one rounding, and n of the sum of the n absolute products (complex: 4 n); ints exact
+    """
+
+    signature = (
+        "matmul(Tensor a, Tensor b, *, bool transpose_a=False, bool transpose_b=False, str dtype='')"
+        " -> Tensor"
+    )
+    reads_parts = True
+
+    def variants(self, ksel: KernelSelection) -> list[str]:
+        """By the device's type."""
+        return ["run"] if ksel.device is None or ksel.device["type"] == "cpu" else ["tile"]
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the shapes, and the steps in memory."""
+        a, b = ksel.arg_tensor("a"), ksel.arg_tensor("b")
+        turned = ksel.attr_bool("transpose_a").v, ksel.attr_bool("transpose_b").v
+        dtype = self._dtype(ksel, a, b, ksel.attr_str("dtype").v)
+        self._check(ksel, a, b, turned)
+        rows, columns, n, left, right, shape = self._sides(ksel, a, b, turned)
+        kept = (*shape, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
+        ksel.return_new_tensor(kept, dtype)
+        self._check_sizes(ksel, (a, b, ksel.results[0]))
+        steps = {"result_i": columns, "result_j": 1}
+        names = "a", "b"
+        if columns < rows and columns < 16:  # lanes have columns
+            rows, columns, left, right = columns, rows, _turned(right), _turned(left)
+            names, steps = ("b", "a"), {"result_i": 1, "result_j": rows}
+        parts = max(1, -(-n // _MOST_PART))
+        batch = math.prod(shape)
+        if parts * batch * rows * columns >= 2**32:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: the sums are computed in {parts} parts of {batch * rows * columns} "
+                "elements, together 2**32 or more; compute it in parts, a[:n] and a[n:]"
+            )
+        steps |= {"left_i": left.rows, "left_k": left.columns, "right_k": right.rows}
+        steps |= {"right_j": right.columns}
+        for number, length in enumerate(shape):
+            steps |= {f"axis{number}": length}
+            steps |= {f"left{number}": left.batch[number], f"right{number}": right.batch[number]}
+        offsets = {a.name: a.offset, b.name: b.offset}
+        steps |= {"left_first": offsets[names[0]], "right_first": offsets[names[1]]}
+        steps |= {"rows": rows, "columns": columns, "n": n, "batch": batch, "parts": parts}
+        steps |= {"all": batch * rows * columns}
+        for way, (high, wide) in {
+            "run": (_ROWS, _COLUMNS * _LANES),
+            "tile": (_TILE, _TILE),
+        }.items():
+            across, down = -(-columns // wide), -(-rows // high)
+            steps |= {f"across_{way}": across, f"down_{way}": down}
+            steps |= {f"groups_{way}": across * down * batch * parts}
+        for name, number in steps.items():
+            ksel.value(f"kp_{name}", number % 2**32, "uint32")
+        kinds = f"{'p' if parts > 1 else 'w'}{names[0]}{int(left.columns == 1)}{int(right.columns == 1)}"
+        ksel.value(f"kp_kind_{kinds}_{len(shape)}", 0, "uint32")  # part of the specialization
+        ksel.notes["kind"] = parts > 1, names, left.columns == 1, right.columns == 1, len(shape)
+
+    def _dtype(self, ksel: KernelSelection, a: TensorArg, b: TensorArg, wanted: str) -> np.dtype[Any]:
+        found = promoted([a.dtype, b.dtype])
+        if wanted:
+            try:
+                given = np.dtype(wanted)
+            except TypeError:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: dtype is {wanted!r}; give a dtype's name"
+                ) from None
+            if not np.can_cast(found, given, "same_kind") or given.itemsize < found.itemsize:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: dtype is {wanted!r}, and the product of {a.dtype} and {b.dtype} is "
+                    f"{found}; give a dtype of that kind with as many bits or more"
+                )
+            found = given
+        needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(found.name)
+        if needs and ksel.device is not None and not ksel.has(needs):
+            raise UnimplementedError(
+                f"{ksel._who()}: the product of {a.dtype} and {b.dtype} is {found}, which this device does "
+                f"not have ({needs}); convert the arguments to a dtype of 32 bits"
+            )
+        return found
+
+    def _check(self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]) -> None:
+        for each, turn in ((a, turned[0]), (b, turned[1])):
+            if not each.ndim:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: {each.name} is a scalar; give one axis or more, or multiply: a * b"
+                )
+            if turn and each.ndim == 1:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: {each.name} has one axis; transpose_{each.name} exchanges two"
+                )
+
+    def _sides(
+        self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]
+    ) -> tuple[int, int, int, _Side, _Side, tuple[int, ...]]:
+        """Rows, columns, the number of products of each element, the sides, and the axes that broadcast."""
+        shape_a = a.shape if a.ndim > 1 else (1, *a.shape)
+        shape_b = b.shape if b.ndim > 1 else (*b.shape, 1)
+        steps_a = strides_of(a) if a.ndim > 1 else (0, *strides_of(a))
+        steps_b = strides_of(b) if b.ndim > 1 else (*strides_of(b), 0)
+        if turned[0]:
+            shape_a, steps_a = _exchanged(shape_a), _exchanged(steps_a)
+        if turned[1]:
+            shape_b, steps_b = _exchanged(shape_b), _exchanged(steps_b)
+        if shape_a[-1] != shape_b[-2]:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: a has the shape {a.shape}{', transposed' * turned[0]}, and b "
+                f"{b.shape}{', transposed' * turned[1]}: {shape_a[-1]} columns and {shape_b[-2]} rows; these "
+                "must be as many"
+            )
+        try:
+            shape = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
+        except ValueError:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: the axes before the last two do not broadcast: a {a.shape}, b {b.shape}"
+            ) from None
+
+        def side(lengths: tuple[int, ...], steps: tuple[int, ...]) -> _Side:
+            batch = [0 if n == 1 else step for n, step in zip(lengths[:-2], steps[:-2], strict=True)]
+            return _Side(steps[-2], steps[-1], (*[0] * (len(shape) - len(batch)), *batch))
+
+        left, right = side(shape_a, steps_a), side(shape_b, steps_b)
+        return shape_a[-2], shape_b[-1], shape_a[-1], left, right, shape
+
+    def _check_sizes(self, ksel: KernelSelection, tensors: tuple[TensorArg, ...]) -> None:
+        if ksel.device is None:
+            return
+        most = ksel.device["limits"]["maxStorageBufferRange"]
+        for each in tensors:
+            size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
+            if size > most:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device "
+                    f"reach {most} through one binding (maxStorageBufferRange). Compute it in parts, a[:n] "
+                    "and a[n:]"
+                )
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel, or two if sums have several parts."""
+        _Product(ksel, kb).write()
+
+
+def _turned(side: _Side) -> _Side:
+    return _Side(side.columns, side.rows, side.batch)
+
+
+def _exchanged(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return (*axes[:-2], axes[-1], axes[-2])
+
+
+class _Product:
+    """The kernels of a product."""
+
+    def __init__(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        self.kb = kb
+        self.way = ksel.variant or "run"
+        self.several, self.names, self.left_in_line, self.right_in_line, self.axes = ksel.notes["kind"]
+        result = ksel.results[0].dtype
+        acc = np.dtype(np.float32) if result.name in ("float16", "bfloat16") else result
+        acc = np.dtype(np.int32) if result.name in _NARROW else acc
+        self.acc = acc
+        self.type = element_of(acc).type
+        self.result = result
+        self.dtypes = {a.name: a.dtype for a in ksel.arg_descs if isinstance(a, TensorArg)}
+        self.zero = {"bool": "false", "vec2": "vec2(0)"}.get(self.type, f"{self.type}(0)")
+        if result.kind != "b" and result.name.startswith("uint") and result.name in _NARROW:
+            self.final = "uint({})"
+        else:
+            self.final = "{}"
+
+    def load(self, side: int, index: str) -> str:
+        """An element of the left or right side, as it is summed."""
+        name = self.names[side]
+        if self.type == "vec2" and self.dtypes[name].kind != "c":
+            return f"vec2({name}_load({index}), 0)"
+        return f"{self.type}({name}_load({index}))"
+
+    def add(self, sum_: str, x: str, y: str) -> str:
+        """The statement that adds a product."""
+        if self.type == "bool":
+            return f"{sum_} = {sum_} || ({x} && {y});"
+        if self.type == "vec2":
+            return f"{sum_} += vec2({x}.x * {y}.x - {x}.y * {y}.y, {x}.x * {y}.y + {x}.y * {y}.x);"
+        return f"{sum_} += {x} * {y};"
+
+    def write(self) -> None:
+        """All dispatches."""
+        kb = self.kb
+        if self.several:
+            kb.scratch("sums", named("kp_all") * named("kp_parts"), self.acc)
+        kb.begin_dispatch("products")
+        if self.acc.itemsize == 8 and self.acc.kind in "iu":
+            kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        if self.way == "tile":
+            self.tile()
+        else:
+            self.run()
+        if not self.several:
+            return
+        kb.begin_dispatch("add")
+        spread(kb, kb.ceil_div(named("kp_all"), 64))
+        plus = "s = s || t;" if self.type == "bool" else "s += t;"
+        kb.emit(f"""
+            uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
+            if (kp_e >= kp_all) return;
+            {self.type} s = {self.zero};
+            for (uint k = 0u; k < kp_parts; ++k) {{ {self.type} t = sums_load(k * kp_all + kp_e); {plus} }}
+            result_store(kp_e, {self.final.format("s")});
+        """)
+
+    def begin(self, size: int) -> None:
+        """The workgroup's place: ``row`` and ``column`` of its first element, and where the sides begin."""
+        kb = self.kb
+        kb.workgroup(size)
+        spread(kb, named(f"kp_groups_{self.way}"))
+        kb.emit(f"""
+            if (kp_group >= kp_groups_{self.way}) return;
+            uint rest = kp_group, lane = gl_LocalInvocationID.x;
+            uint column = rest % kp_across_{self.way}; rest /= kp_across_{self.way};
+            uint row = rest % kp_down_{self.way}; rest /= kp_down_{self.way};
+            uint batch = rest % kp_batch, part = rest / kp_batch;
+            uint first = part * {_MOST_PART}u, end = min(kp_n, first + {_MOST_PART}u);
+            uint left = kp_left_first, right = kp_right_first, at = batch;
+        """)
+        for axis in reversed(range(self.axes)):
+            place = f"at % kp_axis{axis}" if axis else "at"
+            kb.emit(f"left += {place} * kp_left{axis}; right += {place} * kp_right{axis};")
+            if axis:
+                kb.emit(f"at /= kp_axis{axis};")
+
+    def store(self, i: str, j: str, value: str) -> str:
+        """The statement that stores a sum."""
+        if self.several:
+            at = f"part * kp_all + batch * kp_rows * kp_columns + ({i}) * kp_result_i + ({j}) * kp_result_j"
+            return f"sums_store({at}, {value});"
+        at = f"batch * kp_rows * kp_columns + ({i}) * kp_result_i + ({j}) * kp_result_j"
+        return f"result_store({at}, {self.final.format(value)});"
+
+    def run(self) -> None:
+        """An invocation computes its elements alone. Places beyond the edges read those at the edges."""
+        kb = self.kb
+        self.begin(_LANES)
+        lines = [f"row *= {_ROWS}u; column = column * {_LANES * _COLUMNS}u + lane;"]
+        lines.append("if (column >= kp_columns) return;")
+        for i in range(_ROWS):
+            lines.append(f"uint l{i} = left + min(row + {i}u, kp_rows - 1u) * kp_left_i + first * kp_left_k;")
+        for j in range(_COLUMNS):
+            place = f"min(column + {j * _LANES}u, kp_columns - 1u)"
+            lines.append(f"uint r{j} = right + {place} * kp_right_j + first * kp_right_k;")
+        for i in range(_ROWS):
+            for j in range(_COLUMNS):
+                lines.append(f"{self.type} s{i}_{j} = {self.zero};")
+        lines.append("for (uint k = first; k < end; ++k) {")
+        for j in range(_COLUMNS):
+            lines.append(f"{self.type} y{j} = {self.load(1, f'r{j}')}; r{j} += kp_right_k;")
+        for i in range(_ROWS):
+            lines.append(f"{{ {self.type} x = {self.load(0, f'l{i}')}; l{i} += kp_left_k;")
+            lines += [self.add(f"s{i}_{j}", "x", f"y{j}") for j in range(_COLUMNS)]
+            lines.append("}")
+        lines.append("}")
+        for i in range(_ROWS):
+            lines.append(f"if (row + {i}u < kp_rows) {{")
+            for j in range(_COLUMNS):
+                store = self.store(f"row + {i}u", f"column + {j * _LANES}u", f"s{i}_{j}")
+                lines.append(f"if (column + {j * _LANES}u < kp_columns) {store}")
+            lines.append("}")
+        kb.emit("\n".join(lines))
+
+    def tile(self) -> None:
+        """A workgroup computes a tile. Places beyond the edges are zeros."""
+        kb = self.kb
+        depth = 8 if self.acc.itemsize == 8 else 16
+        self.begin(256)
+        kb.declare(f"shared {self.type} kp_x[{depth * _TILE}];\nshared {self.type} kp_y[{depth * _TILE}];")
+        in_line = f"uint k = n % {depth}u, m = n / {depth}u;"
+        across = f"uint m = n % {_TILE}u, k = n / {_TILE}u;"
+        add = "\n".join(self.add(f"s[{i * 4 + j}]", f"x[{i}]", f"y[{j}]") for i in range(4) for j in range(4))
+        left = self.load(0, "left + (row + m) * kp_left_i + (first + k) * kp_left_k")
+        right = self.load(1, "right + (column + m) * kp_right_j + (first + k) * kp_right_k")
+        kb.emit(f"""
+            row *= {_TILE}u; column *= {_TILE}u;
+            uint u = lane / 16u, v = lane % 16u;
+            {self.type} s[16], x[4], y[4];
+            for (uint n = 0u; n < 16u; ++n) s[n] = {self.zero};
+            for (; first < end; first += {depth}u) {{
+                for (uint n = lane; n < {depth * _TILE}u; n += 256u) {{
+                    {in_line if self.left_in_line else across}
+                    {self.type} e = {self.zero};
+                    if (row + m < kp_rows && first + k < end) e = {left};
+                    kp_x[k * {_TILE}u + m] = e;
+                }}
+                for (uint n = lane; n < {depth * _TILE}u; n += 256u) {{
+                    {across if self.right_in_line else in_line}
+                    {self.type} e = {self.zero};
+                    if (column + m < kp_columns && first + k < end) e = {right};
+                    kp_y[k * {_TILE}u + m] = e;
+                }}
+                barrier();
+                for (uint k = 0u; k < {depth}u; ++k) {{
+                    for (uint n = 0u; n < 4u; ++n) {{
+                        x[n] = kp_x[k * {_TILE}u + u + n * 16u];
+                        y[n] = kp_y[k * {_TILE}u + v + n * 16u];
+                    }}
+                    {add}
+                }}
+                barrier();
+            }}
+            for (uint i = 0u; i < 4u; ++i)
+                for (uint j = 0u; j < 4u; ++j)
+                    if (row + u + i * 16u < kp_rows && column + v + j * 16u < kp_columns)
+                        {self.store("row + u + i * 16u", "column + v + j * 16u", "s[i * 4u + j]")}
+        """)
+
+
+matmul: Operation = CustomOp.register(_Matmul)
