@@ -16,6 +16,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__main
 SHEET = ["mandelbrot", "path_tracer", "nbody", "raymarch", "reaction_diffusion", "heat"]
 # Larger than a first try needs them.
 OPTIONS = {
+    "denoise": ["--size", "480"],
     "heat": ["--size", "240"],
     "kmeans": ["--size", "480"],
     "life": ["--size", "160"],

@@ -25,6 +25,7 @@ GALLERY = [path for path in sorted((ROOT / "examples" / "gallery").glob("*.py"))
 PAGES = ROOT / "docs" / "gallery"
 # Smaller than a person would want them.
 SMALL = {
+    "denoise": ["--size", "64"],
     "digits_network": ["--size", "256"],
     "heat": ["--size", "40"],
     "histogram_equalisation": ["--size", "120"],
@@ -35,6 +36,7 @@ SMALL = {
     "matrix_products": ["--size", "52"],
     "monte_carlo": ["--size", "2000", "--rounds", "16"],
     "nbody": ["--size", "48"],
+    "particle_grid": ["--size", "400", "--steps", "60"],
     "path_tracer": ["--size", "40", "--passes", "1"],
     "raymarch": ["--size", "80"],
     "reaction_diffusion": ["--size", "32", "--steps", "400"],
@@ -42,6 +44,7 @@ SMALL = {
 }
 # A small mistake in each program's shaders. The program must find it.
 MISTAKES = {
+    "denoise": ("width - x - px", "width - x + px"),
     "digits_network": ("c[i] > 0.0 ? sum : 0.0", "sum"),
     "heat": ("at(x, y - 1)", "at(x, y)"),
     "histogram_equalisation": ("local >= step ?", "local > step ?"),
@@ -52,6 +55,7 @@ MISTAKES = {
     "matrix_products": ("k < TILE; ++k", "k < TILE - 1; ++k"),
     "monte_carlo": ("VOLATILITY**2 / 2) * step", "VOLATILITY**2) * step"),
     "nbody": ("nearness * nearness * nearness", "nearness * nearness"),
+    "particle_grid": ("1.0 - d / radius", "1.0 - 0.9 * d / radius"),
     "path_tracer": ("b - sqrt(h) > 0.001 ? b - sqrt(h)", "b - sqrt(h) > 0.001 ? b - 0.9 * sqrt(h)"),
     "raymarch": ("- 0.23;", "- 0.2;"),
     "reaction_diffusion": ("here.x * here.y * here.y", "here.x * here.x * here.y"),
