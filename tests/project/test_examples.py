@@ -27,6 +27,7 @@ PAGES = ROOT / "docs" / "gallery"
 SMALL = {
     "denoise": ["--size", "64"],
     "digits_network": ["--size", "256"],
+    "digits_operations": ["--size", "640", "--epochs", "25"],
     "heat": ["--size", "40"],
     "histogram_equalisation": ["--size", "120"],
     "kmeans": ["--size", "48"],
@@ -38,6 +39,7 @@ SMALL = {
     "nbody": ["--size", "48"],
     "particle_grid": ["--size", "400", "--steps", "60"],
     "path_tracer": ["--size", "40", "--passes", "1"],
+    "principal_axes": ["--size", "120"],
     "raymarch": ["--size", "80"],
     "reaction_diffusion": ["--size", "32", "--steps", "400"],
     "separable_filters": ["--size", "60"],
@@ -46,6 +48,7 @@ SMALL = {
 MISTAKES = {
     "denoise": ("width - x - px", "width - x + px"),
     "digits_network": ("c[i] > 0.0 ? sum : 0.0", "sum"),
+    "digits_operations": ("where(hidden > 0, error, 0)", "where(hidden > 0, -error, 0)"),
     "heat": ("at(x, y - 1)", "at(x, y)"),
     "histogram_equalisation": ("local >= step ?", "local > step ?"),
     "kmeans": ("k = 1; k < COLORS", "k = 1; k < COLORS - 1"),
@@ -57,6 +60,7 @@ MISTAKES = {
     "nbody": ("nearness * nearness * nearness", "nearness * nearness"),
     "particle_grid": ("1.0 - d / radius", "1.0 - 0.9 * d / radius"),
     "path_tracer": ("b - sqrt(h) > 0.001 ? b - sqrt(h)", "b - sqrt(h) > 0.001 ? b - 0.9 * sqrt(h)"),
+    "principal_axes": ("b - along * a", "b - 0.5 * along * a"),
     "raymarch": ("- 0.23;", "- 0.2;"),
     "reaction_diffusion": ("here.x * here.y * here.y", "here.x * here.x * here.y"),
     "separable_filters": ("i <= radius", "i < radius"),
