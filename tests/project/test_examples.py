@@ -60,7 +60,7 @@ MISTAKES = {
     "nbody": ("nearness * nearness * nearness", "nearness * nearness"),
     "particle_grid": ("1.0 - d / radius", "1.0 - 0.9 * d / radius"),
     "path_tracer": ("b - sqrt(h) > 0.001 ? b - sqrt(h)", "b - sqrt(h) > 0.001 ? b - 0.9 * sqrt(h)"),
-    "principal_axes": ("b - along * a", "b - 0.5 * along * a"),
+    "principal_axes": ("a / length", "0.9 * a / length"),
     "raymarch": ("- 0.23;", "- 0.2;"),
     "reaction_diffusion": ("here.x * here.y * here.y", "here.x * here.x * here.y"),
     "separable_filters": ("i <= radius", "i < radius"),
