@@ -194,5 +194,13 @@ CALLS: dict[str, Call] = {
     **{name: Call(_rows) for name in ["softmax", "log_softmax", "layer_norm", "rms_norm"]},
     "logsumexp": Call(_floats(1), np.logaddexp.reduce),
     **{name: Call(_floats(1)) for name in ["gelu", "gelu_tanh", "silu", "relu"]},
+    **{
+        name: Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}))
+        for name in ["correlate1d", "convolve1d"]
+    },
+    "uniform_filter1d": Call(_floats(1, size=9)),
+    "gaussian_filter1d": Call(_floats(1, sigma=1.0)),
+    "convolve": Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}), np.convolve),
+    "correlate": Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}), np.correlate),
     "leaky_relu": Call(lambda rng, elements: (_floats(1)(rng, elements)[0] + (0.01,), {})),
 }

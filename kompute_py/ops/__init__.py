@@ -100,6 +100,14 @@ if TYPE_CHECKING:
         trunc,
         where,
     )
+    from ._filters import (
+        convolve,
+        convolve1d,
+        correlate,
+        correlate1d,
+        gaussian_filter1d,
+        uniform_filter1d,
+    )
     from ._fourier import fft, fft2, fftn, ifft, ifft2, ifftn, irfft, irfft2, irfftn, rfft, rfft2, rfftn
     from ._matrices import matmul
     from ._network import (
@@ -170,7 +178,11 @@ __all__ = [
     "ceil",
     "clip",
     "compress",
+    "convolve",
+    "convolve1d",
     "copysign",
+    "correlate",
+    "correlate1d",
     "cos",
     "cosh",
     "count_nonzero",
@@ -197,6 +209,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "gaussian_filter1d",
     "gcd",
     "gelu",
     "gelu_tanh",
@@ -281,6 +294,7 @@ __all__ = [
     "tanh",
     "topk",
     "trunc",
+    "uniform_filter1d",
     "unique",
     "var",
     "where",
@@ -417,6 +431,14 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "rms_norm",
         "silu",
         "softmax",
+    ),
+    "._filters": (
+        "convolve",
+        "convolve1d",
+        "correlate",
+        "correlate1d",
+        "gaussian_filter1d",
+        "uniform_filter1d",
     ),
     "._reductions": (
         "all",

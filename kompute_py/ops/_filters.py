@@ -1,0 +1,375 @@
+"""Filters along one axis, and convolutions of vectors. An invocation computes each element of a result."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .._builders.elementwise import elementwise
+from .._builders.walks import axes_of, check_sizes, named, spread
+from .._custom.custom_op import CustomOp, Operation
+from .._custom.selection import KernelSelection
+from .._formulas.elements import element_of
+
+if TYPE_CHECKING:
+    from .._custom.builder import KernelBuilder
+
+_MOST = 2**15
+"""Weights: llvmpipe ends loops after 65,535 turns."""
+_BORDERS = {
+    "reflect": "m = 2 * n; i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - 1 - i;",
+    "mirror": "m = max(2 * n - 2, 1); i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - i;",
+    "nearest": "return clamp(i, 0, n - 1);",
+    "wrap": "return i < 0 ? n - 1 - (-1 - i) % n : i % n;",
+    "constant": "return i < 0 || i >= n ? -1 : i;",
+}
+_exp = elementwise("exp(x)")
+
+
+def _attribute(ksel: KernelSelection, name: str) -> Any:
+    return next(a.v for a in ksel.arg_descs if a is not None and a.name == name)
+
+
+def _check_weights(ksel: KernelSelection, name: str, count: int) -> None:
+    if not 0 < count <= _MOST:
+        raise InvalidArgumentError(f"{ksel._who()}: {name} has {count} elements; give 1 to {_MOST}")
+
+
+class FilterOp(CustomOp):
+    """Filters along one axis have this in common: element i of the result is the sum of
+    ``kp_weight(j) * x[i + j - kp_left]`` over `kp_count` weights."""
+
+    def lines(self, ksel: KernelSelection, count: int, left: int) -> None:
+        """Declares `x`, the axis, the mode, and the numbers of the kernel."""
+        x = ksel.arg_tensor("x")
+        mode = ksel.attr_str("mode").v
+        if mode not in _BORDERS:
+            raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give one of {', '.join(_BORDERS)}")
+        if not x.ndim:
+            raise InvalidArgumentError(f"{ksel._who()}: x has no axes; give x.reshape(1)")
+        kind = x.dtype.kind
+        small = element_of(x.dtype, ksel._features).type in ("float", "double")
+        if not small and not (kind in "biu" and x.dtype.itemsize <= 2):
+            raise ArgumentTypeError(
+                f"{ksel._who()}: x is of {x.dtype}; give floats or ints of up to 16 bits: "
+                "x.astype(np.float32)"
+            )
+        (axis,) = axes_of(ksel._who(), [ksel.attr_int("axis").v], x.ndim)
+        dtype = np.dtype(np.float32) if kind in "biu" else x.dtype
+        border = ksel.arg_float("cval")
+        if dtype == np.float64:
+            border.cast("float64")
+        if x.size >= 2**31:
+            raise InvalidArgumentError(f"{ksel._who()}: x has {x.size} elements; give fewer than 2**31")
+        for name, number in (
+            ("n", x.shape[axis]),
+            ("step", math.prod(x.shape[axis + 1 :])),
+            ("count", count),
+            ("left", left),
+        ):
+            ksel.value(f"kp_{name}", number, "int32")
+        ksel.return_new_tensor(x.shape, dtype)
+        check_sizes(ksel)
+
+    def write(self, kb: KernelBuilder, weight: str) -> None:
+        """Writes the dispatch; `weight` is the expression of weight `j`."""
+        kb.begin_dispatch("filter")
+        kind = element_of(kb.result(0).dtype, kb.selection._features).type
+        mode = _attribute(kb.selection, "mode")
+        kb.declare(f"int kp_border(int i) {{ int n = kp_n, m; {_BORDERS[mode]} }}")
+        kb.workgroup(64)
+        spread(kb, kb.ceil_div(kb.result(0).size, 64))
+        kb.emit(f"""
+            uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
+            if (kp_e >= result_size) return;
+            int i = int(kp_e) / kp_step % kp_n, first = int(kp_e) - i * kp_step;
+            int count = kp_count, step = kp_step;
+            {kind} sum = {kind}(0);
+            if (i >= kp_left && i - kp_left + count <= kp_n) {{
+                int at = first + (i - kp_left) * step;
+                for (int j = 0; j < count; ++j, at += step) sum += {weight} * {kind}(x_load(uint(at)));
+            }} else {{
+                for (int j = 0; j < count; ++j) {{
+                    int k = kp_border(i + j - kp_left);
+                    sum += {weight} * (k < 0 ? {kind}(cval) : {kind}(x_load(uint(first + k * step))));
+                }}
+            }}
+            result_store(kp_e, sum);
+        """)
+
+
+_MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a a b c c b a), "mirror"
+    (c b a b c b a), "nearest" (a a a b c c c), "wrap" (a b c a b c a b c) or "constant" (cval). The result
+    has the shape of `x` and its dtype, or float32 if `x` has ints: they are not rounded. float16 is computed
+    in float32."""
+_RAISES = """Raises InvalidArgumentError for an axis that `x` does not have, an unknown mode, and a filter
+    of more than 2**15 elements; ArgumentTypeError for ints of more than 16 bits."""
+
+
+class _Weighted(FilterOp):
+    """Filters with given weights."""
+
+    turned: ClassVar[bool] = False
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Looks at the weights."""
+        weights = ksel.arg_tensor("weights")
+        if weights.ndim != 1:
+            raise InvalidArgumentError(f"{ksel._who()}: weights has the shape {weights.shape}; give one axis")
+        if weights.dtype.kind not in "biuf" and element_of(weights.dtype, ksel._features).type != "float":
+            raise ArgumentTypeError(f"{ksel._who()}: weights is of {weights.dtype}; give floats")
+        _check_weights(ksel, "weights", weights.size)
+        self.lines(ksel, weights.size, (weights.size - 1 if self.turned else weights.size) // 2)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes the kernel."""
+        kind = element_of(kb.result(0).dtype, ksel._features).type
+        place = "uint(kp_count - 1 - j)" if self.turned else "uint(j)"
+        self.write(kb, f"{kind}(weights_load({place}))")
+
+
+class _Correlate1d(_Weighted):
+    __doc__ = f"""The sums of the elements of `x` along `axis` times `weights`, as
+    ``scipy.ndimage.correlate1d``: element i is the sum of ``weights[j] * x[i + j - len(weights) // 2]``.
+
+    {_MODES}
+
+    {_RAISES}
+
+    >>> kp.ops.correlate1d(np.float32([1, 2, 3]), np.float32([-1, 0, 1]), mode="nearest").tolist()
+    [1.0, 2.0, 1.0]
+
+    :dtypes: floats, bool, ints of 8 and 16 bits
+    :axes: one
+    :error: n + 1 roundings of the sum of abs(x * weights), n being the weights
+    """
+
+    signature = (
+        "correlate1d(Tensor x, Tensor weights, int axis=-1, str mode='reflect', float cval=0.0) -> Tensor"
+    )
+
+
+class _Convolve1d(_Weighted):
+    __doc__ = f"""The convolution of `x` along `axis` with `weights`, as ``scipy.ndimage.convolve1d``: as
+    `kp.ops.correlate1d` with the weights in the opposite order.
+
+    {_MODES}
+
+    {_RAISES}
+
+    >>> kp.ops.convolve1d(np.float32([1, 2, 3]), np.float32([-1, 0, 1]), mode="nearest").tolist()
+    [-1.0, -2.0, -1.0]
+
+    :dtypes: floats, bool, ints of 8 and 16 bits
+    :axes: one
+    :error: n + 1 roundings of the sum of abs(x * weights), n being the weights
+    """
+
+    signature = (
+        "convolve1d(Tensor x, Tensor weights, int axis=-1, str mode='reflect', float cval=0.0) -> Tensor"
+    )
+    turned = True
+
+
+class _UniformFilter1d(FilterOp):
+    __doc__ = f"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``:
+    element i is that of ``x[i - size // 2]`` and those after it.
+
+    {_MODES}
+
+    {_RAISES}
+
+    >>> kp.ops.uniform_filter1d(np.float32([0, 3, 0, 3]), 3, mode="wrap").tolist()
+    [2.0, 1.0, 2.0, 1.0]
+
+    :dtypes: floats, bool, ints of 8 and 16 bits
+    :axes: one
+    :error: size + 3 roundings of the mean of abs(x)
+    """
+
+    signature = (
+        "uniform_filter1d(Tensor x, int size, int axis=-1, str mode='reflect', float cval=0.0) -> Tensor"
+    )
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Looks at the size."""
+        size = ksel.attr_int("size").v
+        _check_weights(ksel, "the filter", size)
+        self.lines(ksel, size, size // 2)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes the kernel."""
+        kind = element_of(kb.result(0).dtype, ksel._features).type
+        self.write(kb, f"({kind}(1) / {kind}(kp_count))")
+
+
+class _GaussianFilter1d(FilterOp):
+    __doc__ = f"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the
+    standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d``. Elements count up to a distance of
+    ``truncate * sigma``, rounded.
+
+    For a picture, filter one axis, then the other. {_MODES}
+
+    {_RAISES} InvalidArgumentError, too, for a `sigma` or `truncate` that is not positive and finite, and
+    UnimplementedError for float64.
+
+    >>> kp.ops.gaussian_filter1d(np.float32([0, 0, 1, 0, 0]), 1.0).round(2).tolist()
+    [0.05999999865889549, 0.23999999463558197, 0.4000000059604645, 0.23999999463558197, 0.05999999865889549]
+
+    :dtypes: floats of up to 32 bits, bool, ints of 8 and 16 bits
+    :axes: one
+    :error: 1e-5, and 2 n roundings, of the weighted mean of abs(x), n being the elements that count
+    """
+
+    signature = (
+        "gaussian_filter1d(Tensor x, float sigma, int axis=-1, str mode='reflect', float cval=0.0,"
+        " *, float truncate=4.0) -> Tensor"
+    )
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the distance."""
+        sigma, truncate = ksel.arg_float("sigma").v, ksel.attr_float("truncate").v
+        if not (0 < sigma < math.inf and 0 < truncate < math.inf):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: sigma is {sigma}, and truncate {truncate}; give positive, finite numbers"
+            )
+        radius = int(min(truncate * sigma + 0.5, _MOST))
+        _check_weights(ksel, "the filter", 2 * radius + 1)
+        self.lines(ksel, 2 * radius + 1, radius)
+        if ksel.results[0].dtype == np.float64:
+            raise UnimplementedError(
+                f"{ksel._who()}: x is of float64, and GLSL has no exp of doubles; convert it: "
+                "x.astype(np.float32)"
+            )
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Computes the weights, then writes the filter."""
+        kb.scratch("weights", named("kp_count"), "float32")
+        kb.begin_dispatch("weights")
+        kb.workgroup(64)
+        kb.groups(kb.ceil_div(named("kp_count"), 64))
+        value = kb.call(_exp, x=("-0.5 * d * d", "float32"))
+        kb.emit(f"""
+            int j = int(gl_GlobalInvocationID.x);
+            if (j >= kp_count) return;
+            float total = 0.0;
+            for (int k = kp_left; k > 0; --k) {{ float d = float(k) / sigma; total += 2.0 * {value}; }}
+            float d = float(j - kp_left) / sigma;
+            weights_store(uint(j), {value} / (total + 1.0));
+        """)
+        self.write(kb, "weights_load(uint(j))")
+
+
+class ConvolveOp(CustomOp):
+    """Convolutions of two vectors have this in common."""
+
+    turned: ClassVar[bool]
+    """Whether the second one is taken from its end."""
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the length."""
+        a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
+        mode = ksel.attr_str("mode").v
+        for each in (a, v):
+            if each.ndim != 1 or not each.size:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: {each.name} has the shape {each.shape}; give one axis with elements"
+                )
+            if each.dtype.kind in "bc":
+                raise ArgumentTypeError(f"{ksel._who()}: {each.name} is of {each.dtype}; give numbers")
+        try:
+            dtype = np.result_type(a.dtype, v.dtype)
+        except TypeError:
+            raise ArgumentTypeError(
+                f"{ksel._who()}: {a.dtype} and {v.dtype} have no common dtype; convert one"
+            ) from None
+        element_of(dtype, ksel._features)
+        short, long = sorted((a.size, v.size))
+        _check_weights(ksel, "the shorter one", short)
+        lengths = {
+            "full": (0, short + long - 1),
+            "same": (short // 2 if self.turned and v.size > a.size else (short - 1) // 2, long),
+            "valid": (short - 1, long - short + 1),
+        }
+        if mode not in lengths:
+            raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give full, same or valid")
+        start, length = lengths[mode]
+        if length >= 2**31:
+            raise InvalidArgumentError(f"{ksel._who()}: the result has {length} elements; give less")
+        ksel.value("kp_start", start, "uint32")
+        ksel.value(f"kp_{'a' if a.size < v.size else 'v'}_is_short", 0, "uint32")  # for the specialization
+        ksel.return_new_tensor(length, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes the kernel."""
+        kind = kb.result(0).type
+        swapped = any(each.name == "kp_a_is_short" for each in ksel._value_args())
+        loads = {"a": "a_load({})", "v": "v_load(v_size - 1u - ({}))" if self.turned else "v_load({})"}
+        short, long = ("a", "v") if swapped else ("v", "a")
+        one, other = loads[short].format("j"), loads[long].format("f - j")
+        kb.workgroup(64)
+        spread(kb, kb.ceil_div(kb.result(0).size, 64))
+        kb.emit(f"""
+            uint i = kp_group * 64u + gl_LocalInvocationID.x;
+            if (i >= result_size) return;
+            uint f = i + kp_start, j = f < {long}_size ? 0u : f - {long}_size + 1u;
+            uint end = min({short}_size - 1u, f);
+            {kind} sum = {kind}(0);
+            for (; j <= end; ++j) sum += {kind}({one}) * {kind}({other});
+            result_store(i, sum);
+        """)
+
+
+class _Convolve(ConvolveOp):
+    """The convolution of two vectors, as ``np.convolve``. For filters of pictures see
+    `kp.ops.convolve1d`.
+
+    `mode` is "full" (length ``len(a) + len(v) - 1``), "same" (the longer one's length) or "valid" (where both
+    overlap as a whole). The result has NumPy's dtype; float16 is computed in float32.
+
+    Raises InvalidArgumentError for others than one axis with elements, an unknown mode, and if both have more
+    than 2**15 elements; ArgumentTypeError for bools and complex numbers.
+
+    >>> kp.ops.convolve(np.array([1, 2, 3]), np.array([0, 1])).tolist()
+    [0, 1, 2, 3]
+
+    :dtypes: ints, floats
+    :axes: one
+    :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length; ints exact, they wrap
+    """
+
+    signature = "convolve(Tensor a, Tensor v, str mode='full') -> Tensor"
+    turned = False
+
+
+class _Correlate(ConvolveOp):
+    """The cross-correlation of two vectors, as ``np.correlate``. For filters of pictures see
+    `kp.ops.correlate1d`.
+
+    `mode` is "full", "same" or "valid", as for `kp.ops.convolve`. The result has NumPy's dtype; float16 is
+    computed in float32.
+
+    Raises what `kp.ops.convolve` raises.
+
+    >>> kp.ops.correlate(np.array([1, 2, 3]), np.array([0, 1])).tolist()
+    [2, 3]
+
+    :dtypes: ints, floats
+    :axes: one
+    :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length; ints exact, they wrap
+    """
+
+    signature = "correlate(Tensor a, Tensor v, str mode='valid') -> Tensor"
+    turned = True
+
+
+correlate1d: Operation = CustomOp.register(_Correlate1d)
+convolve1d: Operation = CustomOp.register(_Convolve1d)
+uniform_filter1d: Operation = CustomOp.register(_UniformFilter1d)
+gaussian_filter1d: Operation = CustomOp.register(_GaussianFilter1d)
+convolve: Operation = CustomOp.register(_Convolve)
+correlate: Operation = CustomOp.register(_Correlate)
