@@ -389,7 +389,13 @@ class ActivationOp(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernel."""
-        kb.yield_results(kb.call(self.formula, x=("x_load(i)", "float32")))
+        kb.workgroup(_GROUP)
+        spread(kb, kb.ceil_div(kb.result(0).size, _GROUP))
+        kb.emit(f"""
+            uint i = kp_group * {_GROUP}u + gl_LocalInvocationID.x;
+            if (i >= result_size) return;
+            result_store(i, {kb.call(self.formula, x=("x_load(i)", "float32"))});
+        """)
 
 
 class _Silu(ActivationOp):

@@ -219,6 +219,15 @@ def test_activations(name):
     assert (abs(got - globals()[name](x)) <= 4e-6 * abs(x)).all()
 
 
+def test_more_than_65535_workgroups():
+    x = np.full(65535 * 256 + 3, -3, ml_dtypes.float8_e5m2)
+    x[-1] = 4
+    got = kp.ops.silu(x)
+    assert (got[:-1] == silu(x[:1]).astype(x.dtype)).all() and got[-1] == 4
+    rows = np.ones((65535 * 64 + 3, 1), ml_dtypes.float8_e5m2)
+    assert (kp.ops.softmax(rows) == 1).all()
+
+
 def test_relu_and_leaky_relu():
     x = numbers((3, 50))
     np.testing.assert_array_equal(kp.ops.relu(x), np.maximum(x, 0))
