@@ -748,8 +748,9 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
             if not fixed:
                 store = f"kp_{value.name}4[i] = v;"
                 head.append(f"void {value.name}_store4(uint i, {four} v) {{ {store} }}")
-        head.append(f"{element.type} {value.name}_load(uint i) {{ return {loaded}; }}")
-        if not fixed:
+        if f"{value.name}_load" in words:
+            head.append(f"{element.type} {value.name}_load(uint i) {{ return {loaded}; }}")
+        if not fixed and f"{value.name}_store" in words:
             head.append(f"void {value.name}_store(uint i, {element.type} v) {{ {stored} }}")
     lines: list[tuple[str, Origin | None]] = [(line, None) for line in (*head, *flags, *macros)]
     lines += dispatch.outside
