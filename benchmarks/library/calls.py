@@ -105,6 +105,27 @@ def _matrices(rng: np.random.Generator, elements: int) -> Made:
     return tuple(rng.normal(size=(n, n)).astype(np.float32) for _ in range(2)), {}
 
 
+def _square(*rest: Any, **named: Any) -> Callable[[np.random.Generator, int], Made]:
+    """A maker of a square matrix, and other arguments."""
+
+    def make(rng: np.random.Generator, elements: int) -> Made:
+        n = int(elements**0.5)
+        return (rng.normal(size=(n, n)).astype(np.float32), *rest), named
+
+    return make
+
+
+def _two(rng: np.random.Generator, elements: int) -> Made:
+    """A list of two vectors."""
+    return (list(rng.normal(size=(2, elements)).astype(np.float32)),), {}
+
+
+def _taken(rng: np.random.Generator, elements: int) -> Made:
+    """A vector, and places in it."""
+    x = rng.normal(size=elements).astype(np.float32)
+    return (x, rng.integers(0, elements, elements, dtype=np.int32)), {"axis": 0, "mode": "clip"}
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -167,6 +188,18 @@ CALLS: dict[str, Call] = {
     "erf": Call(_floats(1)),
     "sigmoid": Call(_floats(1)),
     "matmul": Call(_matrices, np.matmul),
+    "ascontiguousarray": Call(_floats(1), np.copy),
+    "transpose": Call(_square(), lambda x: x.T.copy()),
+    "swapaxes": Call(_square(0, 1), lambda x, *axes: np.swapaxes(x, *axes).copy()),
+    "flip": Call(_square(), lambda x: np.flip(x).copy()),
+    "roll": Call(_square(5, 1), np.roll),
+    "tile": Call(_square(2), np.tile),
+    "repeat": Call(_square(2, 1), np.repeat),
+    "broadcast_to": Call(lambda rng, n: ((rng.normal(size=n).astype(np.float32), (2, n)), {})),
+    "diagonal": Call(_square(), lambda x: np.diagonal(x).copy()),
+    "concatenate": Call(_two, np.concatenate),
+    "stack": Call(_two, np.stack),
+    "take": Call(_taken, np.take),
     "norm": Call(_floats(1), np.linalg.norm),
     "dot": Call(_floats(2), np.dot),
     "sort": Call(_floats(1), np.sort),

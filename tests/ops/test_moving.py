@@ -1,0 +1,160 @@
+"""Elements in other places, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import kompute_py as kp
+from kompute_py.ops import _moving
+
+NAMES = [name for name, each in vars(_moving).items() if isinstance(each, kp.Operation)]
+SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=7)
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr:
+        yield
+    for name in NAMES:
+        getattr(kp.ops, name).cache_clear()
+
+
+def numbers(shape, dtype=np.float32):
+    return (np.arange(np.prod(shape, dtype=int)) + 1).reshape(shape).astype(dtype)
+
+
+def calls(data, shape):
+    """Arguments for each function that NumPy has with the same."""
+    ndim, axis = len(shape), data.draw(st.integers(-len(shape), len(shape) - 1))
+    yield "ascontiguousarray", ()
+    yield "transpose", (data.draw(st.none() | st.permutations(range(ndim))),)
+    yield "swapaxes", (axis, data.draw(st.integers(-ndim, ndim - 1)))
+    yield "flip", (data.draw(st.none() | st.just(axis) | st.just(tuple(range(ndim)))),)
+    yield "roll", (data.draw(st.integers(-9, 9)), axis)
+    yield "tile", (data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=4)),)
+    yield "repeat", (data.draw(st.integers(0, 3)), axis)
+    yield "broadcast_to", ((2, *shape),)
+    if ndim > 1:
+        yield "diagonal", (data.draw(st.integers(-4, 4)), axis, (axis + 1) % ndim)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_shapes_and_parts(mgr, data):
+    shape = data.draw(SHAPES)
+    whole = numbers(tuple(2 * n + 1 for n in shape))
+    key = tuple(
+        data.draw(st.sampled_from([slice(1, n + 1), slice(0, 2 * n, 2), slice(n - 1, None, -1)]))
+        if n
+        else slice(0, 0)
+        for n in shape
+    )
+    part, tensor = whole[key], mgr.tensor_t(whole)[key]
+    assert part.shape == shape
+    for name, args in calls(data, shape):
+        got, expected = getattr(kp.ops, name)(tensor, *args), getattr(np, name)(part, *args)
+        assert got.shape == expected.shape, name
+        np.testing.assert_array_equal(got.read(), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "int32", "complex64"])
+def test_dtypes(dtype):
+    x = numbers((5, 7), dtype)
+    for name, args in (("transpose", ()), ("roll", ((2, -3), (0, 1))), ("stack", ()), ("concatenate", (1,))):
+        given_ = [x, x[::-1].copy()] if name in ("stack", "concatenate") else x
+        got, expected = getattr(kp.ops, name)(given_, *args), getattr(np, name)(given_, *args)
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+    got = kp.ops.take(x, np.array([3, 0], np.int8), 0, "wrap")
+    np.testing.assert_array_equal(got, x[[3, 0]])
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_joined(data):
+    shape = data.draw(SHAPES)
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    lengths = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
+    parts = []
+    for number, length in enumerate(lengths):
+        own = list(shape)
+        own[axis] = length
+        parts.append(numbers(own, [np.float32, np.int16][number % 2]) * (number + 1))
+    for name, arrays in (("concatenate", parts), ("stack", [numbers(shape), numbers(shape) + 5])):
+        got, expected = getattr(kp.ops, name)(arrays, axis=axis), getattr(np, name)(arrays, axis=axis)
+        assert got.dtype == expected.dtype and got.shape == expected.shape
+        np.testing.assert_array_equal(got, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_take(data):
+    x = numbers(data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=7)))
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    dtype = data.draw(st.sampled_from(["int32", "uint32", "int8"]))
+    least, most = (
+        (0, 2**32 - 1) if dtype == "uint32" else (-(2**31), 2**31 - 1) if dtype == "int32" else (-128, 127)
+    )
+    near = st.integers(max(least, -20), 20)
+    indices = data.draw(
+        hnp.arrays(
+            dtype,
+            data.draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=5)),
+            elements=near | st.integers(least, most),
+        )
+    )
+    for mode in ("clip", "wrap"):
+        got, expected = (
+            kp.ops.take(x, indices, axis, mode),
+            np.take(x, indices.astype(np.int64), axis, mode=mode),
+        )
+        assert np.shape(got) == expected.shape
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_many_elements_recorded_and_staged(make_manager):
+    for named in ({}, {"force_staging": True}):
+        mgr = make_manager(**named)
+        x = numbers((700, 333), np.int32)
+        t, out = mgr.tensor_t(x), mgr.empty((333, 700), dtype=np.int32)
+        assert kp.ops.transpose(t, out=out) is out
+        np.testing.assert_array_equal(out.read(), x.T)
+        out.fill(0)
+        mgr.sequence().record(kp.ops.transpose.op(t, out=out)).eval()
+        np.testing.assert_array_equal(out.read(), x.T)
+        kp.ops.flip(t, 1, out=t)
+        np.testing.assert_array_equal(t.read(), x[:, ::-1])
+
+
+def test_wrong_calls():
+    x = numbers((2, 3))
+    for name, args, message in (
+        ("transpose", ((0,),), "each of the 2 axes"),
+        ("swapaxes", (0, 2), "axis is 2"),
+        ("flip", ((0, 0),), "twice"),
+        ("roll", ((1, 2), (0,)), "2 shifts"),
+        ("roll", (1, None), "give shift and axis"),
+        ("tile", (-1,), "reps is"),
+        ("repeat", (-1, 0), "repeats is -1"),
+        ("broadcast_to", ((3, 3),), "does not broadcast"),
+        ("broadcast_to", ((3,),), "does not broadcast"),
+        ("diagonal", (0, 1, 1), "twice"),
+        ("take", (np.array([1]), 0, "raise"), "mode is"),
+        ("take", (np.array([1]), 2, "clip"), "axis is 2"),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match=message):
+            getattr(kp.ops, name)(x, *args)
+    with pytest.raises(kp.ArgumentTypeError, match="give ints"):
+        kp.ops.take(x, x, 0, "clip")
+    with pytest.raises(kp.InvalidArgumentError, match="1 to"):
+        kp.ops.take(x[:0], np.array([0], np.int32), 0, "clip")
+    for name, arrays in (("concatenate", [x, x[:, :2].copy()]), ("stack", [x, x[:1]])):
+        with pytest.raises(kp.InvalidArgumentError, match="must be the same"):
+            getattr(kp.ops, name)(arrays)
+        with pytest.raises(kp.InvalidArgumentError, match="arrays is empty"):
+            getattr(kp.ops, name)([])
