@@ -231,6 +231,17 @@ CALLS: dict[str, Call] = {
         name: Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}))
         for name in ["correlate1d", "convolve1d"]
     },
+    **{
+        name: Call(lambda rng, n: ((rng.random((n // 4, 4), np.float32),), {}))
+        for name in [
+            "hsv_to_rgb",
+            "linear_to_srgb",
+            "premultiply_alpha",
+            "rgb_to_gray",
+            "rgb_to_hsv",
+            "srgb_to_linear",
+        ]
+    },
     "uniform_filter1d": Call(_floats(1, size=9)),
     "gaussian_filter1d": Call(_floats(1, sigma=1.0)),
     "convolve": Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}), np.convolve),
