@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = ("gl_", "kp_")
 _ACCESS = ("load", "store", "load4", "store4")
+_MOST_GROUPS = 65535  # every device has as many on an axis
 _MOST_PUSH = 128
 """Bytes of push constants that every device has."""
 VALUES = {
@@ -576,10 +577,16 @@ class KernelBuilder:
                 raise FailedPreconditionError(
                     f"{self._who()}: yield_results with values sets the grid itself; this dispatch has one"
                 )
-            first = self._results[0]
-            self.grid(first.size)
-            origin = _caller(1)
-            dispatch.body.insert(0, ("uint i = gl_GlobalInvocationID.x;", origin))
+            first, origin = self._results[0], _caller(1)
+            width, *more = dispatch.local_size
+            index = "gl_GlobalInvocationID.x"
+            if more == [1, 1]:  # as many groups as there are, in two axes
+                groups = ceil_div(first.size, width)
+                self.groups(smallest(groups, _MOST_GROUPS), ceil_div(groups, _MOST_GROUPS))
+                index += f" + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * {width}u"
+            else:
+                self.grid(first.size)
+            dispatch.body.insert(0, (f"uint i = {index};", origin))
             dispatch.body.insert(1, (f"if (i >= {glsl(first.size)}) return;", origin))
             for result, value in zip(self._results, values, strict=True):
                 dispatch.body.append((f"{result.name}_store(i, {value});", origin))

@@ -170,3 +170,10 @@ def test_sources_are_whole_shaders(mgr):
     algorithm = mgr.algorithm([mgr.tensor_t(x), out], kp.compile(text), (1, 1, 1), push_consts=push)
     mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
     np.testing.assert_array_equal(out.read(), ramp(x, 3, 2, 0.5))
+
+
+def test_more_elements_than_one_axis_of_a_grid_has(mgr):
+    """65,535 groups of 64: `yield_results` takes the next axis for more."""
+    x = mgr.tensor_t(np.arange(11, dtype=np.float32))
+    found = ramp(x, 65_536 * 64, 1).read()
+    np.testing.assert_array_equal(found, np.resize(x.read(), 11 + 65_536 * 64) + 1)
