@@ -18,9 +18,10 @@ from .._base.types import MemoryTypes
 from .._memory.scratch import parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
-from .builder import VALUES, Dispatch, Indirect, KernelBuilder, Source, source_of
+from .builder import Dispatch, Indirect, KernelBuilder
 from .expressions import IntOrSize, evaluate
 from .selection import KernelSelection, ValueArg
+from .source import VALUES, Source, source_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
