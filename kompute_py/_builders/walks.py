@@ -16,6 +16,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.builder import KernelBuilder
 from .._custom.expressions import IntOrSize, Size
 from .._custom.selection import KernelSelection, TensorArg, ValueArg
+from .._custom.specs import PartSpec
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
@@ -125,10 +126,11 @@ def check_sizes(ksel: KernelSelection) -> None:
         return
     most = ksel.device["limits"]["maxStorageBufferRange"]
     for each in ksel._tensors():
-        if each.t.nbytes > most:
+        size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
+        if each.size and size > most:
             raise InvalidArgumentError(
-                f"{ksel._who()}: {each.name} has {each.t.nbytes} bytes; shaders of this device reach {most} "
-                "through one binding (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:]"
+                f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device reach "
+                f"{most} through one binding (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:]"
             )
 
 

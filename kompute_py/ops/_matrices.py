@@ -16,10 +16,9 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.elementwise import strides_of
-from .._builders.walks import named, spread
+from .._builders.walks import check_sizes, named, spread
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection, TensorArg
-from .._custom.specs import PartSpec
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
 
@@ -90,7 +89,7 @@ class _Matmul(CustomOp):
         rows, columns, n, left, right, shape = self._sides(ksel, a, b, turned)
         kept = (*shape, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
         ksel.return_new_tensor(kept, dtype)
-        self._check_sizes(ksel, (a, b, ksel.results[0]))
+        check_sizes(ksel)
         steps = {"result_i": columns, "result_j": 1}
         names = "a", "b"
         if columns < rows and columns < 16:  # lanes have columns
@@ -190,19 +189,6 @@ class _Matmul(CustomOp):
 
         left, right = side(shape_a, steps_a), side(shape_b, steps_b)
         return shape_a[-2], shape_b[-1], shape_a[-1], left, right, shape
-
-    def _check_sizes(self, ksel: KernelSelection, tensors: tuple[TensorArg, ...]) -> None:
-        if ksel.device is None:
-            return
-        most = ksel.device["limits"]["maxStorageBufferRange"]
-        for each in tensors:
-            size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
-            if size > most:
-                raise InvalidArgumentError(
-                    f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device "
-                    f"reach {most} through one binding (maxStorageBufferRange). Compute it in parts, a[:n] "
-                    "and a[n:]"
-                )
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two if sums have several parts."""

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.elementwise import strides_of
-from .._builders.walks import axes_of, spread
+from .._builders.walks import axes_of, check_sizes, spread
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection, TensorArg
-from .._custom.specs import PartSpec
 from .._formulas.dtypes import converted, promoted
 from .._formulas.elements import element_of
 
@@ -45,19 +44,6 @@ def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
     return found
 
 
-def _check_sizes(ksel: KernelSelection, tensors: Sequence[TensorArg]) -> None:
-    if ksel.device is None:
-        return
-    most = ksel.device["limits"]["maxStorageBufferRange"]
-    for each in tensors:
-        size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
-        if each.size and size > most:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device reach "
-                f"{most} through one binding (maxStorageBufferRange). Move it in parts, t[:n] and t[n:]"
-            )
-
-
 def _axis(ksel: KernelSelection, axis: int, ndim: int) -> int:
     """The axis from 0 on."""
     return axes_of(ksel._who(), [axis], ndim)[0]
@@ -78,7 +64,7 @@ class _Places(CustomOp):
         x = ksel.arg_tensor("x")
         shape, axes, first = self.find(ksel, x)
         ksel.return_new_tensor(shape, x.dtype)
-        _check_sizes(ksel, (x, *ksel.results))
+        check_sizes(ksel)
         kept = _merged(axes) if math.prod(shape) else []
         for number, axis in enumerate(kept):
             if number:
@@ -382,7 +368,7 @@ class _Joined(CustomOp):
         lengths = [1 if stacked else each.shape[axis] for each in given]
         shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + (not stacked) :])
         ksel.return_new_tensor(shape, promoted([each.dtype for each in given]))
-        _check_sizes(ksel, (*given, *ksel.results))
+        check_sizes(ksel)
         step = math.prod(shape[axis + 1 :])
         ksel.value("kp_all", sum(lengths) * step, "uint32")
         before = 0
@@ -488,7 +474,7 @@ class _Take(CustomOp):
                 f"{ksel._who()}: axis {axis} of x has {n} elements; it must have 1 to 2**31 - 1"
             )
         ksel.return_new_tensor((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
-        _check_sizes(ksel, (x, indices, *ksel.results))
+        check_sizes(ksel)
         ksel.value("kp_step", math.prod(x.shape[axis + 1 :]), "uint32")
         ksel.value("kp_n", n, "uint32")
 
