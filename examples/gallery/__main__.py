@@ -16,13 +16,14 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__main
 SHEET = ["mandelbrot", "path_tracer", "nbody", "raymarch", "reaction_diffusion", "heat"]
 # Larger than a first try needs them.
 OPTIONS = {
-    "denoise": ["--size", "480"],
+    "denoise": ["--size", "268"],
     "heat": ["--size", "240"],
     "kmeans": ["--size", "480"],
     "life": ["--size", "160"],
     "mandelbrot": ["--size", "480", "--most", "2000"],
     "matrix_products": ["--size", "512"],
     "nbody": ["--size", "480"],
+    "particle_grid": ["--size", "600"],
     "path_tracer": ["--size", "400", "--passes", "120"],
     "raymarch": ["--size", "480"],
     "reaction_diffusion": ["--size", "160", "--steps", "8000"],

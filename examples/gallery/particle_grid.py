@@ -105,10 +105,10 @@ def main(argv: list[str] | None = None) -> int:
     print(f"distance to the nearest: {before:.2f}, then {after:.2f} of a square grid's")
     print("right" if right else "WRONG")
 
-    figure = Figure(figsize=(7.2, 4.8), layout="constrained")
+    figure = Figure(figsize=(6, 4), layout="constrained")
     for axes, shown in zip(figure.subplots(1, 2), (start, end), strict=True):
         cell = (shown * cells).astype(int)
-        axes.scatter(*shown.T, s=3, c=(cell[:, 1] * 7 + cell[:, 0] * 3) % 10, cmap="tab10")
+        axes.scatter(*shown.T, s=12000 / options.size, c=(cell[:, 1] * 7 + cell[:, 0] * 3) % 10, cmap="tab10")
         axes.set(aspect="equal", xticks=[], yticks=[], xlim=(0, 0.75), ylim=(0, 1))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out, dpi=100)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from .._base.arrays import as_index, to_dtype
+from .._base.arrays import as_index, to_array, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
 from .._formulas.elements import Element, element_of
@@ -283,8 +283,9 @@ class KernelBuilder:
         `contents` may be a function of the Manager that returns a Tensor of `size` elements of `dtype`, which
         the device computes, say. It is called once for each specialization and Manager.
 
-        Raises InvalidArgumentError if `name` is no GLSL name or taken, or if there are no elements;
-        ArgumentTypeError for an unsupported dtype and for a function without a size and a dtype.
+        Raises InvalidArgumentError if `name` is no GLSL name or taken, if there are no elements, or for rows
+        of several lengths; ArgumentTypeError for elements that the dtype does not have, an unsupported
+        dtype, and a function without a size and a dtype.
 
         >>> @kp.CustomOp.register
         ... class primes(kp.CustomOp):
@@ -309,7 +310,7 @@ class KernelBuilder:
                 )
             count, element = size, to_dtype(dtype)
         else:
-            contents = np.array(contents, dtype).reshape(-1)
+            contents = self._table(name, contents, dtype)
             count, element = contents.size, to_dtype(contents.dtype)
         if not count:
             raise InvalidArgumentError(f"{self._who()}: the table {name!r} has no elements")
@@ -317,6 +318,15 @@ class KernelBuilder:
         self._tensors[name] = made
         self._constants[name] = contents, count
         return made
+
+    def _table(self, name: str, contents: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
+        """The elements of a table, on one axis: a copy."""
+        wanted = None if dtype is None else to_dtype(dtype)
+        found = to_array(contents, f"{self._who()}: the table {name!r}")
+        try:
+            return np.array(found, wanted).reshape(-1)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{self._who()}: the table {name!r} is no {wanted}: {error}") from None
 
     @staticmethod
     def ceil_div(a: IntOrSize, b: IntOrSize) -> IntOrSize:

@@ -81,6 +81,9 @@ def test_a_recording_keeps_it(mgr):
             kp.InvalidArgumentError,
             "a Tensor with 4 elements of float32",
         ),
+        ({"name": "t", "contents": [[1, 2], [3]]}, kp.InvalidArgumentError, "the table 't'"),
+        ({"name": "t", "contents": ["a"], "dtype": "float32"}, kp.ArgumentTypeError, "the table 't'"),
+        ({"name": "t", "contents": [1.0], "dtype": np.ones(3)}, kp.ArgumentTypeError, "dtype"),
     ],
 )
 def test_errors(mgr, arguments, error, message):
