@@ -1,7 +1,7 @@
 """The part `library`: time per element of each function of `kp.ops`, beside NumPy's, on lavapipe.
 
 Prints the least time of a call on tensors, and of NumPy's on arrays, in turns, over a million elements. The
-table of docs/reference/library.md takes them from benchmarks/library/measured.json, which `--write` writes.
+table of docs/reference/library.md takes them from benchmarks/library/measured, which `--write` writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ..drivers import driver_environment
 from ..machine import describe
 from ..paths import ROOT
 
-MEASURED = Path(__file__).with_name("measured.json")
+MEASURED = Path(__file__).with_name("measured")
+"""The folder of what is measured: AREA.json for each area."""
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -65,12 +66,31 @@ def main(arguments: list[str] | None = None) -> int:
             ours, numpy = found[answer["name"]]
             print(f"{answer['name']:24} {ours:>9} ns per element, NumPy {numpy or '-'}", flush=True)
     if options.write and found:
-        functions = json.loads(MEASURED.read_text())["functions"] if options.only else {}
-        kept = {"when": when, "functions": dict(sorted({**functions, **found}.items()))}
-        MEASURED.write_text(json.dumps(kept, indent=1) + "\n")
+        _keep(when, found, measured() if options.only else {})
     if missing := [name for name in names if name not in found]:
         print(f"error: {missing[0]} was not measured", file=sys.stderr)
     return 1 if missing else 0
+
+
+def measured() -> dict[str, list[str]]:
+    """The kept times of our call and of NumPy's, by function."""
+    files = sorted(MEASURED.glob("*.json"))
+    return {
+        name: times for file in files for name, times in json.loads(file.read_text())["functions"].items()
+    }
+
+
+def _keep(when: str, found: dict[str, list[str]], before: dict[str, list[str]]) -> None:
+    """Writes the files of the areas that `found` has functions of."""
+    from kompute_py import ops
+
+    for module, names in ops._MODULES.items():
+        if not set(names) & set(found):
+            continue
+        times = {**before, **found}
+        kept = {"when": when, "functions": {name: times[name] for name in sorted(names) if name in times}}
+        file = MEASURED / f"{module.rpartition('.')[2].removeprefix('_')}.json"
+        file.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def _shown(nanoseconds: float | None) -> str:

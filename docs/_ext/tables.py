@@ -215,10 +215,12 @@ def library() -> str:
 
     from kompute_py import ops
 
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "library" / "measured.json"
-    measured = json.loads(path.read_text())
-    parts = [f"Measured {measured['when']}.\n"]
+    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "library" / "measured"
+    parts = []
     for module, names in ops._MODULES.items():
+        area = module.rpartition(".")[2]
+        file = folder / f"{area.removeprefix('_')}.json"
+        measured = json.loads(file.read_text()) if file.exists() else {"functions": {}}
         things = [(name, getattr(ops, name)) for name in names]
         rows = [
             (
@@ -231,9 +233,8 @@ def library() -> str:
             if facts_of(thing)
         ]
         if rows:
-            title = AREAS[module.rpartition(".")[2]]
             heads = ("function", "meaning", *FACTS, "ns per element", "NumPy's")
-            parts.append(f"## {title}\n\n{_table(heads, rows)}")
+            parts.append(f"## {AREAS[area]}\n\n{_table(heads, rows)}\nMeasured {measured['when']}.\n")
     return "\n".join(parts)
 
 

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
     Array = Any
 
+__all__ = [
+    "bincount",
+    "compress",
+    "extract",
+    "flatnonzero",
+    "histogram",
+    "nonzero",
+    "unique",
+]
+
 
 @functools.cache
 def _elementwise(text: str, dtype: str | None = None) -> Operation:

@@ -17,6 +17,15 @@ from .._formulas.elements import element_of
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
+__all__ = [
+    "convolve",
+    "convolve1d",
+    "correlate",
+    "correlate1d",
+    "gaussian_filter1d",
+    "uniform_filter1d",
+]
+
 _MOST = 2**15
 """Weights: llvmpipe ends loops after 65,535 turns."""
 _BORDERS = {

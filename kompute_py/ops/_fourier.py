@@ -27,6 +27,21 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .._memory.tensor import Tensor
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fftn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftn",
+]
+
 _NORMS = ("backward", "ortho", "forward")
 _SMALL = (2, 3, 5, 7, 11, 13)
 """The prime factors of lengths that VkFFT transforms without a convolution."""

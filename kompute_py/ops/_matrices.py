@@ -25,6 +25,10 @@ from .._formulas.elements import element_of
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
+__all__ = [
+    "matmul",
+]
+
 _ROWS, _COLUMNS, _LANES = 8, 4, 32
 """Elements of an invocation in the variant "run", and the invocations of its workgroups."""
 _TILE = 64

@@ -22,6 +22,21 @@ from .._formulas.elements import element_of
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
+__all__ = [
+    "ascontiguousarray",
+    "broadcast_to",
+    "concatenate",
+    "diagonal",
+    "flip",
+    "repeat",
+    "roll",
+    "stack",
+    "swapaxes",
+    "take",
+    "tile",
+    "transpose",
+]
+
 
 class _Axis(NamedTuple):
     length: int

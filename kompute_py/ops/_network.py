@@ -21,6 +21,19 @@ from .._formulas.elements import element_of
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
+__all__ = [
+    "gelu",
+    "gelu_tanh",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "logsumexp",
+    "relu",
+    "rms_norm",
+    "silu",
+    "softmax",
+]
+
 _GROUP = 256
 _LONG = 2**14
 """Elements of a line that one invocation takes: llvmpipe ends loops after 65,535 turns."""

@@ -21,6 +21,23 @@ from .._formulas.formula import Formula
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "dot",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
 _TAIL = "int[]? axis=None, *, bool keepdims=False"
 _ERRORS = """
     Raises InvalidArgumentError for an axis that the shape does not have or for arguments beyond what shaders

@@ -8,6 +8,13 @@ from .._builders.scan import ScanOp
 from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection
 
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+]
+
 
 class _AxisOrAll(ScanOp):
     """A scan along an axis, or for None through all elements in a row, as NumPy's."""

@@ -23,6 +23,14 @@ from ._keys import Key, key_of
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
+__all__ = [
+    "argsort",
+    "segmented_sort",
+    "sort",
+    "sort_by_key",
+    "topk",
+]
+
 _SHORT = 256
 """Elements of a line that is sorted by rank."""
 _MOST = 2**16

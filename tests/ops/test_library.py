@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
 import kompute_py as kp
-from benchmarks.library.__main__ import MEASURED
+from benchmarks.library.__main__ import measured
 from benchmarks.library.calls import CALLS
 from kompute_py import ops
 from tests.conftest import ROOT
@@ -30,11 +30,18 @@ def test_every_function_is_public_and_in_an_area():
     assert {f"_{area}" for area in areas} <= set(tables.AREAS)
 
 
+@pytest.mark.parametrize("module", [each for each in ops._MODULES if not each.startswith(".._builders")])
+def test_area_lists_its_names(module):
+    area = import_module(module, "kompute_py.ops")
+    names = [*area._TABLE, "astype", "round"] if module == "._elements" else area.__all__
+    assert sorted(names) == sorted(ops._MODULES[module])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_function_says_its_dtypes_axes_and_error(name):
     assert set(tables.facts_of(getattr(kp.ops, name))) == set(tables.FACTS)
     assert name in CALLS, "benchmarks/library/calls.py has no call of it"
-    assert name in json.loads(MEASURED.read_text())["functions"], f"./dev bench library --write --only {name}"
+    assert name in measured(), f"./dev bench library --write --only {name}"
 
 
 def test_page_lists_them_all():
