@@ -152,6 +152,8 @@ CALLS: dict[str, Call] = {
         for before in ("", "i", "r", "ir")
         for after, axes in (("", 1), ("2", 2), ("n", 3))
     },
+    "fftshift": Call(_cube(2, np.float32, False), np.fft.fftshift),
+    "ifftshift": Call(_cube(2, np.float32, False), np.fft.ifftshift),
     **{
         name: Call(_floats(count), numpy)
         for names, count in (

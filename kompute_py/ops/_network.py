@@ -100,7 +100,7 @@ class LineOp(CustomOp):
 
 
 class _Walk:
-    """Writes walks through the line ``kp_line``, whose element k is ``kp_get(k, kp_first)``."""
+    """Writes walks through the line ``kp_line``: its element k is ``kp_get(k, kp_first)``."""
 
     def __init__(self, kb: KernelBuilder, kind: str, group: bool) -> None:
         self.kb, self.kind, self.group = kb, kind, group

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
-from kompute_py.ops import _fourier
+from kompute_py.ops import _transforms
 
 ONE = ["fft", "ifft", "rfft", "irfft"]
 MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
@@ -112,8 +112,8 @@ def test_axes(mgr, shape, name):
 @pytest.mark.parametrize("vendor", [0x10DE, 0x1002, 0x8086])
 def test_kernels_for_the_gpus_of(monkeypatch, vendor):
     """VkFFT chooses kernels by the vendor: those for others run here, too."""
-    facts = _fourier._facts
-    monkeypatch.setattr(_fourier, "_facts", lambda device: (vendor, *facts(device)[1:]))
+    facts = _transforms._facts
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (vendor, *facts(device)[1:]))
     for shape, axis in [((2, 17), 1), ((1000,), 0), ((64, 6), 0)]:
         x = numbers(shape)
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
@@ -157,6 +157,77 @@ def test_one_axis(name, shape, axis, n, norm):
     x = numbers(shape, np.float32 if name == "rfft" else np.complex64)
     result = getattr(kp.ops, name)(x, n=n, axis=axis, norm=norm)
     check(result, x, name, n=n, axis=axis, norm=norm)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "dtype"),
+    [
+        ((3, 34), 1, "float32"),  # pairs are read as they stand
+        ((16, 3), 0, "int16"),
+        ((2, 16), 1, "float64"),
+        ((4, 2), 1, "float32"),
+    ],
+)
+def test_real_numbers_of_even_lengths(mgr, shape, axis, dtype):
+    if dtype == "float64" and not has_double(mgr):
+        pytest.skip("the device has no float64")
+    x = numbers(shape, dtype)
+    half = kp.ops.rfft(mgr.tensor_t(x), axis=axis).read()
+    check(half, x, "rfft", axis=axis)
+    check(kp.ops.irfft(half, axis=axis), half, "irfft", axis=axis)
+
+
+@pytest.mark.parametrize("n", [8, 9])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_imaginary_parts_that_count_nothing(mgr, n, axis):
+    x = numbers((n, n))
+    x.imag[0], x.imag[:, 0] = 1e3, -1e3
+    x.imag[n // 2], x.imag[:, n // 2] = 1e4, 3
+    check(kp.ops.irfft(x, n=n, axis=axis), x, "irfft", n=n, axis=axis)
+    if axis:
+        check(kp.ops.irfft2(x, s=(n, n)), x, "irfft2", s=(n, n))
+    first = numbers(n // 2 + 1)
+    expected = np.fft.irfft(first, n)
+    first.imag[0] = np.nan
+    np.testing.assert_allclose(kp.ops.irfft(first, n=n), expected, atol=1e-5)
+
+
+def test_nan_stays_in_its_row(mgr):
+    x = numbers((4, 16), np.float32)
+    x[1, 3] = np.nan
+    half = kp.ops.rfft(x)
+    assert np.isnan(half[1]).all() and not np.isnan(half[[0, 2, 3]]).any()
+    back = kp.ops.irfft(half)
+    assert np.isnan(back[1]).all() and not np.isnan(back[[0, 2, 3]]).any()
+
+
+def test_real_parts(mgr):
+    """Parts of tensors at odd places, whose pairs stand elsewhere than complex numbers may."""
+    x = numbers((9, 12), np.float32)
+    t = mgr.tensor_t(x)
+    for part, array in [
+        (t[1:4], x[1:4]),
+        (t[:, 1:9], x[:, 1:9]),
+        (t[3, 1:7], x[3, 1:7]),
+        (t[:, ::2], x[:, ::2]),
+    ]:
+        check(kp.ops.rfft(part).read(), array, "rfft")
+    half, out = numbers((2, 4)), mgr.zeros((5, 6))
+    kp.ops.irfft(mgr.tensor_t(half), out=out[1:3])
+    check(out.read()[1:3], half, "irfft")
+    assert not out.read()[[0, 3, 4]].any()
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.data())
+def test_shifts(data):
+    shape = tuple(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=3)))
+    axes = data.draw(
+        st.none() | st.integers(-len(shape), len(shape) - 1) | st.permutations(range(len(shape)))
+    )
+    x = numbers(shape, data.draw(st.sampled_from([np.float32, np.complex64])))
+    for name in ("fftshift", "ifftshift"):
+        np.testing.assert_array_equal(getattr(kp.ops, name)(x, axes), getattr(np.fft, name)(x, axes))
 
 
 def test_defaults_of_several_axes(mgr):
@@ -257,8 +328,8 @@ def test_files_for_other_programs_are_refused(mgr, tmp_path):
 
 def test_grids_are_rewritten_only_if_they_are_too_large():
     source = "#version 450\nlayout (local_size_x = 2) in;\nvoid main() { uint z = gl_WorkGroupID.z; }\n"
-    assert _fourier._kernel(source, (65535, 65535, 65535)) == (source, (65535, 65535, 65535))
-    text, groups = _fourier._kernel(source, (3, 1, 70000))
+    assert _transforms._kernel(source, (65535, 65535, 65535)) == (source, (65535, 65535, 65535))
+    text, groups = _transforms._kernel(source, (3, 1, 70000))
     assert groups == (65535, 4, 1)
     assert text.startswith("#version 450\nuvec3 kp_group;\n")
     kp.compile(text)
