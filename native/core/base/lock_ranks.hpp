@@ -63,7 +63,8 @@ namespace kp {
     /* Objects kept for later. These only need the lists of handles and of memory. */ \
     X(shaders) \
     X(pipeline_contents) \
-    X(pipeline_cache) \
+    X(pipeline_caches) \
+    X(pipeline_tidying) \
     X(descriptor_pools) \
     X(samplers) \
     X(peer_streams) \

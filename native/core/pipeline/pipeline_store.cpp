@@ -4,7 +4,6 @@
 #include "adapter/context.hpp"
 #include "base/error.hpp"
 #include "base/host_heap.hpp"
-#include "base/pipeline_cache_file.hpp"
 #include "sync/queue.hpp"
 
 #include <algorithm>
@@ -15,9 +14,6 @@ namespace kp {
 namespace {
 
 constexpr uint32_t sets_per_pool = 64;
-// A driver's cache keeps every pipeline that is compiled with it, so a new one replaces it after this many
-// pipelines.
-constexpr size_t pipelines_per_cache = 1024;
 // The store cleans up after the drivers each time it has compiled this many pipelines.
 constexpr size_t compilations_per_tidying = 16;
 
@@ -28,16 +24,6 @@ void append(std::string& key, const void* data, size_t size) {
 template <typename T>
 void append(std::string& key, const T& value) {
     append(key, &value, sizeof value);
-}
-
-std::string hex(const uint8_t* bytes, size_t count) {
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (size_t i = 0; i < count; ++i) {
-        text += digits[bytes[i] >> 4];
-        text += digits[bytes[i] & 15];
-    }
-    return text;
 }
 
 std::string key_of(const Shader& shader, const Specialization& constants, const DescriptorCounts& counts) {
@@ -91,7 +77,7 @@ PipelineStore::PipelineStore(DeviceContext& context, std::vector<Queue*> queues,
                              size_t recent)
     : context_(context),
       queues_(std::move(queues)),
-      cache_dir_(std::move(cache_dir)),
+      caches_(context, std::move(cache_dir)),
       recent_shaders_(recent),
       pipelines_(recent),
       layouts_(0),  // pipelines keep their layouts
@@ -285,7 +271,6 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     made->local_size = info.local_size;
     made->shader = shader;
     made->layout = layout(info, counts);
-    const std::shared_ptr<Cache> with = cache();
     VkSpecializationInfo specialization{};
     specialization.mapEntryCount = static_cast<uint32_t>(constants.entries.size());
     specialization.pMapEntries = constants.entries.data();
@@ -317,12 +302,15 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
     create.layout = made->layout->handle();
     VkPipeline handle = VK_NULL_HANDLE;
-    check_vk(context_.vk().vkCreateComputePipelines(context_.handle(), with->object.get(), 1, &create,
-                                                    nullptr, &handle),
-             "vkCreateComputePipelines", "an algorithm");
+    {
+        auto cache = caches_.take();
+        check_vk(context_.vk().vkCreateComputePipelines(context_.handle(), cache.handle(), 1, &create,
+                                                        nullptr, &handle),
+                 "vkCreateComputePipelines", "an algorithm");
+        cache.fed();
+    }
     made->object.own(context_.handles(), handle,
                      &free_handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline>);
-    feed(with);
     tidy_up();
     return made;
 }
@@ -443,53 +431,10 @@ void PipelineStore::drop_pool(Pool& pool) noexcept {
     context_.vk().vkDestroyDescriptorPool(context_.handle(), handle, nullptr);
 }
 
-VkPipelineCache PipelineStore::make_cache(const std::vector<uint8_t>& payload, VkResult& result) const {
-    VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-    create.initialDataSize = payload.size();
-    create.pInitialData = payload.data();
-    VkPipelineCache made = VK_NULL_HANDLE;
-    result = context_.vk().vkCreatePipelineCache(context_.handle(), &create, nullptr, &made);
-    return result == VK_SUCCESS ? made : VK_NULL_HANDLE;
-}
-
-PipelineCacheFile PipelineStore::cache_file() const {
-    const auto& properties = context_.physical().properties;
-    return {cache_dir_,
-            hex(properties.pipelineCacheUUID, VK_UUID_SIZE) + "-" + std::to_string(properties.driverVersion)};
-}
-
-std::shared_ptr<PipelineStore::Cache> PipelineStore::cache() {
-    const std::lock_guard lock(cache_mutex_);
-    if (cache_) return cache_;
-    std::vector<uint8_t> payload;
-    // Only the first cache begins with the disk's contents. The contents of a full one are on disk, and its
-    // successor begins empty.
-    if (!cache_dir_.empty() && !std::exchange(cache_was_read_, true))
-        if (auto loaded = cache_file().load()) payload = std::move(*loaded);
-    auto made = std::make_shared<Cache>();
-    VkResult result = VK_SUCCESS;
-    VkPipelineCache handle = make_cache(payload, result);
-    // The driver rejects the data that it once wrote: begin with an empty cache.
-    if (result != VK_SUCCESS && !payload.empty()) handle = make_cache({}, result);
-    check_vk(result, "vkCreatePipelineCache", "the pipeline cache");
-    made->object.own(context_.handles(), handle,
-                     &free_handle<VkPipelineCache, &VolkDeviceTable::vkDestroyPipelineCache>);
-    return cache_ = std::move(made);
-}
-
-void PipelineStore::feed(const std::shared_ptr<Cache>& cache) noexcept {
-    {
-        const std::lock_guard lock(cache_mutex_);
-        if (++cache->fed < pipelines_per_cache || cache_ != cache) return;
-        cache_.reset();
-    }
-    save(*cache);
-}
-
 void PipelineStore::tidy_up() noexcept {
     bool idle = false;
     {
-        const std::lock_guard lock(cache_mutex_);
+        const std::lock_guard lock(tidying_mutex_);
         if (++compiled_ % compilations_per_tidying != 0) return;
         uint64_t submissions = 0;
         for (const Queue* each : queues_) submissions += each->submitted();
@@ -505,55 +450,6 @@ void PipelineStore::tidy_up() noexcept {
         queues_.front()->submit(nothing);
     } catch (const std::exception&) {
         return;  // they are freed later
-    }
-}
-
-void PipelineStore::save(const Cache& cache) noexcept {
-    if (cache_dir_.empty() || context_.lost()) return;
-    try {
-        auto& vk = context_.vk();
-        const PipelineCacheFile file = cache_file();
-        const auto lock = file.lock();
-        if (!lock.held()) {
-            context_.note("The pipeline cache " + file.path() +
-                          " was not written: another process holds its lock. Pipelines made now are compiled "
-                          "again by the "
-                          "next process");
-            return;
-        }
-        const auto contents = [&](VkPipelineCache of) {
-            std::vector<uint8_t> payload;
-            size_t size = 0;
-            if (vk.vkGetPipelineCacheData(context_.handle(), of, &size, nullptr) != VK_SUCCESS)
-                return payload;
-            payload.resize(size);
-            if (vk.vkGetPipelineCacheData(context_.handle(), of, &size, payload.data()) != VK_SUCCESS)
-                size = 0;
-            payload.resize(size);
-            return payload;
-        };
-        // Another process may have written the file since it was read here, so its entries are merged, not
-        // lost. They are merged into a temporary cache, because other threads may be compiling with this
-        // one.
-        const auto present = file.load();
-        std::vector<uint8_t> payload;
-        if (present) {
-            VkResult result = VK_SUCCESS;
-            const VkPipelineCache ours = cache.object.get();
-            if (const VkPipelineCache both = make_cache(*present, result); both != VK_NULL_HANDLE) {
-                if (vk.vkMergePipelineCaches(context_.handle(), both, 1, &ours) == VK_SUCCESS)
-                    payload = contents(both);
-                vk.vkDestroyPipelineCache(context_.handle(), both, nullptr);
-            }
-        }
-        // If both together are too large for a file that would be read again, keep only this cache's
-        // contents.
-        if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload)
-            payload = contents(cache.object.get());
-        if (payload.empty() || payload.size() > PipelineCacheFile::largest_payload) return;
-        if (!present || *present != payload) file.store(payload);
-    } catch (...) {
-        return;  // not enough memory for a cache: the next run compiles again
     }
 }
 
@@ -610,9 +506,7 @@ void PipelineStore::trim() noexcept {
 void PipelineStore::close() noexcept {
     {
         const std::unique_lock alone(life_);
-        const std::lock_guard lock(cache_mutex_);
-        if (cache_ && cache_->fed != 0) save(*cache_);
-        cache_.reset();
+        caches_.close();
     }
     trim();
     const std::lock_guard lock(pools_mutex_);

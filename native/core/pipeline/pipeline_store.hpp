@@ -13,9 +13,9 @@
 #include "adapter/check_shader.hpp"
 #include "adapter/device_handle.hpp"
 #include "base/content_store.hpp"
-#include "base/pipeline_cache_file.hpp"
 #include "base/ranked.hpp"
 #include "base/vulkan.hpp"
+#include "pipeline/driver_caches.hpp"
 #include "pipeline/shader.hpp"
 #include "spirv/fold.hpp"
 
@@ -141,19 +141,7 @@ private:
     [[nodiscard]] std::shared_ptr<SetLayout>
     set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);
 
-    // The driver's cache that pipelines are compiled with now, made on first use. Driver caches never
-    // forget entries, so a new one replaces it after many pipelines; threads that compile with the old one
-    // keep it until they are done.
-    struct Cache {
-        DeviceHandle<VkPipelineCache> object;
-        size_t fed = 0;  // under cache_mutex_
-    };
-    [[nodiscard]] std::shared_ptr<Cache> cache();
-    void feed(const std::shared_ptr<Cache>& cache) noexcept;
-    void save(const Cache& cache) noexcept;
     void tidy_up() noexcept;  // after each compilation
-    [[nodiscard]] PipelineCacheFile cache_file() const;
-    [[nodiscard]] VkPipelineCache make_cache(const std::vector<uint8_t>& payload, VkResult& result) const;
 
     [[nodiscard]] std::shared_ptr<Shader> known(uint64_t hash, std::string_view bytes,
                                                 const std::string& entry, std::string_view declared,
@@ -169,7 +157,7 @@ private:
 
     DeviceContext& context_;
     const std::vector<Queue*> queues_;
-    std::string cache_dir_;
+    DriverCaches caches_;
     // Locks are taken in this order.
     Ranked<std::shared_timed_mutex> life_{LockRank::pipeline_users};  // see use()
     RankedMutex shaders_mutex_{LockRank::shaders};                    // held briefly
@@ -180,12 +168,9 @@ private:
     ContentStore<Pipeline> pipelines_;
     ContentStore<PipelineLayout> layouts_;
     ContentStore<SetLayout> set_layouts_;
-    RankedMutex cache_mutex_{
-        LockRank::pipeline_cache};  // held while the cache is read from or written to disk
-    std::shared_ptr<Cache> cache_;
-    bool cache_was_read_ = false;
-    size_t compiled_ = 0;       // under cache_mutex_
-    uint64_t submissions_ = 0;  // of all queues, at the last check; under cache_mutex_
+    RankedMutex tidying_mutex_{LockRank::pipeline_tidying};
+    size_t compiled_ = 0;       // under tidying_mutex_
+    uint64_t submissions_ = 0;  // of all queues, at the last check; under tidying_mutex_
     RankedMutex pools_mutex_{LockRank::descriptor_pools};
     std::unordered_map<VkDescriptorPool, Pool> pools_;
     std::vector<Pool*> with_room_;  // for sets, maybe not for descriptors; tried from the last to the first

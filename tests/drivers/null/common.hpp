@@ -177,7 +177,8 @@ struct Config {
     std::string memory = "discrete";
     uint64_t heap_mib = 8192;
     uint64_t host_heap_mib = 16384;
-    uint64_t gpu_us = 0;  // above zero: a worker per queue takes this long for each submission
+    uint64_t gpu_us = 0;      // above zero: a worker per queue takes this long for each submission
+    uint64_t compile_ms = 0;  // above zero: a pipeline takes this long, and needs its cache for itself
     uint32_t subgroup = 32;
     uint32_t transfer_timestamps = 0;      // valid bits of timestamps on the queue family with transfers only
     uint64_t max_allocation = 4ull << 30;  // maxMemoryAllocationSize
@@ -459,6 +460,7 @@ struct Pipeline : Object {
 struct PipelineCache : Object {
     KP_OBJECT(PipelineCache)
     std::mutex mutex;
+    std::mutex compiling;  // held while a pipeline is made, if Config::compile_ms says so
     std::unordered_set<uint64_t> hashes;
 };
 

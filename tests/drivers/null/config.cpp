@@ -170,6 +170,7 @@ bool apply(Config& config, const std::string& key, const std::string& value) {
     if (key == "heap_mib") return config.heap_mib = n, n >= 1;
     if (key == "host_heap_mib") return config.host_heap_mib = n, n >= 1;
     if (key == "gpu_us") return config.gpu_us = n, true;
+    if (key == "compile_ms") return config.compile_ms = n, true;
     if (key == "max_wait_ms") return config.max_wait_ms = n, n >= 1;
     if (key == "groups") {
         for (uint32_t& count : config.limits.maxComputeWorkGroupCount) count = uint32_t(n);
@@ -195,7 +196,7 @@ bool Config::read(Config& config) {
                 stderr,
                 "null driver: KP_NULL_DRIVER has the invalid item '%s'. Keys: profile=%s, "
                 "memory=discrete|unified|noncoherent|exotic, api=1.1|1.2|1.3, devices=0..2, heap_mib, "
-                "host_heap_mib, gpu_us, max_wait_ms, groups, invocations, subgroup, "
+                "host_heap_mib, gpu_us, compile_ms, max_wait_ms, groups, invocations, subgroup, "
                 "transfer_timestamps=0..64, trap_reads (x86-64 alone), no_timeline, int64, int16, int8, "
                 "float64, float16, bda "
                 "(0|1), disable=feature+feature, noext=extension+extension, and limits by their names "

@@ -2,6 +2,8 @@
 #include "entry_points.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace kpnull {
 namespace {
@@ -73,6 +75,13 @@ VkResult create_pipeline(Device* device, PipelineCache* cache, const VkComputePi
         return VK_ERROR_INVALID_SHADER_NV;
     }
     const uint64_t hash = hash_stage(info.stage, *code);
+    if (const uint64_t takes = device->physical->instance->config.compile_ms; takes != 0) {
+        std::unique_lock<std::mutex> alone;
+        if (cache) alone = std::unique_lock(cache->compiling, std::try_to_lock);
+        if (cache && !alone.owns_lock())
+            violation("vkCreateComputePipelines: two threads compile with one cache at once");
+        std::this_thread::sleep_for(std::chrono::milliseconds(takes));
+    }
     bool hit = false;
     if (cache) {
         std::lock_guard lock(cache->mutex);
