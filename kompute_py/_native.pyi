@@ -747,6 +747,9 @@ class ProgramLine(_Object):
         self, parts: Sequence[tuple[Algorithm, Sequence[int], _Groups, tuple[int, int] | None]]
     ) -> None: ...
     def bind(self, memory: _Memories, push: Sequence[bytes]) -> list[Operation]: ...
+    def warm_up(self, memory: _Memories) -> list[Operation]:
+        """Operations that dispatch each part with no groups."""
+
     def run(
         self,
         memory: _Memories,

@@ -6,7 +6,6 @@ import copy
 import functools
 import inspect
 import json
-import random
 import struct
 import threading
 import time
@@ -31,15 +30,16 @@ from .._manager.default import manager as default_manager
 from .._memory.donation import end
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from .._recording.preload import report_built
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .arguments import checked, donated, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
-from .forming import make_form, spare
+from .forming import made_of_specs, make_form, spare
 from .forms import GIVEN, Calls, Facts, Form, bases, flat, look, overlapping, places_of, require_alive
 from .op_custom import OpCustom
 from .program import Program, as_files, check_numbers, compile_program, written
-from .repeated import CallArguments, Place, Repeated, at_place, exactly_key
+from .repeated import RepeatedCalls, at_place, exactly_key
 from .selection import KernelSelection
 from .tuning import Tuning, check_variants, choices_of, measured, report
 
@@ -55,8 +55,6 @@ _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
 _MOST_TABLES = 1 << 28
 """Bytes of tables that they keep, for each Manager."""
-_MOST_REPEATED = 128
-"""Calls with the same tensors that an operation keeps recorded."""
 
 
 class CacheInfo(NamedTuple):
@@ -252,9 +250,8 @@ class Operation:
         self.__signature__: inspect.Signature = python_signature(declaration)
         self._calls: dict[int, Calls] = {}
         """By the Manager's id."""
-        # Calls with exactly the same arguments as before, and those that were made once.
-        self._repeated: dict[Any, Repeated] = {}
-        self._once: set[Any] = set()
+        self._kept = RepeatedCalls()
+        self._repeated = self._kept.calls
         self._hits = 0
         self._misses = 0
         self._lock = threading.RLock()
@@ -293,15 +290,19 @@ class Operation:
             outs = self._outs(out)
             with self._lock:
                 given = self._memory(values, outs)
+                known, began = self._misses, time.perf_counter()
                 try:
                     form, push, manager = self._form(values, outs)
+                    built = time.perf_counter() - began if self._misses > known else 0.0
                     reused = form.reused(given, places_of(given, given_away)) if given_away else None
                     results = form.run(given, manager, push, reused)
                 except FailedPreconditionError:
                     require_alive(given)
                     raise
-                if exactly is not None:
-                    self._note(exactly, form, push, given, manager, (args, {**named, "out": out}))
+                if built:
+                    report_built(self.__name__, built, time.perf_counter() - began - built)
+                if exactly is not None and not self._eager:
+                    self._kept.note(exactly, form, push, given, manager, (args, {**named, "out": out}))
             results = results[0] if self._declaration.single else tuple(results)
         kept = () if not reused else [id(given[place]) for place in reused.values()]
         for tensor in given_away:
@@ -348,66 +349,6 @@ class Operation:
     def _memory(self, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
         given = flat((*values, *outs))
         return bases(given) if self._op.reads_parts else given
-
-    def _note(
-        self,
-        exactly: Any,
-        form: Form,
-        push: list[bytes],
-        given: list[Any],
-        manager: Manager,
-        call: CallArguments,
-    ) -> None:
-        """Prepares a call that is made for the second time with the same tensors: from then on, not even its
-        arguments are looked at.
-        """
-        if self._eager or form.fresh or form.copied or form.line is None:
-            return
-        if exactly not in self._once:
-            if len(self._once) >= 4 * _MOST_REPEATED:
-                self._once.clear()
-            self._once.add(exactly)
-            return
-        if len(self._repeated) >= _MOST_REPEATED:
-            if random.random() > 1 / 64:
-                return  # more calls in turn than are kept
-            self._repeated.pop(random.choice(list(self._repeated)), None)
-        args, named = call
-        results = [given[number] for _, number in form.results]
-        places: list[Place] = []
-        for result in results:
-            at = next((n for n, each in enumerate(args) if each is result), None)
-            name = next((n for n, each in named.items() if each is result), None)
-            if at is None and name is None:
-                several = named["out"]
-                if not isinstance(several, tuple):
-                    return
-                places.append(("out", next(n for n, each in enumerate(several) if each is result)))
-            else:
-                places.append((str(name) if at is None else at, None))
-        if any(block.table is not None and block.fields for block in form.blocks):
-            return  # its numbers are in memory that other calls change
-        stream = manager._native.stream(0, 0, ())
-        for operation in form.operations(given, (), push):
-            stream.record(operation)
-        this = weakref.ref(self)
-
-        def forget(_: Any) -> None:
-            operation = this()
-            if operation is not None:
-                operation._repeated.pop(exactly, None)
-                operation._once.discard(exactly)
-
-        references = tuple(weakref.ref(each, forget) for each in given if isinstance(each, Tensor))
-        watch = manager._watch
-
-        def evaluate_and_report() -> None:
-            stream.eval()
-            if watch is not None:
-                watch()
-
-        evaluate = stream.eval if watch is None else evaluate_and_report
-        self._repeated[exactly] = Repeated(evaluate, tuple(places), references)
 
     # -- variants --------------------------------------------------------------------------------------------
 
@@ -561,7 +502,10 @@ class Operation:
         given = self._memory(values, outs)
         with self._lock:
             require_alive(given)
+            known, began = self._misses, time.perf_counter()
             form, push, manager = self._form(values, outs)
+            if self._misses > known:
+                report_built(self.__name__, time.perf_counter() - began)
             if form.private:
                 # Recordings run beside calls, so they have memory of their own.
                 form, _ = self._made(values, outs, manager, self._calls_of(manager))
@@ -570,6 +514,23 @@ class Operation:
             parts = form.operations(given, fresh, push)
         results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
         return form, parts, results, manager
+
+    def preload(self, /, *args: Any, out: Any = None, **named: Any) -> None:
+        """Prepares calls with arguments like these: chooses the kernels, generates, compiles and builds them,
+        and dispatches each with no groups. The first such call then takes no longer than later ones.
+
+        The arguments are those of a call; a `kp.TensorSpec` may stand for a Tensor. Nothing is computed, and
+        no memory of theirs is touched. A call that builds its kernels first says so in the log "kompute_py"
+        (level INFO), with the time. Raises what a call raises.
+
+        >>> kp.ops.exp.preload(kp.TensorSpec((1000,)))
+        """
+        values, outs = made_of_specs(self._bind(args, named, meta=True)), self._outs(out)
+        with self._lock:
+            given = self._memory(values, outs)
+            require_alive(given)
+            form, _, manager = self._form(values, outs)
+            form.warm_up(given, manager)
 
     def meta(self, /, *args: Any, **named: Any) -> Any:
         """The specs of the results for arguments of these specs; needs no device.
@@ -659,15 +620,13 @@ class Operation:
         with self._lock:
             for calls in self._calls.values():
                 calls.forget()
-            self._repeated.clear()
-            self._once.clear()
+            self._kept.clear()
 
     def cache_clear(self) -> None:
         """Drops compiled specializations and prepared calls, and counts from zero."""
         with self._lock:
             self._calls.clear()
-            self._repeated.clear()
-            self._once.clear()
+            self._kept.clear()
             self._hits = self._misses = 0
 
     # -- inside ----------------------------------------------------------------------------------------------

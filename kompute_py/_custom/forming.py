@@ -11,11 +11,13 @@ from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
 from .._formulas.elements import element_of
+from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forms import FRESH, GIVEN, HOST, Facts, Form, Fresh, Host, flat
 from .program import Block, Program, check_indirect, groups_of, scratch_of
 from .selection import KernelSelection, TensorArg, TensorListArg
+from .specs import TensorSpec
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -65,6 +67,20 @@ def spare(
             given.append(value)
     outs = [manager.empty(each.shape, each.dtype, kind) for each in selection.results if each.is_result]
     return given, outs
+
+
+def made_of_specs(values: Sequence[Any]) -> list[Any]:
+    """The values with new tensors in the place of specs, of the Manager that the other tensors have."""
+    manager = next((each._manager for each in flat(values) if isinstance(each, Tensor)), None)
+
+    def made(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [made(each) for each in value]
+        if not isinstance(value, TensorSpec):
+            return value
+        return (manager or default_manager()).empty(value.shape, value.dtype)
+
+    return [made(value) for value in values]
 
 
 class _Maker:

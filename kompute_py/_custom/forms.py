@@ -306,6 +306,14 @@ class Form:
                 results.append(self.outputs[number].array.copy())
         return results
 
+    def warm_up(self, given: Sequence[Any], manager: Manager) -> None:
+        """Dispatches each kernel with no groups, and waits: some drivers compile then."""
+        if self.line is None:
+            return
+        fresh = [each.made(manager) for each in self.fresh]
+        for fence in [_native.submit_once(each) for each in self.line.warm_up(self.memory(given, fresh))]:
+            fence.wait(-1.0)
+
     def operations(self, given: Sequence[Any], fresh: Sequence[Tensor], push: list[bytes]) -> list[Any]:
         """The native operations of a call, to be recorded."""
         if self.line is None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._memory.tensor import Tensor
+from .forms import Form
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+_MOST_REPEATED = 128
+"""Calls with the same tensors that an operation keeps recorded."""
 
 CallArguments = tuple[tuple[Any, ...], dict[str, Any]]
 Place = tuple["int | str", "int | None"]
@@ -20,6 +28,87 @@ class Repeated(NamedTuple):
     places: tuple[Place, ...]
     """Where its results stand among its arguments."""
     references: tuple[weakref.ref[Any], ...]
+
+
+class RepeatedCalls:
+    """Calls with exactly the same arguments as before, and those that were made once."""
+
+    def __init__(self) -> None:
+        self.calls: dict[Any, Repeated] = {}
+        self._once: set[Any] = set()
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self.calls.clear()
+        self._once.clear()
+
+    def note(
+        self,
+        exactly: Any,
+        form: Form,
+        push: list[bytes],
+        given: list[Any],
+        manager: Manager,
+        call: CallArguments,
+    ) -> None:
+        """Prepares a call that is made for the second time with the same tensors: from then on, not even its
+        arguments are looked at.
+        """
+        if form.fresh or form.copied or form.line is None:
+            return
+        if exactly not in self._once:
+            if len(self._once) >= 4 * _MOST_REPEATED:
+                self._once.clear()
+            self._once.add(exactly)
+            return
+        if len(self.calls) >= _MOST_REPEATED:
+            if random.random() > 1 / 64:
+                return  # more calls in turn than are kept
+            self.calls.pop(random.choice(list(self.calls)), None)
+        if any(block.table is not None and block.fields for block in form.blocks):
+            return  # its numbers are in memory that other calls change
+        places = _result_places([given[number] for _, number in form.results], *call)
+        if places is None:
+            return
+        stream = manager._native.stream(0, 0, ())
+        for operation in form.operations(given, (), push):
+            stream.record(operation)
+        this = weakref.ref(self)
+
+        def forget(_: Any) -> None:
+            calls = this()
+            if calls is not None:
+                calls.calls.pop(exactly, None)
+                calls._once.discard(exactly)
+
+        references = tuple(weakref.ref(each, forget) for each in given if isinstance(each, Tensor))
+        watch = manager._watch
+
+        def evaluate_and_report() -> None:
+            stream.eval()
+            if watch is not None:
+                watch()
+
+        evaluate = stream.eval if watch is None else evaluate_and_report
+        self.calls[exactly] = Repeated(evaluate, places, references)
+
+
+def _result_places(
+    results: list[Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Place, ...] | None:
+    """Where the results stand among the arguments; None if one does not."""
+    places: list[Place] = []
+    for result in results:
+        at = next((n for n, each in enumerate(args) if each is result), None)
+        name = next((n for n, each in named.items() if each is result), None)
+        if at is None and name is None:
+            several = named["out"]
+            if not isinstance(several, tuple):
+                return None
+            places.append(("out", next(n for n, each in enumerate(several) if each is result)))
+        else:
+            places.append((str(name) if at is None else at, None))
+    return tuple(places)
 
 
 def exactly_key(args: tuple[Any, ...], named: dict[str, Any]) -> Any:

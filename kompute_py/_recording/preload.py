@@ -100,7 +100,7 @@ def _in_parallel(
 
 def report_built(name: str, seconds: float, first_run: float | None = None) -> None:
     """Logs that a call had to build a pipeline first, and how long its first run took, in which some drivers
-    compile. A program that has not imported logging reads no log.
+    compile; None: it has not run yet. A program that has not imported logging reads no log.
     """
     logging = sys.modules.get("logging")
     if logging is not None:
@@ -108,5 +108,7 @@ def report_built(name: str, seconds: float, first_run: float | None = None) -> N
             "%s: its pipeline was built first, in %.1f ms%s. To build it ahead: preload()",
             name,
             1000 * seconds,
-            "" if first_run is None else f"; its first run took {1000 * first_run:.1f} ms",
+            "; drivers may compile more in its first run"
+            if first_run is None
+            else f"; its first run took {1000 * first_run:.1f} ms",
         )

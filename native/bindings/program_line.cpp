@@ -1,8 +1,30 @@
 #include "program_line.hpp"
 
 #include "call_support.hpp"
+#include "record/warm_up_operation.hpp"
 
 namespace kp {
+
+std::shared_ptr<Algorithm> ProgramLine::algorithm(const Part& part,
+                                                  const std::vector<ResourceRange>& memory) {
+    std::vector<Argument> arguments;
+    arguments.reserve(part.slots.size());
+    for (const uint32_t slot : part.slots) {
+        if (slot >= memory.size()) throw Error(ErrorKind::internal, "A program has fewer tensors");
+        Argument& argument = arguments.emplace_back();
+        argument.binding = static_cast<uint32_t>(arguments.size() - 1);
+        argument.range = memory[slot];
+    }
+    auto made = make_object<Algorithm>(part.base, std::move(arguments), part.groups);
+    made->set_name(part.name);
+    return made;
+}
+
+std::vector<OperationPtr> ProgramLine::warm_up(const std::vector<ResourceRange>& memory) const {
+    std::vector<OperationPtr> operations;
+    for (const Part& part : parts_) operations.push_back(make_warm_up(algorithm(part, memory)));
+    return operations;
+}
 
 std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& memory,
                                             const std::vector<py::bytes>& push) const {
@@ -12,14 +34,6 @@ std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& me
     operations.reserve(parts_.size());
     for (size_t i = 0; i < parts_.size(); ++i) {
         const Part& part = parts_[i];
-        std::vector<Argument> arguments;
-        arguments.reserve(part.slots.size());
-        for (const uint32_t slot : part.slots) {
-            if (slot >= memory.size()) throw Error(ErrorKind::internal, "A program has fewer tensors");
-            Argument& argument = arguments.emplace_back();
-            argument.binding = static_cast<uint32_t>(arguments.size() - 1);
-            argument.range = memory[slot];
-        }
         ResourceRange indirect;
         if (part.indirect) {
             const auto& [slot, byte] = *part.indirect;
@@ -28,9 +42,7 @@ std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& me
             indirect.offset += byte;
             indirect.size -= std::min(byte, indirect.size);
         }
-        auto algorithm = make_object<Algorithm>(part.base, std::move(arguments), part.groups);
-        algorithm->set_name(part.name);
-        operations.push_back(make_dispatch(prepared(std::move(algorithm), part.groups), part.groups,
+        operations.push_back(make_dispatch(prepared(algorithm(part, memory), part.groups), part.groups,
                                            std::string(push[i]), {std::nullopt, true}, std::move(indirect)));
     }
     return operations;
@@ -54,6 +66,18 @@ void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vecto
     stream->clear();
 }
 
+namespace {
+
+// As Python holds them.
+std::vector<std::shared_ptr<Operation>> given_out(const std::vector<OperationPtr>& operations) {
+    std::vector<std::shared_ptr<Operation>> found;
+    found.reserve(operations.size());
+    for (const auto& each : operations) found.push_back(std::const_pointer_cast<Operation>(each));
+    return found;
+}
+
+}  // namespace
+
 void bind_program_line(py::module_& m) {
     // Python's handle, recordings, views and prepared calls; one of them is the caller's.
     m.def("buffer_owners", [](const std::shared_ptr<Buffer>& buffer) { return buffer.use_count() - 1; });
@@ -67,13 +91,11 @@ void bind_program_line(py::module_& m) {
                 parts.push_back({algorithm->base(), slots, groups_of(groups), indirect, algorithm->name()});
             return std::make_shared<ProgramLine>(std::move(parts));
         }))
-        .def("bind",
-             [](const ProgramLine& line, const std::vector<ResourceRange>& memory,
-                const std::vector<py::bytes>& push) {
-                 std::vector<std::shared_ptr<Operation>> found;
-                 for (const auto& operation : line.bind(memory, push))
-                     found.push_back(std::const_pointer_cast<Operation>(operation));
-                 return found;
+        .def("bind", [](const ProgramLine& line, const std::vector<ResourceRange>& memory,
+                        const std::vector<py::bytes>& push) { return given_out(line.bind(memory, push)); })
+        .def("warm_up",
+             [](const ProgramLine& line, const std::vector<ResourceRange>& memory) {
+                 return given_out(line.warm_up(memory));
              })
         .def("run",
              [](ProgramLine& line, const std::vector<ResourceRange>& memory,

@@ -22,11 +22,16 @@ public:
     // `push`: for each part its push constants.
     [[nodiscard]] std::vector<OperationPtr> bind(const std::vector<ResourceRange>& memory,
                                                  const std::vector<py::bytes>& push) const;
+    // Operations that dispatch each part with no groups.
+    [[nodiscard]] std::vector<OperationPtr> warm_up(const std::vector<ResourceRange>& memory) const;
     // `before` and `after` run around the dispatches.
     void run(const std::vector<ResourceRange>& memory, const std::vector<py::bytes>& push,
              const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after);
 
 private:
+    [[nodiscard]] static std::shared_ptr<Algorithm> algorithm(const Part& part,
+                                                              const std::vector<ResourceRange>& memory);
+
     const std::vector<Part> parts_;
     std::shared_ptr<Stream> stream_;
 };

@@ -177,3 +177,43 @@ def test_more_elements_than_one_axis_of_a_grid_has(mgr):
     x = mgr.tensor_t(np.arange(11, dtype=np.float32))
     found = ramp(x, 65_536 * 64, 1).read()
     np.testing.assert_array_equal(found, np.resize(x.read(), 11 + 65_536 * 64) + 1)
+
+
+def test_preload_prepares_calls_and_computes_nothing(mgr, caplog):
+    caplog.set_level("INFO", "kompute_py")
+    x, out = mgr.tensor_t(np.arange(5, dtype=np.float32)), mgr.full(5, 7, np.float32)
+    ramp.preload(x, out=out)
+    assert (out.read() == 7).all() and ramp.cache_info().misses == 1
+    caplog.clear()
+    assert ramp(x, out=out).tolist() == [0, 1, 2, 3, 4]
+    assert ramp.cache_info() == (0, 1, 1, 1) and not caplog.messages
+    ramp.cache_clear()
+    for spec in (kp.TensorSpec((5,)), kp.TensorSpec((9,))):
+        ramp.preload(spec)
+    assert ramp(x).tolist() == [0, 1, 2, 3, 4]
+    ramp(mgr.tensor_t(np.zeros(9, np.float32)))
+    assert ramp.cache_info().misses == 1 and not caplog.messages
+
+
+def test_calls_that_build_say_so(mgr, caplog):
+    caplog.set_level("INFO", "kompute_py")
+    x = mgr.tensor_t(np.arange(5, dtype=np.float32))
+    ramp(x)
+    (line,) = caplog.messages
+    assert line.startswith("ramp: its pipeline was built first, in ") and "its first run took" in line
+    caplog.clear()
+    ramp(x)
+    assert not caplog.messages
+    ramp.cache_clear()
+    ramp.op(x)
+    (line,) = caplog.messages
+    assert "may compile more in its first run" in line
+
+
+def test_preload_refuses_what_a_call_refuses(mgr):
+    with pytest.raises(kp.ArgumentTypeError, match="takes 4 arguments by position"):
+        ramp.preload(kp.TensorSpec((5,)), 0, 0, 1.0, 2)
+    with pytest.raises(kp.ArgumentTypeError, match="ramp: x is a str"):
+        ramp.preload("five")
+    with pytest.raises(kp.InvalidArgumentError, match="out has shape"):
+        ramp.preload(kp.TensorSpec((5,)), out=mgr.zeros(4))
