@@ -232,7 +232,14 @@ class Context(_Object):
     def sampler(
         self, filter: str, address: Sequence[str], border: str, integer_border: bool, unnormalized: bool
     ) -> Sampler: ...
-    def shader(self, spirv: bytes, entry: str = "main", declared: bytes = b"") -> Shader:
+    def shader(
+        self,
+        spirv: bytes,
+        entry: str = "main",
+        declared: bytes = b"",
+        subgroup_size: int = 0,
+        full_subgroups: bool = False,
+    ) -> Shader:
         """One entry point of a module: validated and checked against the device once, later found by content.
 
         "main" also means the only compute entry point. `declared` is the module before optimization, which

@@ -242,6 +242,8 @@ class KernelOptions(CompileOptions, total=False):
     """The options of `Manager.kernel` but `name` and `watch`."""
 
     entry: str | None
+    subgroup_size: int | None
+    full_subgroups: bool
 
 
 class ImageOptions(TypedDict, total=False):

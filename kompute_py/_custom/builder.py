@@ -13,7 +13,7 @@ from .._base.arrays import as_index, to_array, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
 from .._formulas.elements import Element, element_of
-from .._shaders.module import ShaderModule
+from .._shaders.module import ShaderModule, subgroups_of
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .selection import (
     ArgDesc,
@@ -131,6 +131,8 @@ class Dispatch:
         self.outside: list[tuple[str, Origin]] = []
         self.extensions: list[str] = []
         self.local_size: tuple[int, int, int] = (64, 1, 1)
+        self.subgroup_size: int | None = None
+        self.full_subgroups = False
         self.grid: tuple[IntOrSize, IntOrSize, IntOrSize] | None = None
         self.indirect: Indirect | None = None
         self.module: ShaderModule | None = None
@@ -364,6 +366,17 @@ class KernelBuilder:
             if type(size) is not int or size < 1:
                 raise InvalidArgumentError(f"A workgroup has ints from 1 in x, y, z, not {shown((x, y, z))}")
         self._dispatch().local_size = (x, y, z)
+
+    def subgroups(self, size: int | None = None, *, full: bool = True) -> None:
+        """The invocations of each subgroup, by default as many as the device chooses, and whether all
+        subgroups are full. See `kp.ShaderModule` for what devices can do: ``ksel.has("subgroupSizeControl")``
+        and ``ksel.device["subgroup_sizes"]`` tell.
+
+        Raises InvalidArgumentError unless `size` is a power of two, and for a module of SPIR-V, which says it
+        itself.
+        """
+        dispatch = self._dispatch(text=True)
+        dispatch.subgroup_size, dispatch.full_subgroups = subgroups_of(size, full)
 
     def grid(self, x: IntOrSize, y: IntOrSize = 1, z: IntOrSize = 1) -> None:
         """The number of invocations, which is rounded up to whole workgroups. With 0, the dispatch does not

@@ -127,7 +127,14 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     if dispatch.module is not None:
         return Step(dispatch.module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
     try:
-        module = ShaderModule(source.text, name=title, language="glsl", _setting=setting)
+        module = ShaderModule(
+            source.text,
+            name=title,
+            language="glsl",
+            subgroup_size=dispatch.subgroup_size,
+            full_subgroups=dispatch.full_subgroups,
+            _setting=setting,
+        )
     except ShaderCompileError as error:
         raise _at_the_generator(error, source, title) from None
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
@@ -278,6 +285,8 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
                 "groups": None if step.indirect else list(groups_of(step, numbers)),
                 "groups_in": _indirect_file(step.indirect),
                 "local_size": list(step.local_size),
+                "subgroup_size": step.module._subgroups[0] or None,
+                "full_subgroups": step.module._subgroups[1],
                 "parameters": [
                     {"name": name, "type": kind, "offset": offset}
                     for (name, kind), offset in zip(

@@ -20,7 +20,8 @@ class DeviceInfo(dict[str, Any]):
     visible devices), ``vendor_id``, ``device_id``, ``vendor_name``, ``uuid`` (hex), ``driver_name``,
     ``driver_info``, ``driver_version``, ``api_version``, ``type`` ("discrete", "integrated", "virtual",
     "cpu", "other"), ``vulkan_index`` (among all devices of the machine), ``timestamp_period`` (nanoseconds
-    per tick), ``subgroup_size``, ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
+    per tick), ``subgroup_size``, ``subgroup_sizes`` (the least and the largest that a shader may ask for),
+    ``subgroup_operations`` (names), ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
     ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties), ``queue_families``, ``memory_heaps``,
     ``memory_types`` (lists of dicts), ``device_local_bytes``.
 

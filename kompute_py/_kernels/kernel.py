@@ -184,7 +184,7 @@ class Kernel:
             **options,
         )
         with naming(module.name):
-            native = manager._native.shader(module.to_spirv(), module.entry, module._declared)
+            native = module._on(manager._native)
         reloader = None
         if watch is not False or module._sought:
             from .reload import reloader_for  # late, because most kernels come from text

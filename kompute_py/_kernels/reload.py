@@ -158,7 +158,7 @@ class Reloader:
         return fresh
 
     def _change_over(self, module: ShaderModule) -> None:
-        native = self._manager._native.shader(module.to_spirv(), module.entry, module._declared)
+        native = module._on(self._manager._native)
         differences = changed_bindings(self._module.signature, module.signature)
         if differences:
             raise InvalidArgumentError(

@@ -577,8 +577,8 @@ class Manager(Device):
         `source` is GLSL, HLSL or Slang text, a path, SPIR-V assembly, or SPIR-V: bytes, an array of uint32, a
         list of ints, a `ShaderModule`, or an object with ``to_spirv()``.
         Options: `name`; the options of `kp.compile` (`language`, `entry`, `defines`, `include_dirs`,
-        `optimize`, `debug_info`, `target`); and `includes`, texts by name that ``#include`` finds before any
-        file.
+        `optimize`, `debug_info`, `target`); `includes`, texts by name that ``#include`` finds before any
+        file; `subgroup_size` and `full_subgroups`, as in `kp.ShaderModule`.
 
         With ``watch=True``, the kernel and recordings of it pick up edits to the shader file and to the files
         that it includes (see `Kernel`).

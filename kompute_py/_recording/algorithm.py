@@ -156,7 +156,10 @@ class Algorithm:
             else:
                 module = getattr(spirv, "module", spirv)  # a ShaderModule, or a Kernel's
                 shader = manager._native.shader(
-                    to_spirv(spirv), chosen_entry(spirv, entry) or "main", getattr(module, "_declared", b"")
+                    to_spirv(spirv),
+                    chosen_entry(spirv, entry) or "main",
+                    getattr(module, "_declared", b""),
+                    *getattr(module, "_subgroups", ()),
                 )
         signature = shader.extra
         if signature is None:

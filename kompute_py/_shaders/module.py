@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .._base.arrays import as_index, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable, shown
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from .constants import Specialization
 
 _ASSEMBLED = 2  # assembly becomes SPIR-V for Vulkan 1.2 unless a target is given
+_LARGEST_SUBGROUP = 128  # that Vulkan allows
+_ANY_SUBGROUPS = (0, False)
+_OPTIONS = ("name", *COMPILE_OPTIONS, "subgroup_size", "full_subgroups")
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 
 
@@ -39,6 +43,12 @@ class ShaderModule:
     SPIR-V, regardless of its name. The other arguments and `options` are those of `kp.compile`. `name` names
     the shader in errors; the default is the path's stem, else the entry point. If `target` is given, SPIR-V
     is checked against it, in addition to the device.
+
+    `subgroup_size` is the number of invocations that each subgroup has, a power of two in the device's
+    ``get_device_properties()["subgroup_sizes"]``; by default the device chooses. With ``full_subgroups=True``
+    no subgroup has missing invocations: ``local_size_x`` is a multiple of the subgroup's size. A device that
+    cannot do it refuses the shader when it is used: UnimplementedError without the features
+    "subgroupSizeControl" and "computeFullSubgroups", InvalidArgumentError for a size that it does not have.
 
     Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not
     SPIR-V, the module has no compute entry point, or several of which none was selected, or compile options
@@ -58,6 +68,7 @@ class ShaderModule:
         "_signature": "",
         "_sought": "",
         "_spirv": "",
+        "_subgroups": "",
         "compiler": "The compiler with its version; None if SPIR-V was given.",
         "files": "The files that the shader was read from: its own and those that it includes.",
         "language": "The source's language: glsl, hlsl or slang; None if SPIR-V was given.",
@@ -74,6 +85,8 @@ class ShaderModule:
         defines: Mapping[str, object] | None = None,
         include_dirs: Iterable[str | os.PathLike[str]] = (),
         includes: Mapping[str, str] | None = None,
+        subgroup_size: int | None = None,
+        full_subgroups: bool = False,
         stacklevel: int = 2,
         _setting: Lookup = of_process,
         **options: Unpack[ResultOptions],
@@ -81,8 +94,8 @@ class ShaderModule:
         for option in options:
             if option not in COMPILE_OPTIONS:
                 raise ArgumentTypeError(
-                    f"A shader has no option {shown(option)}{nearest(option, ('name', *COMPILE_OPTIONS))} "
-                    f"The options are name, {', '.join(COMPILE_OPTIONS)}"
+                    f"A shader has no option {shown(option)}{nearest(option, _OPTIONS)} "
+                    f"The options are {', '.join(_OPTIONS)}"
                 )
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(f"name is {kind_of(name)}; give a str, the shader's name in errors")
@@ -92,6 +105,8 @@ class ShaderModule:
         self.compiler: str | None = None
         path = None
         declared: bytes = b""
+        size, full = subgroups_of(subgroup_size, full_subgroups)
+        self._subgroups: tuple[int, bool] = (size or 0, full)
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
             path = path_of(source)
             compiled = _compile(
@@ -130,6 +145,8 @@ class ShaderModule:
             if isinstance(module, ShaderModule):
                 self.files, self.language, self.compiler = module.files, module.language, module.compiler
                 declared = module._declared
+                if self._subgroups == _ANY_SUBGROUPS:
+                    self._subgroups = module._subgroups
                 if entry is None:
                     name = name or module.name
             entry = chosen_entry(source, entry)
@@ -151,6 +168,10 @@ class ShaderModule:
     def to_spirv(self) -> bytes:
         """The SPIR-V."""
         return self._spirv
+
+    def _on(self, context: _native.Context) -> _native.Shader:
+        """The module on a device."""
+        return context.shader(self._spirv, self.entry, self._declared, *self._subgroups)
 
     @property
     def reflection(self) -> dict[str, Any]:
@@ -219,6 +240,22 @@ class ShaderModule:
 
     def __repr__(self) -> str:
         return f"<kp.ShaderModule {self.signature.text(self.name)} {len(self._spirv)} bytes>"
+
+
+def subgroups_of(size: Any, full: Any) -> tuple[int | None, bool]:
+    """The size of subgroups and whether all are full. Raises InvalidArgumentError for a size that no device
+    has.
+    """
+    full = to_flag(full, "full_subgroups")
+    if size is None:
+        return None, full
+    found = as_index(size, "subgroup_size")
+    if found < 1 or found & (found - 1) or found > _LARGEST_SUBGROUP:
+        raise InvalidArgumentError(
+            f"subgroup_size is {found}; it is a power of two, and the device's properties tell the range: "
+            'mgr.get_device_properties()["subgroup_sizes"]'
+        )
+    return found, full
 
 
 @contextmanager

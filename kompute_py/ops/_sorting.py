@@ -38,8 +38,8 @@ _MOST = 2**16
 _RUNS = 256
 """Runs that a processor is busy with."""
 _SEVERAL_SIZES = (0x8086, 0x5143)
-"""The vendors of GPUs that run kernels with smaller subgroups than they name, Intel and Qualcomm: the variant
-shares out elements by the size."""
+"""The vendors of GPUs that run kernels with smaller subgroups than they name, unless a size is asked for:
+Intel and Qualcomm."""
 _ITEMS = 16
 """Elements that an invocation of a workgroup takes."""
 
@@ -55,7 +55,7 @@ class SortOp(CustomOp):
     def variants(self, ksel: KernelSelection) -> list[str]:
         """Long runs on processors, workgroups elsewhere."""
         device = ksel.device
-        if device is None or device["type"] == "cpu" or device["vendor_id"] in _SEVERAL_SIZES:
+        if device is None or device["type"] == "cpu" or self._subgroup_size(ksel) is None:
             return ["run"]
         if not {"basic", "ballot"}.issubset(device["subgroup_operations"]):
             return ["run"]
@@ -103,9 +103,20 @@ class SortOp(CustomOp):
                     "parts of it"
                 )
 
+    def _subgroup_size(self, ksel: KernelSelection) -> int | None:
+        """The invocations that subgroups have for certain; None if they differ. The variant shares out
+        elements by that."""
+        device = ksel.device
+        if device is None:
+            return 4
+        least, most = device["subgroup_sizes"]
+        if ksel.has("subgroupSizeControl") and ksel.has("computeFullSubgroups"):
+            return min(max(device["subgroup_size"], least), most)
+        return device["subgroup_size"] if device["vendor_id"] not in _SEVERAL_SIZES else None
+
     def _group(self, ksel: KernelSelection) -> int:
         """Invocations of a workgroup: at most 16 subgroups."""
-        return 256 if ksel.device is None else min(256, 16 * ksel.device["subgroup_size"])
+        return 256 if ksel.device is None else min(256, 16 * (self._subgroup_size(ksel) or 16))
 
     def digits(self, ksel: KernelSelection) -> int:
         """Digits that come after those of the keys."""
@@ -359,9 +370,11 @@ class _Radix:
         """As `move_run`, by a workgroup. Each subgroup has a part of the run: in each turn its invocations
         take the next elements, and those with equal digits find each other by ballots."""
         kb, size = self.kb, self.op._group(self.ksel)
-        device = self.ksel.device
-        subgroups = size // (device["subgroup_size"] if device is not None else 4)
+        each = self.op._subgroup_size(self.ksel) or 16
+        subgroups = size // each
         self.begin("move", True)
+        if self.ksel.has("subgroupSizeControl") and self.ksel.has("computeFullSubgroups"):
+            kb.subgroups(each)
         for name in ("basic", "ballot"):
             kb.extension(f"GL_KHR_shader_subgroup_{name}")
         kb.declare(f"shared uint kp_sums[{subgroups * 256}];")

@@ -296,15 +296,17 @@ void bind_context(py::module_& m) {
         .def("algorithm", &make_algorithm)
         .def(
             "shader",
-            [](const Context& c, const py::bytes& spirv, const std::string& entry,
-               const py::bytes& declared) {
+            [](const Context& c, const py::bytes& spirv, const std::string& entry, const py::bytes& declared,
+               uint32_t subgroup_size, bool full_subgroups) {
                 c.device().require_open("make an algorithm");
                 const std::string_view bytes(spirv);
                 const std::string_view declared_bytes(declared);
                 const Unlocked unlocked;
-                return c.device().pipelines().shader(bytes, entry, declared_bytes);
+                return c.device().pipelines().shader(bytes, entry, declared_bytes,
+                                                     {subgroup_size, full_subgroups});
             },
-            py::arg("spirv"), py::arg("entry") = "main", py::arg("declared") = py::bytes())
+            py::arg("spirv"), py::arg("entry") = "main", py::arg("declared") = py::bytes(),
+            py::arg("subgroup_size") = 0, py::arg("full_subgroups") = false)
         .def("knows_pipeline",
              [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
                 const SpecializationMap& map) {

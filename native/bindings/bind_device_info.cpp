@@ -100,6 +100,11 @@ py::dict device_info(const PhysicalDevice& device) {
     result["api_version"] = version_text(properties.apiVersion);
     result["type"] = type_name(properties.deviceType);
     result["subgroup_size"] = device.v11.subgroupSize;
+    const auto& sizes = device.subgroup_sizes;
+    result["subgroup_sizes"] =
+        sizes.minSubgroupSize == 0 || (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0
+            ? py::make_tuple(device.v11.subgroupSize, device.v11.subgroupSize)
+            : py::make_tuple(sizes.minSubgroupSize, sizes.maxSubgroupSize);
     result["subgroup_operations"] = subgroup_operations(device);
     py::dict controls;
 #define X(name) controls[#name] = device.v12.name == VK_TRUE;
@@ -112,6 +117,7 @@ py::dict device_info(const PhysicalDevice& device) {
     controls["roundingModeIndependence"] = independence(device.v12.roundingModeIndependence);
     result["float_controls"] = controls;
     py::dict all_limits = limits_of(limits);
+    all_limits["maxComputeWorkgroupSubgroups"] = sizes.maxComputeWorkgroupSubgroups;
     all_limits["maxPerSetDescriptors"] = device.v11.maxPerSetDescriptors;
     all_limits["maxMemoryAllocationSize"] = device.max_allocation;
     result["limits"] = all_limits;

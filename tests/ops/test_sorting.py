@@ -250,13 +250,24 @@ def test_small_floats(name):
 
 
 def test_subgroups_only_of_a_known_size():
-    gpu = {"type": "discrete", "vendor_id": 0x10DE, "subgroup_operations": ["basic", "ballot"]}
+    gpu = {
+        "type": "discrete",
+        "vendor_id": 0x10DE,
+        "subgroup_operations": ["basic", "ballot"],
+        "subgroup_size": 32,
+        "subgroup_sizes": (8, 32),
+    }
+    intel = {**gpu, "vendor_id": 0x8086}
+    choice = {"subgroupSizeControl", "computeFullSubgroups"}
     ways = [
-        (gpu, ["subgroup", "run"]),
-        ({**gpu, "vendor_id": 0x8086}, ["run"]),
-        ({**gpu, "subgroup_operations": ["basic"]}, ["run"]),
-        ({**gpu, "type": "cpu"}, ["run"]),
-        (None, ["run"]),
+        (gpu, set(), ["subgroup", "run"]),
+        (intel, set(), ["run"]),
+        (intel, {"subgroupSizeControl"}, ["run"]),
+        (intel, choice, ["subgroup", "run"]),  # the kernels ask for a size
+        ({**gpu, "subgroup_operations": ["basic"]}, choice, ["run"]),
+        ({**gpu, "type": "cpu"}, choice, ["run"]),
+        (None, set(), ["run"]),
     ]
-    for device, names in ways:
-        assert kp.ops.sort.__wrapped__().variants(SimpleNamespace(device=device)) == names
+    for device, features, names in ways:
+        given = SimpleNamespace(device=device, has=features.__contains__)
+        assert kp.ops.sort.__wrapped__().variants(given) == names

@@ -261,6 +261,15 @@ void PhysicalDevice::ask() {
         if (sizes.maxBufferSize != 0) max_buffer_size = sizes.maxBufferSize;
     }
 
+    if (properties.apiVersion >= VK_API_VERSION_1_3 ||
+        has_extension(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) {
+        subgroup_sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
+        VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        asked.pNext = &subgroup_sizes;
+        vkGetPhysicalDeviceProperties2(handle, &asked);
+        subgroup_sizes.pNext = nullptr;
+    }
+
     if (has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
         host_import_alignment = query_host_import_alignment(handle);
 
@@ -322,6 +331,10 @@ ShaderHost shader_host(const PhysicalDevice& device, std::vector<std::string> fe
     host.features = std::move(features);
     if (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
         host.subgroup_operations = device.v11.subgroupSupportedOperations;
+    const auto& sizes = device.subgroup_sizes;
+    host.subgroups = {device.v11.subgroupSize, sizes.minSubgroupSize, sizes.maxSubgroupSize,
+                      sizes.maxComputeWorkgroupSubgroups,
+                      (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0};
     const auto& limits = device.properties.limits;
 #define X(name) host.limits.name = limits.name;
     KP_SHADER_LIMITS(X)

@@ -73,6 +73,7 @@ struct PhysicalDevice {
     VkPhysicalDeviceProperties properties{};
     VkPhysicalDeviceVulkan11Properties v11{};
     VkPhysicalDeviceVulkan12Properties v12{};
+    VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes{};  // zeros if the device tells none
     VkPhysicalDeviceMemoryProperties memory{};
     std::vector<VkQueueFamilyProperties> families;
     std::vector<std::string> extensions;

@@ -41,12 +41,21 @@ inline constexpr std::array<std::pair<const char*, uint32_t>, 8> subgroup_operat
     {"quad", 0x80},
 }};
 
+// The subgroups of compute shaders.
+struct ShaderSubgroups {
+    uint32_t size = 0;  // if none is asked for
+    uint32_t least = 0, most = 0;
+    uint32_t most_in_workgroup = 0;
+    bool in_compute = false;  // whether compute shaders may ask for a size
+};
+
 // The properties of a device that matter to a shader.
 struct ShaderHost {
     std::string name;
     uint32_t vulkan = 0;                // as VK_MAKE_API_VERSION
     std::vector<std::string> features;  // under Vulkan's names
     uint32_t subgroup_operations = 0;   // VkSubgroupFeatureFlags of compute shaders
+    ShaderSubgroups subgroups;
     // From VkPhysicalDeviceFloatControlsProperties: the names of the true properties, and the widths that
     // must agree (in Vulkan's numbering).
     std::vector<std::string> float_controls;

@@ -86,14 +86,14 @@ PipelineStore::PipelineStore(DeviceContext& context, std::vector<Queue*> queues,
 PipelineStore::~PipelineStore() { close(); }
 
 std::shared_ptr<Shader> PipelineStore::known(uint64_t hash, std::string_view bytes, const std::string& entry,
-                                             std::string_view declared,
+                                             std::string_view declared, SubgroupRequest subgroups,
                                              std::vector<std::shared_ptr<Shader>>& dropped) {
     const auto bucket = shaders_.find(hash);
     if (bucket == shaders_.end()) return nullptr;
     for (const auto& each : bucket->second) {
         auto shader = each.lock();
         if (!shader) continue;
-        if (shader->is(bytes, entry, declared)) {
+        if (shader->is(bytes, entry, declared, subgroups)) {
             dropped.push_back(recent_shaders_.touch(shader));
             return shader;
         }
@@ -112,19 +112,19 @@ void PipelineStore::sweep_shaders() {
 }
 
 std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry,
-                                              std::string_view declared) {
+                                              std::string_view declared, SubgroupRequest subgroups) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
     const auto in_use = use();
     std::vector<std::shared_ptr<Shader>> dropped;  // freed after the lock
     {
         const std::lock_guard lock(shaders_mutex_);
-        if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
+        if (auto found = known(hash, bytes, entry, declared, subgroups, dropped)) return found;
     }
     // Validating a module takes time, so no lock is held. Two threads may make the same module; the first
     // one is kept.
-    auto made = std::make_shared<Shader>(context_, bytes, entry, declared);
+    auto made = std::make_shared<Shader>(context_, bytes, entry, declared, subgroups);
     const std::lock_guard lock(shaders_mutex_);
-    if (auto found = known(hash, bytes, entry, declared, dropped)) return found;
+    if (auto found = known(hash, bytes, entry, declared, subgroups, dropped)) return found;
     sweep_shaders();
     auto& bucket = shaders_[hash];
     std::erase_if(bucket, [](const auto& shader) { return shader.expired(); });
@@ -267,6 +267,8 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
         throw Error(ErrorKind::invalid_argument, found.front().message);
     if (const auto found = check_private_memory(shader->words(), values); !found.empty())
         throw Error(ErrorKind::invalid_argument, found.front().message);
+    const SubgroupRequest& subgroups = shader->subgroups();
+    if (subgroups.any()) check_subgroups(subgroups, info.local_size, context_.shader_host());
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
     made->shader = shader;
@@ -300,6 +302,11 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     }
     create.stage.pName = info.entry.c_str();
     create.stage.pSpecializationInfo = constants.entries.empty() ? nullptr : &specialization;
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+    size.requiredSubgroupSize = subgroups.size;
+    if (subgroups.size != 0) create.stage.pNext = &size;
+    if (subgroups.full) create.stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     create.layout = made->layout->handle();
     VkPipeline handle = VK_NULL_HANDLE;
     {

@@ -101,7 +101,8 @@ public:
     [[nodiscard]] std::shared_lock<Ranked<std::shared_timed_mutex>> use();
 
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry,
-                                                 std::string_view declared = {});
+                                                 std::string_view declared = {},
+                                                 SubgroupRequest subgroups = {});
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts);
@@ -145,6 +146,7 @@ private:
 
     [[nodiscard]] std::shared_ptr<Shader> known(uint64_t hash, std::string_view bytes,
                                                 const std::string& entry, std::string_view declared,
+                                                SubgroupRequest subgroups,
                                                 std::vector<std::shared_ptr<Shader>>& dropped);
     void sweep_shaders();
 

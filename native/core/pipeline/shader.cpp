@@ -46,10 +46,11 @@ bool same_bytes(std::span<const uint32_t> words, std::string_view bytes) noexcep
 }  // namespace
 
 Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
-               std::string_view declared)
+               std::string_view declared, SubgroupRequest subgroups)
     : context_(&context),
       words_(words_of(bytes)),
       declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
+      subgroups_(subgroups),
       asked_entry_(entry),
       info_(specialized({})),
       number_(next_number()) {
@@ -67,6 +68,8 @@ Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string
         throw Error(ErrorKind::unimplemented,
                     "The shader uses what '" + context.shader_host().name + "' does not have: " + missing +
                         ". Use another device (kp.list_devices()) or change the shader");
+
+    check_subgroups(subgroups_, context.shader_host());
 
     // Drivers have a table up to the largest number, and so has an algorithm.
     for (const BindingInfo& binding : info_.bindings)
@@ -123,9 +126,10 @@ std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<con
     }
 }
 
-bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared) const noexcept {
-    return (asked_entry_ == entry || info_.entry == entry) && same_bytes(words_, bytes) &&
-           same_bytes(declared_, declared);
+bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared,
+                SubgroupRequest subgroups) const noexcept {
+    return subgroups_ == subgroups && (asked_entry_ == entry || info_.entry == entry) &&
+           same_bytes(words_, bytes) && same_bytes(declared_, declared);
 }
 
 }  // namespace kp

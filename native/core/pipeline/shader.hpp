@@ -2,6 +2,7 @@
 #pragma once
 
 #include "adapter/device_handle.hpp"
+#include "adapter/subgroup_request.hpp"
 #include "base/vulkan.hpp"
 #include "spirv/shader_info.hpp"
 
@@ -22,8 +23,9 @@ public:
     // bytes are not valid SPIR-V, and Error(unimplemented) that names each capability that the device lacks,
     // so that no driver sees an unsupported module. `declared`: the module before it was optimized, which
     // has the arguments to use; "" if only `bytes` is known.
+    // `subgroups` is refused if the device does not have such.
     Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
-           std::string_view declared = {});
+           std::string_view declared = {}, SubgroupRequest subgroups = {});
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
 
@@ -34,11 +36,12 @@ public:
     [[nodiscard]] std::string refuses(const std::array<uint32_t, 3>& groups,
                                       std::span<const SpecValue> values) const;
     // True if it was made of the same arguments.
-    [[nodiscard]] bool is(std::string_view bytes, const std::string& entry,
-                          std::string_view declared) const noexcept;
+    [[nodiscard]] bool is(std::string_view bytes, const std::string& entry, std::string_view declared,
+                          SubgroupRequest subgroups) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     // The code to run: on a robust device, with indices held within arrays (spirv/clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
+    [[nodiscard]] const SubgroupRequest& subgroups() const noexcept { return subgroups_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
     [[nodiscard]] bool belongs_to(const DeviceContext& context) const noexcept;
     // Unique among all shaders of this process, past ones included.
@@ -56,6 +59,7 @@ private:
     std::vector<uint32_t> words_;
     std::vector<uint32_t> code_;  // empty: words_ is used
     std::vector<uint32_t> declared_;
+    SubgroupRequest subgroups_;
     std::string asked_entry_;  // "main" may stand for another entry point
     ShaderInfo info_;
     uint64_t number_;
