@@ -6,6 +6,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   instructions  how many instructions the engine's small calls take, under valgrind
   past          what --save and --publish of these two kept, and what moved between two commits
   peers         what users do, with NumPy, Taichi, wgpu, compushady, PyTorch, numba and IREE in turns
+  operations    sorts, products, transforms, sums and random numbers beside NumPy, PyTorch and Taichi in turns
   shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
   advice        a figure for each advice of docs/guides/performance.md, on lavapipe
   library       time per element of each function of kp.ops beside NumPy's, on lavapipe
@@ -21,6 +22,7 @@ PARTS = {
     "instructions": "benchmarks.callgrind.__main__",
     "past": "benchmarks.past.report",
     "peers": "benchmarks.peers.__main__",
+    "operations": "benchmarks.peers.operations",
     "shaders": "benchmarks.shaders.__main__",
     "advice": "benchmarks.advice.__main__",
     "library": "benchmarks.library.__main__",

@@ -284,3 +284,42 @@ def matmul_512(bench: Bench) -> Measured:
     x, y, z = bench.manager.tensor_t(a), bench.manager.tensor_t(b), bench.manager.empty((512, 512))
     ours = bench.manager.sequence().record(kp.ops.matmul.op(x, y, out=z))
     return bench.compare(side(ours.eval), side(lambda: a @ b), times=1, submits=True)
+
+
+_NORMALS = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { uvec4 x[]; };
+layout(binding = 1) buffer Y { vec4 y[]; };
+vec2 normals(uvec2 w) {
+    vec2 u = (vec2(w) + 1.0) * 2.3283064365386963e-10;
+    return sqrt(max(-2.0 * log(u.x), 0.0)) * vec2(cos(6.2831853 * u.y), sin(6.2831853 * u.y));
+}
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    for (uint k = t * RUN; k < (t + 1) * RUN; ++k) y[k] = vec4(normals(x[k].xy), normals(x[k].zw));
+}
+"""
+
+
+@REGISTRY.figure(
+    "normal-16m",
+    "16 M normal numbers by kp.random",
+    TIMES,
+    baseline="a kernel by hand that makes them of random words which it reads",
+    drivers=_CPU_DRIVERS,
+    judged_on="lavapipe",
+    must=3,
+    aim=1.5,
+)
+def normal_16m(bench: Bench) -> Measured:
+    """Both write as many numbers by Box and Muller's transform. The baseline copies random words through it,
+    with GLSL's log, sqrt, sin and cos; ours makes the words, by Philox 4x32-10.
+    """
+    n, _, y = _large(bench)
+    words = np.random.default_rng(0).integers(0, 2**32, n, dtype=np.uint32)
+    theirs = _by_hand(bench, _NORMALS, bench.manager.tensor_t(words), y)
+    ours = bench.manager.sequence().record(kp.random.Generator(0).normal_op(y))
+    for each in (ours, theirs):
+        each.eval()
+        assert abs(y.read().mean()) < 0.01 and abs(y.read().std() - 1) < 0.01
+    return bench.compare(side(ours.eval), side(theirs.eval), times=1, submits=True)

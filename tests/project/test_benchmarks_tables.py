@@ -17,6 +17,7 @@ from benchmarks.advice.tables import TABLES
 from benchmarks.callgrind import __main__ as callgrind
 from benchmarks.pages import GUIDE, INSIDE, places, put
 from benchmarks.peers import __main__ as peers
+from benchmarks.peers import operations
 from benchmarks.peers.environments import PEERS
 from benchmarks.peers.processes import TASKS
 from benchmarks.shaders import __main__ as shaders
@@ -69,7 +70,7 @@ def table_in(text):
 def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
     assert set(places(GUIDE)) == {f"advice {name}" for name in TABLES}
     inside = places(INSIDE)
-    assert set(inside) == {"rows", "instructions", "peers", "shaders"}
+    assert set(inside) == {"rows", "instructions", "peers", "operations", "shaders"}
     for text in (*places(GUIDE).values(), *inside.values()):
         rows = table_in(text)
         assert len(rows) > 2 and len({len(row) for row in rows}) == 1
@@ -77,7 +78,10 @@ def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
     assert table_in(inside["peers"])[0] == ["", *PEERS]
     assert [row[0] for row in table_in(inside["peers"])[2:]] == [task.title for task in TASKS.values()]
     assert [row[0] for row in table_in(inside["shaders"])[2:]] == [each.title for each in PROGRAMS.values()]
-    assert "failed" not in inside["peers"] + inside["shaders"]
+    assert table_in(inside["operations"])[0] == ["", *operations.LIBRARIES]
+    titles = [task.title for task in operations.TASKS.values()]
+    assert [row[0] for row in table_in(inside["operations"])[2:]] == titles
+    assert "failed" not in inside["peers"] + inside["operations"] + inside["shaders"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,8 @@ def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
     [
         (measure, ["--quick"]), (measure, ["--only", "eval"]), (measure, ["--driver", "null"]),
         (callgrind, ["--only", "eval"]), (peers, ["--quick"]), (peers, ["--peer", "numpy"]),
-        (shaders, ["--only", "saxpy"]), (advice, ["--quick"]), (advice, ["--driver", "swiftshader"]),
+        (operations, ["--only", "fft"]), (shaders, ["--only", "saxpy"]), (advice, ["--quick"]),
+        (advice, ["--driver", "swiftshader"]),
     ],
     ids=lambda what: getattr(what, "__name__", " ".join(what) if isinstance(what, list) else ""),
 )  # fmt: skip
@@ -143,6 +148,21 @@ def test_tables_as_text_and_markdown():
     assert table.text().splitlines() == ["way          time", "first        1 ms", "the second  10 ms"]
     lines = ["| way | time |", "| --- | ---: |", "| first | 1 ms |", "| the second | 10 ms |"]
     assert table.markdown().splitlines() == lines
+
+
+# ------------------------------------------------------------------------------------------------- operations
+
+
+def test_operations_are_measured_beside_numpy(capsys):
+    """serve.py checks the results before it takes times."""
+    if DRIVER not in operations._DRIVERS:
+        pytest.skip(f"{DRIVER} is no driver for this comparison")
+    words = ["--only", "sort", "--only", "rfft"]
+    assert operations.main(["--quick", "--peer", "numpy", *words, "--driver", DRIVER]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("sort", "rfft"):
+        row = next(line for line in lines if line.startswith(operations.TASKS[name].title))
+        assert row.count("(") == 1 and row.endswith("x)")
 
 
 # ---------------------------------------------------------------------------------------------------- shaders

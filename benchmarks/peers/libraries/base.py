@@ -112,6 +112,15 @@ class Shaders:
     """What the buffer with this number holds."""
 
 
+@dataclass(frozen=True)
+class Operation:
+    """A function of the library's own."""
+
+    run: Callable[[], object]
+    """Computes it; ends when that is done."""
+    result: Callable[[], np.ndarray]
+
+
 class Library(ABC):
     """A library, opened on the Vulkan device that the process sees, used in the fastest way that its
     documentation shows. `caches`: with the caches on disk that it has by default; without them, nothing is
@@ -149,4 +158,10 @@ class Library(ABC):
 
     def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
         """SPIR-V over buffers that begin with this content."""
+        raise NotOfferedError
+
+    def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
+        """The function of this name over `arrays`, which are in the library's memory before; its result stays
+        there. For "normal", an array of the result's size.
+        """
         raise NotOfferedError

@@ -131,7 +131,49 @@ def _shaders(library: Library, folder: str) -> Work:
     return Work(shaders.run)
 
 
+def _near(got: np.ndarray, wanted: np.ndarray) -> None:
+    error = np.abs(got - wanted).max() / np.abs(wanted).max()
+    if not error < 1e-3:
+        raise RuntimeError(f"the library gives wrong numbers: the error is {error:.2g} of the largest")
+
+
+def _operation(library: Library, name: str) -> Work:
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(1 << 24, np.float32)]
+    if name == "sort":
+        arrays = [rng.integers(-(2**31), 2**31, 1 << 20, np.int32)]
+    elif name == "matmul":
+        arrays = list(rng.standard_normal((2, 512, 512), np.float32))
+    elif name in ("fft", "rfft"):
+        arrays = [rng.standard_normal(1 << 20, np.float32)]
+        if name == "fft":
+            arrays = [arrays[0] + 1j * rng.standard_normal(1 << 20, np.float32)]
+    operation = library.operation(name, arrays)
+    for _ in range(2):
+        operation.run()
+        got = np.asarray(operation.result())
+        if name == "sort":
+            _check(got, np.sort(arrays[0]))
+        elif name == "matmul":
+            _near(got, arrays[0] @ arrays[1])
+        elif name in ("fft", "rfft"):
+            _near(got, getattr(np.fft, name)(arrays[0]))
+        elif name == "normal":
+            # Some of those of Taichi through Vulkan are infinite.
+            if np.isinf(got).sum() < 100:
+                got = got[np.isfinite(got)]
+            moments = [np.power(got, n).mean(dtype=np.float64) for n in range(1, 5)]
+            if not np.allclose(moments, [0, 1, 0, 3], atol=0.02):
+                raise RuntimeError(f"the library gives wrong numbers: their moments are {moments}")
+        elif name == "sum":
+            _near(got.reshape(-1), arrays[0].sum(dtype=np.float64).reshape(1))
+        else:
+            _near(got, np.cumsum(arrays[0], dtype=np.float64))
+    return Work(operation.run)
+
+
 _TASKS = {
+    "operation": _operation,
     "upload": _upload,
     "download": _download,
     "roundtrip": _round_trip,

@@ -12,6 +12,7 @@ from base import (
     Additions,
     Library,
     Multiplication,
+    Operation,
     Pass,
     Shaders,
     Transfer,
@@ -104,6 +105,15 @@ class KomputePy(Library):
             algorithm = self._manager.algorithm(used, each.spirv, (*each.groups, 1))
             sequence.record(kp.OpAlgoDispatch(algorithm))
         return Shaders(sequence.eval, lambda number: tensors[number].read())
+
+    def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
+        manager = self._manager
+        if name == "normal":
+            numbers = manager.empty(arrays[0].shape)
+            drawn = manager.sequence().record(kp.random.Generator(0).normal_op(numbers))
+            return Operation(drawn.eval, numbers.read)
+        made = getattr(kp.ops, name).op(*map(manager.tensor_t, arrays))
+        return Operation(manager.sequence().record(made).eval, made.results[0].read)
 
 
 LIBRARY = KomputePy
