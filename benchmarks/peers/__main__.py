@@ -11,7 +11,7 @@ import dataclasses
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from ..table import duration
 from .environments import OURS, PEERS, Peer, PeerError
 from .processes import FULL, QUICK, TASKS, Plan, Task, Worker, take_turns
 
-_DRIVERS = ("lavapipe", "swiftshader")
+DRIVERS = ("lavapipe", "swiftshader")
 
 LEGEND = """\
 Lower quartiles over blocks that the libraries' processes did in turns; the processes were started
@@ -142,8 +142,62 @@ def aligned(table: list[list[str]], as_markdown: bool) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks peers", description=__doc__)
+def parser_of(part: str, about: str | None, libraries: Iterable[str]) -> argparse.ArgumentParser:
+    """The options of a part that compares libraries, the first of which is ours."""
+    names = list(libraries)[1:]
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {part}", description=about)
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        choices=names,
+        metavar="NAME",
+        help=f"only this library, beside {OURS.name}: {', '.join(names)}",
+    )
+    parser.add_argument("--driver", default=DRIVERS[0], choices=DRIVERS)
+    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print Markdown, as docs/inside/performance.md has it"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
+    """The options, with `--only`. Ends the process for a part of the figures that the page would get."""
+    options = parser.parse_args(arguments)
+    if options.write and (options.quick or options.only or options.peer or options.driver != DRIVERS[0]):
+        parser.error("the page has all figures, of a full run on lavapipe")
+    return options
+
+
+def measure(
+    part: str,
+    tasks: list[Task],
+    libraries: Iterable[str],
+    plan: Plan,
+    options: argparse.Namespace,
+    legend: str,
+    figure: Callable[[Report, str, str], float | None],
+) -> int:
+    """Measures and shows the `figure` of each task and library, ours and those that the options name. Returns
+    the exit status.
+    """
+    names = [name for name in libraries if name == OURS.name or not options.peer or name in options.peer]
+    report = Report(describe(), options.driver)
+    try:
+        compare(report, [PEERS[name] for name in names], tasks, plan)
+    except DriverUnavailableError as error:
+        print(f"{options.driver} is not available: {error}", file=sys.stderr)
+        return 1
+    table = lines(tasks, names, lambda task, name: figure(report, task, name), report.lost)
+    return show(report, table, legend.format(generations=plan.generations), options, part)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures and prints. Returns 1 where a library could not be measured."""
+    parser = parser_of("peers", __doc__, PEERS)
     parser.add_argument(
         "--only",
         action="append",
@@ -151,44 +205,13 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         metavar="TASK",
         help=f"only tasks whose name starts so: {', '.join(TASKS)}",
     )
-    parser.add_argument(
-        "--peer",
-        action="append",
-        default=[],
-        choices=PEERS,
-        metavar="NAME",
-        help=f"only this library, beside {OURS.name}: {', '.join(PEERS)}",
-    )
-    parser.add_argument("--driver", default=_DRIVERS[0], choices=_DRIVERS)
-    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
-    parser.add_argument(
-        "--markdown", action="store_true", help="print Markdown, as docs/inside/performance.md has it"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
-    options = parser.parse_args(arguments)
-    if options.write and (options.quick or options.only or options.peer or options.driver != _DRIVERS[0]):
-        parser.error("the page has all figures, of a full run on lavapipe")
-    return options
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measures and prints. Returns 1 where a library could not be measured."""
-    options = _parse(arguments)
-    plan = QUICK if options.quick else FULL
-    peers = [peer for name, peer in PEERS.items() if not options.peer or name in options.peer or peer is OURS]
+    options = parsed(parser, arguments)
     tasks = [task for name, task in TASKS.items() if name.startswith(tuple(options.only or ("",)))]
     if not tasks:
         print(f"there is no such task; there are: {', '.join(TASKS)}", file=sys.stderr)
         return 2
-    report = Report(describe(), options.driver)
-    try:
-        compare(report, peers, tasks, plan)
-    except DriverUnavailableError as error:
-        print(f"{options.driver} is not available: {error}", file=sys.stderr)
-        return 1
-    table = lines(tasks, [peer.name for peer in peers], report.typical, report.lost)
-    return show(report, table, LEGEND.format(generations=plan.generations), options, "peers")
+    plan = QUICK if options.quick else FULL
+    return measure("peers", tasks, PEERS, plan, options, LEGEND, Report.typical)
 
 
 def heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:

@@ -6,19 +6,13 @@ and after: on the device, or in arrays.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 
-from tests.drivers import DriverUnavailableError
-
-from ..machine import describe
-from .__main__ import Report, compare, lines, show
-from .environments import OURS, PEERS
+from .__main__ import Report, measure, parsed, parser_of
+from .environments import OURS
 from .processes import Plan, Task
 
 LIBRARIES = (OURS.name, "numpy", "torch", "taichi", "taichi-cpu")
-_DRIVERS = ("lavapipe", "swiftshader")
 TASKS = {
     task.name: task
     for task in (
@@ -41,39 +35,16 @@ that its documentation shows, and the results are checked before times are taken
 such operation."""
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks operations", description=__doc__)
+def main(arguments: list[str] | None = None) -> int:
+    """Measures and prints. Returns 1 where a library could not be measured."""
+    parser = parser_of("operations", __doc__, LIBRARIES)
     parser.add_argument(
         "--only", action="append", default=[], choices=TASKS, help="only this operation; may be repeated"
     )
-    parser.add_argument("--driver", default=_DRIVERS[0], choices=_DRIVERS)
-    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    parser.add_argument(
-        "--peer", action="append", default=[], choices=LIBRARIES[1:], help="only this library, beside ours"
-    )
-    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
-    options = parser.parse_args(arguments)
-    if options.write and (options.quick or options.only or options.peer or options.driver != _DRIVERS[0]):
-        parser.error("the page has all figures, of a full run on lavapipe")
-    return options
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measures and prints. Returns 1 where a library could not be measured."""
-    options = _parse(arguments)
-    plan = QUICK if options.quick else FULL
-    names = [name for name in LIBRARIES if name == OURS.name or not options.peer or name in options.peer]
+    options = parsed(parser, arguments)
     tasks = [task for name, task in TASKS.items() if not options.only or name in options.only]
-    report = Report(describe(), options.driver)
-    try:
-        compare(report, [PEERS[name] for name in names], tasks, plan)
-    except DriverUnavailableError as error:
-        print(f"{options.driver} is not available: {error}", file=sys.stderr)
-        return 1
-    table = lines(tasks, names, report.typical, report.lost)
-    return show(report, table, LEGEND.format(generations=plan.generations), options, "operations")
+    plan = QUICK if options.quick else FULL
+    return measure("operations", tasks, LIBRARIES, plan, options, LEGEND, Report.typical)
 
 
 if __name__ == "__main__":

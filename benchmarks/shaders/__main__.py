@@ -5,7 +5,6 @@ Prints the processor time of a run, and how many times as long the others take.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -14,16 +13,13 @@ from pathlib import Path
 import numpy as np
 
 import kompute_py as kp
-from tests.drivers import DriverUnavailableError
 
-from ..machine import describe
-from ..peers.__main__ import Report, compare, lines, show
-from ..peers.environments import OURS, PEERS
+from ..peers.__main__ import Report, measure, parsed, parser_of
+from ..peers.environments import OURS
 from ..peers.processes import Plan, Task
 from .programs import PROGRAMS, Program
 
 LIBRARIES = (OURS.name, "compushady", "wgpu")
-_DRIVERS = ("lavapipe", "swiftshader")
 FULL = Plan(generations=3, rounds=5, block_seconds=0.05, limit=3.0)
 QUICK = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
 
@@ -53,31 +49,14 @@ def write(program: Program, folder: Path) -> None:
     (folder / "plan.json").write_text(json.dumps(plan))
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks shaders", description=__doc__)
+def main(arguments: list[str] | None = None) -> int:
+    """Measures and prints. Returns 1 where a library could not be measured."""
+    parser = parser_of("shaders", __doc__, LIBRARIES)
     parser.add_argument(
         "--only", action="append", default=[], choices=PROGRAMS, help="only this shader; may be repeated"
     )
-    parser.add_argument("--driver", default=_DRIVERS[0], choices=_DRIVERS)
-    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    parser.add_argument(
-        "--peer", action="append", default=[], choices=LIBRARIES[1:], help="only this library, beside ours"
-    )
-    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
-    options = parser.parse_args(arguments)
-    if options.write and (options.quick or options.only or options.peer or options.driver != _DRIVERS[0]):
-        parser.error("the page has all figures, of a full run on lavapipe")
-    return options
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measures and prints. Returns 1 where a library could not be measured."""
-    options = _parse(arguments)
+    options = parsed(parser, arguments)
     plan = QUICK if options.quick else FULL
-    names = [name for name in LIBRARIES if name == OURS.name or not options.peer or name in options.peer]
-    report = Report(describe(), options.driver)
     with tempfile.TemporaryDirectory() as scratch:
         tasks = []
         for program in PROGRAMS.values():
@@ -86,13 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
                 folder.mkdir()
                 write(program, folder)
                 tasks.append(Task(program.name, program.title, "shaders", str(folder)))
-        try:
-            compare(report, [PEERS[name] for name in names], tasks, plan)
-        except DriverUnavailableError as error:
-            print(f"{options.driver} is not available: {error}", file=sys.stderr)
-            return 1
-    table = lines(tasks, names, report.processor, report.lost)
-    return show(report, table, LEGEND.format(generations=plan.generations), options, "shaders")
+        return measure("shaders", tasks, LIBRARIES, plan, options, LEGEND, Report.processor)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def test_tables_as_text_and_markdown():
 
 def test_operations_are_measured_beside_numpy(capsys):
     """serve.py checks the results before it takes times."""
-    if DRIVER not in operations._DRIVERS:
+    if DRIVER not in peers.DRIVERS:
         pytest.skip(f"{DRIVER} is no driver for this comparison")
     words = ["--only", "sort", "--only", "rfft"]
     assert operations.main(["--quick", "--peer", "numpy", *words, "--driver", DRIVER]) == 0
@@ -190,7 +190,7 @@ def test_shaders_give_the_results_that_libraries_are_judged_by(name, mgr, needs,
 
 
 def test_shaders_run_through_our_library(capsys, monkeypatch):
-    if DRIVER not in shaders._DRIVERS:
+    if DRIVER not in peers.DRIVERS:
         pytest.skip(f"{DRIVER} is no driver for this comparison")
     monkeypatch.setattr(shaders, "LIBRARIES", shaders.LIBRARIES[:1])
     assert shaders.main(["--quick", "--only", "scan", "--only", "histogram", "--driver", DRIVER]) == 0
@@ -199,7 +199,7 @@ def test_shaders_run_through_our_library(capsys, monkeypatch):
 
 
 def test_wrong_numbers_of_a_shader_are_no_figure(capsys, monkeypatch):
-    if DRIVER not in shaders._DRIVERS:
+    if DRIVER not in peers.DRIVERS:
         pytest.skip(f"{DRIVER} is no driver for this comparison")
     monkeypatch.setattr(shaders, "LIBRARIES", shaders.LIBRARIES[:1])
     whole = shaders.write

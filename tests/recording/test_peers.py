@@ -25,7 +25,7 @@ SMALL = ["--quick", "--peer", "numpy", "--only", "roundtrip-4k", "--only", "disp
 @pytest.fixture(autouse=True)
 def driver(monkeypatch):
     """On the test's own driver, where peers can work on it."""
-    if DRIVER not in command._DRIVERS:
+    if DRIVER not in command.DRIVERS:
         pytest.skip(f"{DRIVER} is no driver for this comparison")
 
 
