@@ -26,7 +26,7 @@ class scale(kp.CustomOp):
         ksel.return_new_tensor(x.shape, x.dtype)
 
     def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
-        kb.yield_results(f"x_load(i) * factor + {ksel.arg_descs[2].v}.0")
+        kb.yield_results(f"x_load(i) * factor + {ksel.attribute('number')}.0")
 
 
 _CPU_DRIVERS = ("lavapipe", "swiftshader")  # those that compute

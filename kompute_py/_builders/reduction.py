@@ -210,7 +210,7 @@ class ReductionOp(CombiningOp):
         map_, reducer, acc = self.parts(ksel)
         tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         shape = broadcast(ksel, tensors)
-        axes = axes_of(ksel._who(), attribute_of(ksel, "axis"), len(shape))
+        axes = axes_of(ksel._who(), ksel.attribute("axis"), len(shape))
         walk = walk_of(shape, tensors, axes)
         if not walk.total:
             self._of_nothing(kb, reducer, acc)
@@ -390,11 +390,6 @@ def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
 
 def _plans(walk: Walk) -> dict[str, Plan]:
     return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": plan_of(walk, 1024, 4096, MOST_RUN)}
-
-
-def attribute_of(ksel: KernelSelection, name: str) -> Any:
-    """The value of an attribute; None if the signature has none of that name."""
-    return next((a.v for a in ksel.arg_descs if a is not None and a.parameter.name == name), None)
 
 
 def combination(

@@ -12,7 +12,7 @@ from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection, TensorArg
 from .._formulas.dtypes import literal
 from .._formulas.elements import element_of
-from .reduction import CombiningOp, Plan, attribute_of, combination, made, plan_of
+from .reduction import CombiningOp, Plan, combination, made, plan_of
 from .walks import (
     GROUP,
     MOST_RUN,
@@ -73,7 +73,7 @@ class ScanOp(CombiningOp):
 
     def axis_of(self, ksel: KernelSelection) -> int | None:
         """The axis as it was declared."""
-        return int(attribute_of(ksel, "axis"))
+        return int(ksel.attribute("axis"))
 
     def _walk(
         self, ksel: KernelSelection, shape: tuple[int, ...], tensors: list[TensorArg], axis: int | None

@@ -223,7 +223,7 @@ class KernelBuilder:
         reason = (
             "was not given; ask arg_optional_tensor's result"
             if isinstance(desc, EmptyOptionalTensorArg)
-            else "is an attribute: its value is `v` of what attr_...() returned"
+            else f"is an attribute: its value is ksel.attribute({desc.name!r})"
         )
         raise InvalidArgumentError(
             f"{self._who()}: the argument {desc.name!r} is no value of the kernels: it {reason}"

@@ -514,6 +514,13 @@ class KernelSelection:
         """A list of floats that decides what the kernels are; `v` is its value."""
         return self._attribute(argument, "float[]", "attr_list_float")
 
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute that `select` has declared, by the parameter's name: what `generate` asks
+        for. `default` if the signature has no attribute of that name.
+        """
+        attributes = (a for a in self.arg_descs if isinstance(a, AttrArg))
+        return next((a.v for a in attributes if a.name == name), default)
+
     def value(self, name: str, number: Any, dtype: DTypeLike, *, of: Iterable[int | str] = ()) -> ValueArg:
         """A number that `select` computes, as a value when the kernels run: `name` there. Its dtype
         specializes them, its value does not.

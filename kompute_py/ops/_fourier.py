@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import InvalidArgumentError, UnimplementedError
-from .._builders.reduction import attribute_of
 from .._builders.walks import axes_of, check_sizes
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection, TensorArg
@@ -70,13 +69,13 @@ class _Transform(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        lengths = attribute_of(ksel, "s" if self.several else "n")
-        axes = attribute_of(ksel, "axes" if self.several else "axis")
+        lengths = ksel.attribute("s" if self.several else "n")
+        axes = ksel.attribute("axes" if self.several else "axis")
         lengths = [lengths] if isinstance(lengths, int) else lengths
         axes = [axes] if isinstance(axes, int) else axes
         x, result = kb.arg_value("x"), kb.result(0)
         given = tuple(int(n) for n in x.shape)
-        shape = _geometry(ksel, self, given, lengths, axes, attribute_of(ksel, "norm"))
+        shape = _geometry(ksel, self, given, lengths, axes, ksel.attribute("norm"))
         if 0 in shape.full:
             kb.yield_results(f"{result.type}(0)")  # it does not run
             return

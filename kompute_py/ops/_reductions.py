@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
-from .._builders.reduction import Lines, ReductionOp, attribute_of, combination, made
+from .._builders.reduction import Lines, ReductionOp, combination, made
 from .._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
 from .._custom.custom_op import Operation
 from .._custom.declaration import parse
@@ -142,7 +142,7 @@ class ArgOp(ReductionOp):
     def select(self, ksel: KernelSelection) -> None:
         """As other reductions, over one axis or all."""
         super().select(ksel)
-        axis = attribute_of(ksel, "axis")
+        axis = ksel.attribute("axis")
         if axis is not None and len(axis) > 1:
             raise InvalidArgumentError(f"{ksel._who()}: axis is {list(axis)}; give one axis, or None for all")
 
@@ -151,7 +151,7 @@ class ArgOp(ReductionOp):
         map_, reducer, acc = self.parts(ksel)
         tensor = ksel.arg_descs[0]
         assert isinstance(tensor, TensorArg)
-        axes = axes_of(ksel._who(), attribute_of(ksel, "axis"), tensor.ndim)
+        axes = axes_of(ksel._who(), ksel.attribute("axis"), tensor.ndim)
         walk = walk_of(tensor.shape, [tensor], axes)
         elements = Elements(ksel, map_, acc, walk)
         result = element_of(np.dtype(ksel.results[0].t.dtype)).type
@@ -187,7 +187,7 @@ class MomentOp(ReductionOp):
         map_, reducer, acc = self.parts(ksel)
         tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         shape = broadcast(ksel, tensors)
-        walk = walk_of(shape, tensors, axes_of(ksel._who(), attribute_of(ksel, "axis"), len(shape)))
+        walk = walk_of(shape, tensors, axes_of(ksel._who(), ksel.attribute("axis"), len(shape)))
         if not walk.total:
             self._of_nothing(kb, reducer, acc)
             return
@@ -233,11 +233,11 @@ class NormOp(ReductionOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernels of that operation."""
-        self._of(ksel, attribute_of(ksel, "ord")).generate(ksel, kb)
+        self._of(ksel, ksel.attribute("ord")).generate(ksel, kb)
 
     def variants(self, ksel: KernelSelection) -> list[str]:
         """Those of that operation."""
-        return self._of(ksel, attribute_of(ksel, "ord")).variants(ksel)
+        return self._of(ksel, ksel.attribute("ord")).variants(ksel)
 
     def _of(self, ksel: KernelSelection, order: float) -> ReductionOp:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base.errors import InvalidArgumentError
-from .._builders.reduction import attribute_of, combination, made
+from .._builders.reduction import combination, made
 from .._builders.scan import ScanOp
 from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection
@@ -28,7 +28,7 @@ class _AxisOrAll(ScanOp):
 
     def axis_of(self, ksel: KernelSelection) -> int | None:
         """The axis as it was declared."""
-        given = attribute_of(ksel, "axis")
+        given = ksel.attribute("axis")
         return None if given is None else int(given[0])
 
 

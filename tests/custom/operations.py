@@ -21,7 +21,7 @@ class softmax(kp.CustomOp):
 
     def generate(self, ksel, kb):
         x = kb.arg_value("x")
-        axis = ksel.arg_descs[1].v % x.ndim
+        axis = ksel.attribute("axis") % x.ndim
         kb.groups(x.size // x.shape[axis])
         kb.declare("shared float part[64];")
         kb.emit(f"""
@@ -123,7 +123,7 @@ class bilateral(kp.CustomOp):
         ksel.return_new_tensor(x.shape, x.dtype)
 
     def generate(self, ksel, kb):
-        x, radius = kb.arg_value("x"), ksel.arg_descs[1].v
+        x, radius = kb.arg_value("x"), ksel.attribute("radius")
         kb.workgroup(8, 8)
         kb.grid(x.shape[1], x.shape[0])
         kb.declare("float weight(float d, float sigma) { return exp(-d * d / (2.0 * sigma * sigma)); }")

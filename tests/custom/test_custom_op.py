@@ -222,7 +222,8 @@ def test_lists_optional_arguments_and_constants(mgr):
             terms = " + ".join(f"{t}_load(i)" for t in kb.arg_value("terms"))
             given = any(d.name == "weight" for d in ksel.get_provided_arg_descs())
             weight = f"weight_load(i % {kb.arg_value('weight').size})" if given else "1.0"
-            kb.yield_results(f"scale * {sum(ksel.arg_descs[3].v)} * {weight} * ({terms})")
+            assert ksel.attribute("terms") is None and ksel.attribute("others", 3) == 3
+            kb.yield_results(f"scale * {sum(ksel.attribute('taps'))} * {weight} * ({terms})")
 
     a, b = np.arange(6, dtype=np.float32), np.ones(6, np.float32)
     np.testing.assert_array_equal(combine([a, b]), a + b)
@@ -590,7 +591,7 @@ def test_wrong_selections(select, match):
         (lambda s, k, b: b.emit("result_store(0, 1.0);"), "dispatch 0 has no grid"),
         (lambda s, k, b: (b.grid(1), b.emit("float y = 1;")), "no kernel writes the result 'result'"),
         (lambda s, k, b: b.yield_results("1", "2"), "has 1 results; yield_results was given 2"),
-        (lambda s, k, b: b.arg_value("n"), "'n' is no value of the kernels: it is an attribute"),
+        (lambda s, k, b: b.arg_value("n"), r"it is an attribute: its value is ksel.attribute\('n'\)"),
         (lambda s, k, b: b.arg_value("z"), "no argument 'z'; it has x, n"),
         (lambda s, k, b: b.result(1), "has 1 results; result was given 1"),
         (lambda s, k, b: b.workgroup(0), "ints from 1"),
