@@ -248,6 +248,7 @@ AREAS = {
     "_sorting": "Sorting",
     "_moving": "Moving elements",
     "_matrices": "Matrices",
+    "_einsum": "Sums of products",
     "_network": "Networks",
     "_filters": "Filters",
     "_pictures": "Pictures",

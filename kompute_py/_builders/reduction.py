@@ -168,13 +168,7 @@ class ReductionOp(CombiningOp):
                 f"{ksel._who()}: a reduction over no elements has no value here; give neutral="
             )
         ksel.return_new_tensor(result, self.result_dtype(dtype, ksel._features))
-        tell(ksel, walk)
-        plans = _plans(walk)
-        for name, plan in plans.items():
-            ksel.value(f"kp_runs_{name}", plan.runs, "uint32")
-            ksel.value(f"kp_each_{name}", plan.each, "uint32")
-        split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
-        ksel.value(f"kp_split_{split}{'' if walk.total else 'e'}", 0, "uint32")
+        tell_runs(ksel, walk)
         check_sizes(ksel)
 
     def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
@@ -208,10 +202,7 @@ class ReductionOp(CombiningOp):
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two: one for runs, one that combines what they found."""
         map_, reducer, acc = self.parts(ksel)
-        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
-        shape = broadcast(ksel, tensors)
-        axes = axes_of(ksel._who(), ksel.attribute("axis"), len(shape))
-        walk = walk_of(shape, tensors, axes)
+        walk = self.walk(ksel)
         if not walk.total:
             self._of_nothing(kb, reducer, acc)
             return
@@ -225,6 +216,12 @@ class ReductionOp(CombiningOp):
             elements.four if elements.quads else None,
             lambda: self.finished(kb, acc, dtype),
         )
+
+    def walk(self, ksel: KernelSelection) -> Walk:
+        """The elements of the arguments: along the axes that are reduced, and over the others."""
+        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
+        shape = broadcast(ksel, tensors)
+        return walk_of(shape, tensors, axes_of(ksel._who(), ksel.attribute("axis"), len(shape)))
 
     def _of_nothing(self, kb: KernelBuilder, reducer: Reducer, acc: np.dtype[Any]) -> None:
         """A kernel that writes the results of no elements."""
@@ -386,6 +383,17 @@ def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
         }}
         kp_s = kp_shared[0];
     """)
+
+
+def tell_runs(ksel: KernelSelection, walk: Walk) -> None:
+    """Declares the numbers of a walk and of its runs."""
+    tell(ksel, walk)
+    plans = _plans(walk)
+    for name, plan in plans.items():
+        ksel.value(f"kp_runs_{name}", plan.runs, "uint32")
+        ksel.value(f"kp_each_{name}", plan.each, "uint32")
+    split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
+    ksel.value(f"kp_split_{split}{'' if walk.total else 'e'}", 0, "uint32")
 
 
 def _plans(walk: Walk) -> dict[str, Plan]:

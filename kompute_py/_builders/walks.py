@@ -93,8 +93,8 @@ def walk_of(shape: tuple[int, ...], tensors: Sequence[TensorArg], axes: Iterable
     every = [Axis(n, tuple(each[axis] for each in steps)) for axis, n in enumerate(shape)]
     rest = tuple(n for axis, n in enumerate(shape) if axis not in along)
     return Walk(
-        _merged(every[axis] for axis in range(len(shape)) if axis not in along),
-        _merged(every[axis] for axis in sorted(along)),
+        merged(every[axis] for axis in range(len(shape)) if axis not in along),
+        merged(every[axis] for axis in sorted(along)),
         rest,
     )
 
@@ -107,7 +107,7 @@ def _steps(shape: tuple[int, ...], tensor: TensorArg) -> list[int]:
     return [0] * (len(shape) - tensor.ndim) + found[::-1]
 
 
-def _merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+def merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
     found: list[Axis] = []
     for axis in axes:
         if axis.length == 1:

@@ -360,6 +360,7 @@ class Calls:
         self.decisive: dict[tuple[Any, ...], tuple[int, ...]] = {}
         """For what `look` finds: the places of the numbers that decide."""
         self.forms: dict[tuple[Any, ...], Form] = {}
+        self._own_bytes = 0
 
     def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
         """The form for a call."""
@@ -376,18 +377,23 @@ class Calls:
         """Drops all forms."""
         self.forms.clear()
         self.decisive.clear()
+        self._own_bytes = 0
 
     def keep(self, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form) -> None:
         """Keeps a form. `decisive` are the places of the numbers that it depends on."""
         places = tuple(sorted(decisive.union(self.decisive.get(key, ()))))
         if len(self.decisive) >= 4 * _MOST_FORMS:
-            self.decisive.clear()
-            self.forms.clear()
+            self.forget()
         self.decisive[key] = places
+        whole = (key, *[repr(given[place]) for place in places]) if places else key
+        self._drop(whole)
         # No form is the oldest, so that calls in turn do not drive each other out.
-        while self.forms and (
-            len(self.forms) >= _MOST_FORMS
-            or sum(each.own_bytes for each in self.forms.values()) + form.own_bytes > _MOST_OWN
-        ):
-            del self.forms[random.choice(list(self.forms))]
-        self.forms[(key, *[repr(given[place]) for place in places]) if places else key] = form
+        while self.forms and (len(self.forms) >= _MOST_FORMS or self._own_bytes + form.own_bytes > _MOST_OWN):
+            self._drop(random.choice(list(self.forms)))
+        self.forms[whole] = form
+        self._own_bytes += form.own_bytes
+
+    def _drop(self, key: tuple[Any, ...]) -> None:
+        dropped = self.forms.pop(key, None)
+        if dropped is not None:
+            self._own_bytes -= dropped.own_bytes

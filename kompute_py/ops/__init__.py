@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .._builders.reduction import reduction as reduction
     from .._builders.scan import scan as scan
     from ._counted import *  # noqa: F403
+    from ._einsum import *  # noqa: F403
     from ._elements import (
         absolute as absolute,
     )
@@ -367,6 +368,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "tile",
         "transpose",
     ],
+    "._einsum": ("einsum", "inner", "outer", "tensordot", "trace"),
     "._matrices": ("matmul",),
     "._network": [
         "gelu",

@@ -38,12 +38,25 @@ _MOST_PART = 2**14
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """Where the elements of an argument are: elements from one to the next."""
 
     rows: int
     columns: int
     batch: tuple[int, ...]
+
+
+class Contraction(NamedTuple):
+    """A product of matrices, over axes that both sides have."""
+
+    rows: int
+    columns: int
+    n: int
+    """Products that are added for each element."""
+    left: Side
+    right: Side
+    shape: tuple[int, ...]
+    """The lengths of the axes before the last two."""
 
 
 class _Matmul(CustomOp):
@@ -88,68 +101,13 @@ class _Matmul(CustomOp):
         """Finds the shapes, and the steps in memory."""
         a, b = ksel.arg_tensor("a"), ksel.arg_tensor("b")
         turned = ksel.attr_bool("transpose_a").v, ksel.attr_bool("transpose_b").v
-        dtype = self._dtype(ksel, a, b, ksel.attr_str("dtype").v)
+        dtype = dtype_of(ksel, a, b, ksel.attr_str("dtype").v)
         self._check(ksel, a, b, turned)
-        rows, columns, n, left, right, shape = self._sides(ksel, a, b, turned)
-        kept = (*shape, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
-        ksel.return_new_tensor(kept, dtype)
+        product = self._sides(ksel, a, b, turned)
+        rows, columns = (product.rows,) if a.ndim > 1 else (), (product.columns,) if b.ndim > 1 else ()
+        ksel.return_new_tensor((*product.shape, *rows, *columns), dtype)
         check_sizes(ksel)
-        steps = {"result_i": columns, "result_j": 1}
-        names = "a", "b"
-        if columns < rows and columns < 16:  # lanes have columns
-            rows, columns, left, right = columns, rows, _turned(right), _turned(left)
-            names, steps = ("b", "a"), {"result_i": 1, "result_j": rows}
-        parts = max(1, -(-n // _MOST_PART))
-        batch = math.prod(shape)
-        if parts * batch * rows * columns >= 2**32:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: the sums are computed in {parts} parts of {batch * rows * columns} "
-                "elements, together 2**32 or more; compute it in parts, a[:n] and a[n:]"
-            )
-        steps |= {"left_i": left.rows, "left_k": left.columns, "right_k": right.rows}
-        steps |= {"right_j": right.columns}
-        for number, length in enumerate(shape):
-            steps |= {f"axis{number}": length}
-            steps |= {f"left{number}": left.batch[number], f"right{number}": right.batch[number]}
-        offsets = {a.name: a.offset, b.name: b.offset}
-        steps |= {"left_first": offsets[names[0]], "right_first": offsets[names[1]]}
-        steps |= {"rows": rows, "columns": columns, "n": n, "batch": batch, "parts": parts}
-        steps |= {"all": batch * rows * columns}
-        for way, (high, wide) in {
-            "run": (_ROWS, _COLUMNS * _LANES),
-            "tile": (_TILE, _TILE),
-        }.items():
-            across, down = -(-columns // wide), -(-rows // high)
-            steps |= {f"across_{way}": across, f"down_{way}": down}
-            steps |= {f"groups_{way}": across * down * batch * parts}
-        for name, number in steps.items():
-            ksel.value(f"kp_{name}", number % 2**32, "uint32")
-        kinds = f"{'p' if parts > 1 else 'w'}{names[0]}{int(left.columns == 1)}{int(right.columns == 1)}"
-        ksel.value(f"kp_kind_{kinds}_{len(shape)}", 0, "uint32")  # part of the specialization
-        ksel.notes["kind"] = parts > 1, names, left.columns == 1, right.columns == 1, len(shape)
-
-    def _dtype(self, ksel: KernelSelection, a: TensorArg, b: TensorArg, wanted: str) -> np.dtype[Any]:
-        found = promoted([a.dtype, b.dtype])
-        if wanted:
-            try:
-                given = np.dtype(wanted)
-            except TypeError:
-                raise InvalidArgumentError(
-                    f"{ksel._who()}: dtype is {wanted!r}; give a dtype's name"
-                ) from None
-            if not np.can_cast(found, given, "same_kind") or given.itemsize < found.itemsize:
-                raise InvalidArgumentError(
-                    f"{ksel._who()}: dtype is {wanted!r}, and the product of {a.dtype} and {b.dtype} is "
-                    f"{found}; give a dtype of that kind with as many bits or more"
-                )
-            found = given
-        needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(found.name)
-        if needs and ksel.device is not None and not ksel.has(needs):
-            raise UnimplementedError(
-                f"{ksel._who()}: the product of {a.dtype} and {b.dtype} is {found}, which this device does "
-                f"not have ({needs}); convert the arguments to a dtype of 32 bits"
-            )
-        return found
+        tell_product(ksel, (a, b), product)
 
     def _check(self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]) -> None:
         for each, turn in ((a, turned[0]), (b, turned[1])):
@@ -164,8 +122,7 @@ class _Matmul(CustomOp):
 
     def _sides(
         self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]
-    ) -> tuple[int, int, int, _Side, _Side, tuple[int, ...]]:
-        """Rows, columns, the number of products of each element, the sides, and the axes that broadcast."""
+    ) -> Contraction:
         shape_a = a.shape if a.ndim > 1 else (1, *a.shape)
         shape_b = b.shape if b.ndim > 1 else (*b.shape, 1)
         steps_a = strides_of(a) if a.ndim > 1 else (0, *strides_of(a))
@@ -187,27 +144,91 @@ class _Matmul(CustomOp):
                 f"{ksel._who()}: the axes before the last two do not broadcast: a {a.shape}, b {b.shape}"
             ) from None
 
-        def side(lengths: tuple[int, ...], steps: tuple[int, ...]) -> _Side:
+        def side(lengths: tuple[int, ...], steps: tuple[int, ...]) -> Side:
             batch = [0 if n == 1 else step for n, step in zip(lengths[:-2], steps[:-2], strict=True)]
-            return _Side(steps[-2], steps[-1], (*[0] * (len(shape) - len(batch)), *batch))
+            return Side(steps[-2], steps[-1], (*[0] * (len(shape) - len(batch)), *batch))
 
         left, right = side(shape_a, steps_a), side(shape_b, steps_b)
-        return shape_a[-2], shape_b[-1], shape_a[-1], left, right, shape
+        return Contraction(shape_a[-2], shape_b[-1], shape_a[-1], left, right, shape)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two if sums have several parts."""
-        _Product(ksel, kb).write()
+        Product(ksel, kb).write()
 
 
-def _turned(side: _Side) -> _Side:
-    return _Side(side.columns, side.rows, side.batch)
+def dtype_of(ksel: KernelSelection, a: TensorArg, b: TensorArg, wanted: str) -> np.dtype[Any]:
+    """The dtype of a product: NumPy's, or the wanted one. Raises InvalidArgumentError for a wanted dtype that
+    does not fit, UnimplementedError if the device lacks it.
+    """
+    found = promoted([a.dtype, b.dtype])
+    if wanted:
+        try:
+            given = np.dtype(wanted)
+        except TypeError:
+            raise InvalidArgumentError(f"{ksel._who()}: dtype is {wanted!r}; give a dtype's name") from None
+        if not np.can_cast(found, given, "same_kind") or given.itemsize < found.itemsize:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: dtype is {wanted!r}, and the product of {a.dtype} and {b.dtype} is "
+                f"{found}; give a dtype of that kind with as many bits or more"
+            )
+        found = given
+    needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(found.name)
+    if needs and ksel.device is not None and not ksel.has(needs):
+        raise UnimplementedError(
+            f"{ksel._who()}: the product of {a.dtype} and {b.dtype} is {found}, which this device does "
+            f"not have ({needs}); convert the arguments to a dtype of 32 bits"
+        )
+    return found
+
+
+def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], product: Contraction) -> None:
+    """Declares the numbers of the kernels of a product, for `Product`."""
+    rows, columns, n, left, right, shape = product
+    a, b = args
+    steps = {"result_i": columns, "result_j": 1}
+    names = a.name, b.name
+    if columns < rows and columns < 16:  # lanes have columns
+        rows, columns, left, right = columns, rows, _turned(right), _turned(left)
+        names, steps = (b.name, a.name), {"result_i": 1, "result_j": rows}
+    parts = max(1, -(-n // _MOST_PART))
+    batch = math.prod(shape)
+    if parts * batch * rows * columns >= 2**32:
+        raise InvalidArgumentError(
+            f"{ksel._who()}: the sums are computed in {parts} parts of {batch * rows * columns} "
+            "elements, together 2**32 or more; compute it in parts, a[:n] and a[n:]"
+        )
+    steps |= {"left_i": left.rows, "left_k": left.columns, "right_k": right.rows}
+    steps |= {"right_j": right.columns}
+    for number, length in enumerate(shape):
+        steps |= {f"axis{number}": length}
+        steps |= {f"left{number}": left.batch[number], f"right{number}": right.batch[number]}
+    offsets = {a.name: a.offset, b.name: b.offset}
+    steps |= {"left_first": offsets[names[0]], "right_first": offsets[names[1]]}
+    steps |= {"rows": rows, "columns": columns, "n": n, "batch": batch, "parts": parts}
+    steps |= {"all": batch * rows * columns}
+    for way, (high, wide) in {
+        "run": (_ROWS, _COLUMNS * _LANES),
+        "tile": (_TILE, _TILE),
+    }.items():
+        across, down = -(-columns // wide), -(-rows // high)
+        steps |= {f"across_{way}": across, f"down_{way}": down}
+        steps |= {f"groups_{way}": across * down * batch * parts}
+    for name, number in steps.items():
+        ksel.value(f"kp_{name}", number % 2**32, "uint32")
+    kinds = f"{'p' if parts > 1 else 'w'}{names[0]}{int(left.columns == 1)}{int(right.columns == 1)}"
+    ksel.value(f"kp_kind_{kinds}_{len(shape)}", 0, "uint32")  # part of the specialization
+    ksel.notes["kind"] = parts > 1, names, left.columns == 1, right.columns == 1, len(shape)
+
+
+def _turned(side: Side) -> Side:
+    return Side(side.columns, side.rows, side.batch)
 
 
 def _exchanged(axes: tuple[int, ...]) -> tuple[int, ...]:
     return (*axes[:-2], axes[-1], axes[-2])
 
 
-class _Product:
+class Product:
     """The kernels of a product."""
 
     def __init__(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
