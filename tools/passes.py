@@ -1,0 +1,99 @@
+"""Runs the passes of the test suite, two at a time, each in a process of its own: `./dev test`.
+
+Tests that choose their driver, or need none, are a pass of their own. Output comes as lines that begin with
+the pass's name, and stands whole in build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / "build" / "logs"
+AT_A_TIME = 2
+_MARKED = {"own": "own_driver"}
+"""The pass of tests with this mark; the passes of drivers have the others."""
+
+
+class Pass:
+    """One run of pytest."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log = LOGS / f"pytest-{name}.log"
+        self.status: int | None = None
+        self.seconds = 0.0
+        self.last_line = "did not run"
+
+    def command(self) -> list[str]:
+        """The command of the pass."""
+        own = _MARKED.get(self.name)
+        chosen = ["-m", own or " and ".join(f"not {mark}" for mark in _MARKED.values())]
+        report = f"--junitxml={LOGS / f'pytest-{self.name}.xml'}"
+        return [sys.executable, "-m", "pytest", "-q", "--color=no", report, *chosen]
+
+    def run(self, shown: threading.Lock) -> None:
+        """Runs it; forwards its lines."""
+        began = time.monotonic()
+        driver = "lavapipe" if self.name in _MARKED else self.name
+        environment = {**os.environ, "KOMPUTE_PY_TEST_DRIVER": driver}
+        with (
+            self.log.open("w") as log,
+            subprocess.Popen(
+                self.command(),
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as process,
+        ):
+            assert process.stdout is not None
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                self.last_line = line.strip() or self.last_line
+                with shown:
+                    print(f"{self.name:10} | {line}", end="", flush=True)
+        self.status = process.returncode
+        self.seconds = time.monotonic() - began
+
+
+def main(names: list[str]) -> int:
+    """Runs the passes `names`: of drivers, and "own"."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    passes = [Pass(name) for name in names]
+    waiting = list(passes)
+    shown = threading.Lock()
+
+    def work() -> None:
+        while True:
+            try:
+                each = waiting.pop(0)
+            except IndexError:
+                return
+            each.run(shown)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_A_TIME, os.cpu_count() or 1))]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:  # the passes got it, too
+        waiting.clear()
+        return 130
+    for each in passes:
+        print(f"{each.name + ':':12} {each.last_line}", flush=True)
+    return 1 if any(each.status != 0 for each in passes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
