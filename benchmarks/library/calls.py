@@ -153,6 +153,8 @@ CALLS: dict[str, Call] = {
         for after, axes in (("", 1), ("2", 2), ("n", 3))
     },
     "fftshift": Call(_cube(2, np.float32, False), np.fft.fftshift),
+    "fftfreq": Call(lambda rng, n: ((n, 0.1), {}), np.fft.fftfreq),
+    "rfftfreq": Call(lambda rng, n: ((2 * n - 1, 0.1), {}), np.fft.rfftfreq),
     "ifftshift": Call(_cube(2, np.float32, False), np.fft.ifftshift),
     **{
         name: Call(_floats(count), numpy)

@@ -456,10 +456,15 @@ class Operation:
         """The operation with these arguments, to be recorded. Its attribute `results` has the tensors.
 
         Tensors only: record OpSyncDevice and OpSyncLocal for arrays. Results that `out` does not give are
-        made now, of the first tensor's memory type. Raises what a call raises.
+        made now, of the first tensor's memory type; those of an operation without tensors by the current
+        Manager. Raises what a call raises.
         """
-        values = self._bind(args, named)
-        form, parts, results, _ = self._recorded(values, self._outs(out))
+        values, outs = self._bind(args, named), self._outs(out)
+        if not outs and not any(isinstance(each, (np.ndarray, Tensor, StridedView)) for each in flat(values)):
+            manager = default_manager()
+            made = self._select(values, self._calls_of(manager).facts).results
+            outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
+        form, parts, results, _ = self._recorded(values, outs)
         return OpCustom(self._declaration.name, form, parts, results)
 
     def submit(

@@ -401,6 +401,7 @@ _MODULES: dict[str, Sequence[str]] = {
     "._fourier": [
         "fft",
         "fft2",
+        "fftfreq",
         "fftn",
         "fftshift",
         "ifft",
@@ -412,6 +413,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "irfftn",
         "rfft",
         "rfft2",
+        "rfftfreq",
         "rfftn",
     ],
 }

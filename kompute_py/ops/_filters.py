@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -36,10 +36,6 @@ _BORDERS = {
     "constant": "return i < 0 || i >= n ? -1 : i;",
 }
 _exp = elementwise("exp(x)")
-
-
-def _attribute(ksel: KernelSelection, name: str) -> Any:
-    return next(a.v for a in ksel.arg_descs if a is not None and a.name == name)
 
 
 def _check_weights(ksel: KernelSelection, name: str, count: int) -> None:
@@ -87,7 +83,7 @@ class FilterOp(CustomOp):
         """Writes the dispatch; `weight` is the expression of weight `j`."""
         kb.begin_dispatch("filter")
         kind = element_of(kb.result(0).dtype, kb.selection._features).type
-        mode = _attribute(kb.selection, "mode")
+        mode = kb.selection.attribute("mode")
         kb.declare(f"int kp_border(int i) {{ int n = kp_n, m; {_BORDERS[mode]} }}")
         kb.workgroup(64)
         spread(kb, kb.ceil_div(kb.result(0).size, 64))

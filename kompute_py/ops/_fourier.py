@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.arrays import to_dtype
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.walks import axes_of, check_sizes
 from .._custom.custom_op import CustomOp, Operation
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "fft",
     "fft2",
+    "fftfreq",
     "fftn",
     "fftshift",
     "ifft",
@@ -33,6 +35,7 @@ __all__ = [
     "irfftn",
     "rfft",
     "rfft2",
+    "rfftfreq",
     "rfftn",
 ]
 
@@ -251,6 +254,65 @@ def _transform(name: str, example: str, shown: str) -> Operation:
     return CustomOp.register(type(f"_{name.capitalize()}", (_Transform,), members))
 
 
+class _Frequencies(CustomOp):
+    half = False
+    """Those from 0 on only."""
+
+    def select(self, ksel: KernelSelection) -> None:
+        n, d, dtype = ksel.arg_int("n").v, ksel.arg_float("d").v, to_dtype(ksel.attr_str("dtype").v)
+        if n < 1:
+            raise InvalidArgumentError(f"{ksel._who()}: n is {n}; a transform has at least one number")
+        if not math.isfinite(d) or d == 0:
+            raise InvalidArgumentError(f"{ksel._who()}: d is {d}; give the time between two numbers")
+        if dtype not in (np.float32, np.float64):
+            raise InvalidArgumentError(f"{ksel._who()}: dtype is {dtype}; it is float32 or float64")
+        if dtype == np.float64 and ksel.device is not None and not ksel.has("shaderFloat64"):
+            raise UnimplementedError(f"{ksel._who()}: the device has no float64; use float32")
+        ksel.value("kp_step", 1 / (n * d), dtype)
+        ksel.return_new_tensor(n // 2 + 1 if self.half else n, dtype)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        turn = "" if self.half else " - (i < (result_size + 1) / 2 ? 0 : int(result_size))"
+        kb.yield_results(f"kp_step * {kb.result(0).type}(int(i){turn})")
+
+
+class _Fftfreq(_Frequencies):
+    """The frequencies of the numbers of `fft`, as ``np.fft.fftfreq``: 0, 1, ..., -2, -1, divided by `n` `d`.
+
+    `n` is the length of the transform, and `d` the time from one number to the next. Raises
+    InvalidArgumentError for `n` below 1, for `d` that is 0 or not finite and for other dtypes than float32
+    and float64; UnimplementedError for float64 on a device without it.
+
+    >>> kp.ops.fftfreq(5, d=0.1).tolist()
+    [0.0, 2.0, 4.0, -4.0, -2.0]
+
+    :dtypes: float32 and float64
+    :axes: one
+    :error: 1 ulp
+    """
+
+    signature = "fftfreq(int n, float d=1.0, str dtype='float32') -> Tensor"
+
+
+class _Rfftfreq(_Frequencies):
+    """The frequencies of the numbers of `rfft`, as ``np.fft.rfftfreq``: those of `fftfreq` from 0 on, to the
+    half of `n`.
+
+    `n` is the length of the transform, and `d` the time from one number to the next. Raises what `fftfreq`
+    raises.
+
+    >>> kp.ops.rfftfreq(5, d=0.1).tolist()
+    [0.0, 2.0, 4.0]
+
+    :dtypes: float32 and float64
+    :axes: one
+    :error: 1 ulp
+    """
+
+    signature = "rfftfreq(int n, float d=1.0, str dtype='float32') -> Tensor"
+    half = True
+
+
 class _Shift(_Places):
     """Moves the first elements of axes to their middle."""
 
@@ -320,3 +382,5 @@ rfftn: Operation = _transform("rfftn", "np.ones((2, 4, 8), np.float32)).shape", 
 irfftn: Operation = _transform("irfftn", "np.ones((2, 4, 5), np.complex64)).shape", "(2, 4, 8)")
 fftshift: Operation = CustomOp.register(_Fftshift)
 ifftshift: Operation = CustomOp.register(_Ifftshift)
+fftfreq: Operation = CustomOp.register(_Fftfreq)
+rfftfreq: Operation = CustomOp.register(_Rfftfreq)

@@ -584,6 +584,13 @@ def test_wrong_selections(select, match):
         operation.meta(X)
 
 
+def test_results_without_tensors_are_of_the_current_manager(mgr):
+    with mgr:
+        recorded = kp.ops.add.op(1, 2)
+        mgr.sequence().record(recorded).eval()
+        assert recorded.results[0].manager is mgr and recorded.results[0].read() == 3
+
+
 @pytest.mark.parametrize(
     ("generate", "match"),
     [

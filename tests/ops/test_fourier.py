@@ -230,6 +230,21 @@ def test_shifts(data):
         np.testing.assert_array_equal(getattr(kp.ops, name)(x, axes), getattr(np.fft, name)(x, axes))
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 1000])
+def test_frequencies(mgr, n):
+    for name in ("fftfreq", "rfftfreq"):
+        expected = getattr(np.fft, name)(n, 0.3)
+        np.testing.assert_allclose(getattr(kp.ops, name)(n, 0.3), expected, rtol=1.2e-7)
+        out = mgr.empty(expected.shape)
+        assert getattr(kp.ops, name)(n, 0.3, out=out) is out
+        np.testing.assert_allclose(out.read(), expected, rtol=1.2e-7)
+        if has_double(mgr):
+            np.testing.assert_allclose(getattr(kp.ops, name)(n, 0.3, "float64"), expected, rtol=3e-16)
+    recorded = kp.ops.fftfreq.op(n)
+    mgr.sequence().record(recorded).eval()
+    np.testing.assert_allclose(recorded.results[0].read(), np.fft.fftfreq(n), rtol=1.2e-7)
+
+
 def test_defaults_of_several_axes(mgr):
     x = numbers((2, 3, 4))
     for name in ("fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn"):
@@ -313,6 +328,9 @@ def test_empty(mgr):
         ),
         (lambda x: kp.ops.rfft(x), r"x is complex64, and rfft transforms real numbers; call fft"),
         (lambda x: kp.ops.fft2(x, s=[2]), r"1 lengths for 2 axes"),
+        (lambda x: kp.ops.fftfreq(0), r"n is 0"),
+        (lambda x: kp.ops.rfftfreq(4, 0), r"d is 0"),
+        (lambda x: kp.ops.fftfreq(4, dtype="int32"), r"dtype is int32"),
         (lambda x: kp.ops.rfftn(x.real.copy(), axes=[]), r"no axis to transform"),
     ],
 )
