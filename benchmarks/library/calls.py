@@ -153,6 +153,9 @@ CALLS: dict[str, Call] = {
         for after, axes in (("", 1), ("2", 2), ("n", 3))
     },
     "fftshift": Call(_cube(2, np.float32, False), np.fft.fftshift),
+    "fftconvolve": Call(
+        lambda rng, n: (_floats(1)(rng, n)[0] + _floats(1)(rng, n // 64 + 1)[0], {}), np.convolve
+    ),
     "fftfreq": Call(lambda rng, n: ((n, 0.1), {}), np.fft.fftfreq),
     "rfftfreq": Call(lambda rng, n: ((2 * n - 1, 0.1), {}), np.fft.rfftfreq),
     "ifftshift": Call(_cube(2, np.float32, False), np.fft.ifftshift),

@@ -401,6 +401,7 @@ _MODULES: dict[str, Sequence[str]] = {
     "._fourier": [
         "fft",
         "fft2",
+        "fftconvolve",
         "fftfreq",
         "fftn",
         "fftshift",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "fft",
     "fft2",
+    "fftconvolve",
     "fftfreq",
     "fftn",
     "fftshift",
@@ -254,6 +255,101 @@ def _transform(name: str, example: str, shown: str) -> Operation:
     return CustomOp.register(type(f"_{name.capitalize()}", (_Transform,), members))
 
 
+class _Fftconvolve(CustomOp):
+    """The convolution of `in1` with `in2` along `axes`, all by default, as ``scipy.signal.fftconvolve``.
+
+    Both have as many axes, and the same lengths on those that are not in `axes`. `mode` is "full" (n + m - 1
+    numbers for n and m), "same" (the middle of these, as many as `in1` has) or "valid" (those that take no
+    number beyond the ends; one array must be as long as the other on each of the axes). The result is real if
+    both are. float64, complex128 and integers are computed in float64, other dtypes in float32. A device
+    without float64 computes integers in float32.
+
+    It takes the product of the Fourier transforms of both, padded with zeros to lengths of 2**k or 3 * 2**k
+    (T. G. Stockham, 1966): `kp.ops.convolve` is the faster one for a few weights. A large number makes the
+    error of all results larger, and a NaN makes all of them NaN.
+
+    Raises InvalidArgumentError for shapes that do not fit, for an axis without elements, that is not there or
+    that is given twice, and for another `mode`; UnimplementedError for float64 and complex128 on a device
+    without float64.
+
+    >>> kp.ops.fftconvolve(np.float32([1, 2, 3]), np.float32([1, 1])).round(5).tolist()
+    [1.0, 3.0, 5.0, 3.0]
+
+    :dtypes: all
+    :axes: several, None
+    :error: 4 (2 + log2 n) eps of the product of both norms
+    """
+
+    signature = "fftconvolve(Tensor in1, Tensor in2, str mode='full', int[]? axes=None) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the shapes."""
+        a, b = (ksel.arg_tensor(name).specialize_all_dims() for name in ("in1", "in2"))
+        who, mode = ksel._who(), ksel.attr_str("mode").v
+        if a.ndim != b.ndim:
+            raise InvalidArgumentError(f"{who}: in1 has {a.ndim} axes, and in2 {b.ndim}; give as many")
+        axes = axes_of(who, ksel.attr_list_int("axes").v, a.ndim)
+        if not axes:
+            raise InvalidArgumentError(f"{who}: there is no axis to convolve along")
+        if mode not in ("full", "same", "valid"):
+            raise InvalidArgumentError(f"{who}: mode is {mode!r}; it is one of full, same, valid")
+        for axis, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
+            if (axis in axes and not (n and m)) or (axis not in axes and n != m):
+                raise InvalidArgumentError(
+                    f"{who}: in1 and in2 have the lengths {n} and {m} on axis {axis}; "
+                    + ("give elements" if axis in axes else "give the same, or convolve along it, too")
+                )
+        longer = {a.shape[axis] > b.shape[axis] for axis in axes if a.shape[axis] != b.shape[axis]}
+        if mode == "valid" and len(longer) > 1:
+            raise InvalidArgumentError(f"{who}: neither of {a.shape} and {b.shape} has room for the other")
+        full, kept, first = list(a.shape), list(a.shape), [0] * a.ndim
+        for axis in axes:
+            n, m = a.shape[axis], b.shape[axis]
+            full[axis] = _fast(n + m - 1)
+            kept[axis] = {"full": n + m - 1, "same": n, "valid": abs(n - m) + 1}[mode]
+            first[axis] = {"full": 0, "same": (m - 1) // 2, "valid": min(n, m) - 1}[mode]
+        half = list(full)
+        half[axes[-1]] = full[axes[-1]] // 2 + 1
+        ksel.notes["lengths"] = axes, tuple(full), tuple(half), tuple(first)
+        dtype = max((_complex_of(ksel, each.dtype) for each in (a, b)), key=lambda kind: kind.itemsize)
+        if "c" not in (a.dtype.kind, b.dtype.kind):
+            dtype = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+        ksel.return_new_tensor(kept, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes three transforms, with a product before the last."""
+        axes, full, half, start = ksel.notes["lengths"]
+        result = kb.result(0)
+        kept = tuple(int(n) for n in ksel.results[0].shape)
+        if 0 in kept:
+            kb.yield_results(f"{result.type}(0)")  # it does not run
+            return
+        real = result.dtype.kind != "c"
+        writer = Writer(ksel, kb, False, result.dtype)
+        count = math.prod(half if real else full)
+        parts = []
+        for name in ("in1", "in2"):
+            x, part = kb.arg_value(name), writer.scratch(name, count)
+            given = Geometry(axes, tuple(int(n) for n in x.shape), full, half, 1.0)
+            (writer.from_real if real else writer.whole)(x, part, given)
+            parts.append(part)
+        first, second = parts
+        writer.product(first, second, count)
+        writer.inverse = True
+        factor = 1 / math.prod(full[axis] for axis in axes)
+        back = kb.scratch("back", math.prod(full), writer.real_dtype) if real else second
+        given = Geometry(axes, half if real else full, full, half, factor)
+        (writer.to_real if real else writer.whole)(first, back, given)
+        writer.cut(back, full, result, kept, start)
+
+
+def _fast(length: int) -> int:
+    """The least length of 2**k or 3 * 2**k, and even, that has room for so many numbers."""
+    power = 2 ** max((length - 1).bit_length(), 1)
+    return power * 3 // 4 if power >= 8 and power * 3 // 4 >= length else power
+
+
 class _Frequencies(CustomOp):
     half = False
     """Those from 0 on only."""
@@ -384,3 +480,4 @@ fftshift: Operation = CustomOp.register(_Fftshift)
 ifftshift: Operation = CustomOp.register(_Ifftshift)
 fftfreq: Operation = CustomOp.register(_Fftfreq)
 rfftfreq: Operation = CustomOp.register(_Rfftfreq)
+fftconvolve: Operation = CustomOp.register(_Fftconvolve)

@@ -83,7 +83,7 @@ class Writer:
         """Each axis divides by its length."""
         self.tables = 0
         self.shared: dict[str, TensorValue] = {}
-        """Scratch memory that each axis uses in its turn, by its size."""
+        """By name and size, and the tables of roots by the length."""
 
     # -- kinds of transforms ---------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class Writer:
         if shape.is_even:
             self._from_pairs(x, result, shape)
             return
-        work = self.kb.scratch("work", math.prod(shape.full), self.dtype)
+        work = self.scratch("work", math.prod(shape.full))
         self._load(x, work, shape.given, shape.full, shape.factor)
         self._axis(work, shape.full, shape.axes[-1])
         kb = self.kb
@@ -129,11 +129,11 @@ class Writer:
             return
         kb = self.kb
         last = shape.axes[-1]
-        work = kb.scratch("work", math.prod(shape.full), self.dtype)
+        work = self.scratch("work", math.prod(shape.full))
         source: TensorValue = x
         given, factor = shape.given, shape.factor
         if len(shape.axes) > 1:
-            source = kb.scratch("part", math.prod(shape.half), self.dtype)
+            source = self.scratch("part", math.prod(shape.half))
             self._load(x, source, given, shape.half, factor)
             for axis in reversed(shape.axes[:-1]):
                 self._axis(source, shape.half, axis)
@@ -150,11 +150,33 @@ class Writer:
         self._elements(shape.full, coordinates=False)
         kb.emit(f"{result}_store(i, {work}_load(i).x);")
 
+    def product(self, numbers: TensorValue, other: TensorValue, count: int) -> None:
+        """Multiplies complex numbers with others."""
+        kb = self.kb
+        kb.begin_dispatch("multiply")
+        self._elements((count,), coordinates=False)
+        kb.emit(f"{self.vec} a = {numbers}_load(i), b = {other}_load(i);")
+        kb.emit(f"{numbers}_store(i, {self.vec}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x));")
+
+    def cut(
+        self,
+        numbers: TensorValue,
+        shape: Sequence[int],
+        result: TensorValue,
+        kept: Sequence[int],
+        first: Sequence[int],
+    ) -> None:
+        """The part of `shape` that begins at `first`, and has the shape `kept`."""
+        self.kb.begin_dispatch("cut")
+        self._elements(kept)
+        places = {axis: f"(c{axis} + {n}u)" for axis, n in enumerate(first)}
+        self.kb.emit(f"{result}_store(i, {numbers}_load({_index(shape, places)}));")
+
     # -- pairs of real numbers -------------------------------------------------------------------------------
 
     def _from_pairs(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
         kb, last, paired = self.kb, shape.axes[-1], shape.paired
-        work = kb.scratch("work", math.prod(paired), self.dtype)
+        work = self.scratch("work", math.prod(paired))
         axes = [axis for axis in reversed(shape.axes) if paired[axis] > 1]
         in_line = axes[:1] == [last] and shape.is_innermost(last)
         if in_line and shape.given == shape.full and x.dtype == self.real_dtype:
@@ -178,7 +200,7 @@ class Writer:
 
     def _to_pairs(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
         kb, last, paired = self.kb, shape.axes[-1], shape.paired
-        work = kb.scratch("work", math.prod(paired), self.dtype)
+        work = self.scratch("work", math.prod(paired))
         kb.begin_dispatch("pairs")
         h = paired[last]
         self._declare_at(x, shape.given)
@@ -240,8 +262,11 @@ class Writer:
         those of the other axes; ``w`` is exp(-2 pi i k / n).
         """
         last, n = shape.axes[-1], shape.full[shape.axes[-1]]
-        angles = np.arange(n // 4 + 1) * (-2 * np.pi / n)
-        roots = self.kb.constant("roots", (np.cos(angles) + 1j * np.sin(angles)).astype(self.dtype))
+        if f"roots{n}" not in self.shared:
+            angles = np.arange(n // 4 + 1) * (-2 * np.pi / n)
+            table = (np.cos(angles) + 1j * np.sin(angles)).astype(self.dtype)
+            self.shared[f"roots{n}"] = self.kb.constant(f"roots_{len(self.shared)}", table)
+        roots = self.shared[f"roots{n}"]
         self._elements([n // 4 + 1 if axis == last else each for axis, each in enumerate(shape.full)])
         self.kb.emit(f"uint k = c{last};")
         self.kb.emit(f"{self.vec} w = {roots}_load(k);")
@@ -340,12 +365,13 @@ class Writer:
             self._plan(numbers, batches, length, inner, source)
             return
         # VkFFT plans the inner axis, too, as if it transformed it.
-        turned = self._scratch("turned", batches * length * inner)
+        turned = self.scratch("turned", batches * length * inner)
         self._turned(numbers, turned, batches, length, inner)
         self._plan(turned, batches * inner, length, 1, None)
         self._turned(turned, numbers, batches, inner, length)
 
-    def _scratch(self, name: str, count: int) -> TensorValue:
+    def scratch(self, name: str, count: int) -> TensorValue:
+        """Scratch memory of complex numbers, which transforms use in their turn."""
         key = f"{name}{count}"
         if key not in self.shared:
             self.shared[key] = self.kb.scratch(f"{name}_{len(self.shared)}", count, self.dtype)
@@ -379,7 +405,7 @@ class Writer:
                 make = _prepared(buffers, programs, prepare, number, unit)
                 names.append(self._table(make, count, unit))
             else:
-                names.append(self._scratch("temporary", -(-count // 2)).name)
+                names.append(self.scratch("temporary", -(-count // 2)).name)
         for program, bound, groups in run:
             text, groups = _kernel(programs[program], groups)
             kb.begin_dispatch("axis")

@@ -230,6 +230,45 @@ def test_shifts(data):
         np.testing.assert_array_equal(getattr(kp.ops, name)(x, axes), getattr(np.fft, name)(x, axes))
 
 
+@pytest.mark.parametrize(
+    ("shapes", "axes", "dtypes"),
+    [
+        ([(9,), (4,)], None, ["float32", "float32"]),
+        ([(3,), (200,)], None, ["int16", "float32"]),
+        ([(5, 4), (3, 4)], None, ["float32", "complex64"]),
+        ([(5, 3, 6), (5, 4, 7)], [2, 1], ["float32", "float32"]),
+    ],
+)
+def test_convolutions(mgr, shapes, axes, dtypes):
+    a, b = (numbers(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True))
+    wide = [x.astype(np.complex128) for x in (a, b)]
+    every = range(a.ndim) if axes is None else axes
+    lengths = [a.shape[axis] + b.shape[axis] - 1 for axis in every]
+    spectra = [np.fft.fftn(x, s=lengths, axes=list(every)) for x in wide]
+    full = np.fft.ifftn(spectra[0] * spectra[1], axes=list(every))
+    for mode in ("full", "same", "valid"):
+        expected = full
+        for axis in every:
+            n, m = a.shape[axis], b.shape[axis]
+            first, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n)}.get(
+                mode, (min(n, m) - 1, abs(n - m) + 1)
+            )
+            expected = np.take(expected, range(first, first + count), axis)
+        if mode == "valid" and len({x > y for x, y in zip(*shapes, strict=True) if x != y}) > 1:
+            with pytest.raises(kp.InvalidArgumentError, match="neither of"):
+                kp.ops.fftconvolve(a, b, mode, axes)
+            continue
+        result = kp.ops.fftconvolve(a, b, mode, axes)
+        assert result.shape == expected.shape and result.dtype.kind == np.result_type(a, b, np.float32).kind
+        bound = 4 * (2 + math.log2(math.prod(lengths))) * np.finfo(result.dtype).eps
+        assert np.abs(result - expected).max() <= bound * np.linalg.norm(a) * np.linalg.norm(b)
+        if a.ndim == 1 and mode == "full":
+            np.testing.assert_allclose(expected.real, np.convolve(a, b), rtol=1e-4, atol=1e-4)
+    recorded = kp.ops.fftconvolve.op(mgr.tensor_t(a), mgr.tensor_t(b), axes=axes)
+    mgr.sequence().record(recorded).eval()
+    np.testing.assert_allclose(recorded.results[0].read(), full, atol=1e-5 * np.abs(full).max())
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 1000])
 def test_frequencies(mgr, n):
     for name in ("fftfreq", "rfftfreq"):
@@ -328,6 +367,10 @@ def test_empty(mgr):
         ),
         (lambda x: kp.ops.rfft(x), r"x is complex64, and rfft transforms real numbers; call fft"),
         (lambda x: kp.ops.fft2(x, s=[2]), r"1 lengths for 2 axes"),
+        (lambda x: kp.ops.fftconvolve(x, x[0]), r"in1 has 2 axes, and in2 1"),
+        (lambda x: kp.ops.fftconvolve(x, x[:2], axes=1), r"lengths 3 and 2 on axis 0; give the same"),
+        (lambda x: kp.ops.fftconvolve(x, x[:, :0]), r"lengths 4 and 0 on axis 1; give elements"),
+        (lambda x: kp.ops.fftconvolve(x, x, "half"), r"mode is 'half'"),
         (lambda x: kp.ops.fftfreq(0), r"n is 0"),
         (lambda x: kp.ops.rfftfreq(4, 0), r"d is 0"),
         (lambda x: kp.ops.fftfreq(4, dtype="int32"), r"dtype is int32"),
