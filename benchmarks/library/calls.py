@@ -216,6 +216,12 @@ CALLS: dict[str, Call] = {
     "concatenate": Call(_two, np.concatenate),
     "stack": Call(_two, np.stack),
     "take": Call(_taken, np.take),
+    "ptp": Call(_floats(1), np.ptp),
+    "diff": Call(_floats(1), np.diff),
+    "average": Call(
+        lambda rng, n: ((rng.normal(size=n).astype(np.float32),), {"weights": rng.random(n, np.float32)}),
+        np.average,
+    ),
     "norm": Call(_floats(1), np.linalg.norm),
     "dot": Call(_floats(2), np.dot),
     "sort": Call(_floats(1), np.sort),

@@ -242,6 +242,7 @@ AREAS = {
     "_elements": "Elements",
     "_making": "New tensors",
     "_reductions": "Reductions",
+    "_spreads": "Weighted means, differences",
     "_scans": "Scans",
     "_searching": "Searching and counting",
     "_counted": "Results of any length",

@@ -14,7 +14,7 @@ from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
 from .._custom.selection import KernelSelection, TensorArg, ValueArg
-from .._formulas.dtypes import literal
+from .._formulas.dtypes import castable, literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
 from .._formulas.typed import declarations_of
@@ -101,9 +101,14 @@ class CombiningOp(CustomOp):
     empty: ClassVar[Any] = None
     """The result of no elements, if it is not `neutral`."""
 
-    def acc_of(self, types: dict[str, Any], features: frozenset[str] | None) -> tuple[np.dtype[Any], Any]:
+    def wanted(self, ksel: KernelSelection) -> np.dtype[Any] | None:
+        """The dtype of the result that the call asks for; None for that of the elements."""
+        return self.dtype
+
+    def acc_of(
+        self, types: dict[str, Any], features: frozenset[str] | None, dtype: np.dtype[Any] | None
+    ) -> tuple[np.dtype[Any], Any]:
         """The dtypes in which values are combined, and of the result."""
-        dtype = self.dtype
         if dtype is None:
             (dtype,) = self.formula.typed(types, features).dtypes.values()
             if self.wide and dtype.kind in "biu" and dtype.itemsize < 8:
@@ -118,7 +123,7 @@ class CombiningOp(CustomOp):
             for a in ksel.arg_descs
             if isinstance(a, (TensorArg, ValueArg)) and a.name in self.formula.names
         }
-        acc, _ = self.acc_of(types, ksel._features)
+        acc, _ = self.acc_of(types, ksel._features, self.wanted(ksel))
         map_ = self.formula.typed(types, ksel._features, acc)
         both = self.reduce.typed(dict.fromkeys(self.reduce.names, acc), ksel._features, acc)
         return map_, Reducer(both, acc), acc
@@ -127,7 +132,7 @@ class CombiningOp(CustomOp):
         """Declares the arguments: the tensors, their common shape, the dtype of the result."""
         tensors, types = declared_args(ksel, self.formula.names)
         shape = broadcast(ksel, tensors)
-        _, dtype = self.acc_of(types, ksel._features)
+        _, dtype = self.acc_of(types, ksel._features, self.wanted(ksel))
         map_, reducer, acc = self.parts(ksel)
         (got,) = reducer.typed.dtypes.values()
         assert got == acc
@@ -148,6 +153,40 @@ class CombiningOp(CustomOp):
         ):
             found.append("subgroup")
         return found if ksel.device["type"] == "cpu" else found[::-1]
+
+
+class TakesDtype(CombiningOp):
+    """Mixed into a reduction or scan with the parameter ``dtype? dtype``."""
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Declares the dtype before all else."""
+        ksel.attr_dtype("dtype")
+        super().select(ksel)
+
+    def wanted(self, ksel: KernelSelection) -> np.dtype[Any] | None:
+        """The dtype that the call asks for."""
+        found: np.dtype[Any] | None = ksel.attribute("dtype")
+        if found == np.bool_:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: dtype is bool; kp.ops.any and kp.ops.all combine bools"
+            )
+        return self.dtype if found is None else found
+
+    def acc_of(
+        self, types: dict[str, Any], features: frozenset[str] | None, dtype: np.dtype[Any] | None
+    ) -> tuple[np.dtype[Any], Any]:
+        """Refuses a dtype of a lower kind, in which elements would not be themselves."""
+        acc, found = super().acc_of(types, features, None)
+        if dtype is None:
+            return acc, found
+        (given,) = self.formula.typed(types, features).dtypes.values()
+        if not castable(found, dtype) and not castable(given, dtype):
+            name = self.signature.partition("(")[0]
+            raise InvalidArgumentError(
+                f"{name}: dtype is {dtype}, and elements are combined as {found}; convert them first: "
+                f"kp.ops.astype(x, {dtype.name!r})"
+            )
+        return super().acc_of(types, features, dtype)
 
 
 class ReductionOp(CombiningOp):

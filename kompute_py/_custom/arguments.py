@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._formulas.dtypes import SMALL_FLOATS, cast_dtype
 from .._formulas.elements import element_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
@@ -41,11 +43,27 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         if isinstance(value, (int, np.integer)):
             return [_scalar(who, "int", value)]
         kind = "int[]"
+    if kind in ("dtype", "dtype?"):
+        return None if value is None and kind == "dtype?" else dtype_named(who, value).name
     if kind.endswith("[]"):
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
         return [_scalar(f"{who}[{number}]", kind[:-2], each) for number, each in enumerate(value)]
     return _scalar(who, kind, value)
+
+
+def dtype_named(title: str, value: Any) -> np.dtype[Any]:
+    """Anything that NumPy takes as a dtype. Raises ArgumentTypeError, with the title, for all else."""
+    if value is not None:
+        try:
+            if isinstance(value, str) and value in SMALL_FLOATS:
+                return cast_dtype(value)
+            return to_dtype(value)
+        except ArgumentTypeError:
+            pass
+    raise ArgumentTypeError(
+        f"{title} is {shown(value)}; give a dtype of numbers, such as np.float32"
+    ) from None
 
 
 def plain_types(parameter: Parameter) -> frozenset[type]:
@@ -55,6 +73,8 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
         return frozenset((Tensor, np.ndarray) if kind == "Tensor" else (Tensor, np.ndarray, type(None)))
     if kind == "Tensor|Scalar":
         return frozenset((Tensor, np.ndarray, bool, int, float, complex))
+    if kind == "dtype?":
+        return frozenset((type(None),))
     return frozenset({"int": (int,), "float": (float,), "bool": (bool,), "str": (str,)}.get(kind, ()))
 
 

@@ -5,13 +5,14 @@ The grammar is that of PyTorch's operator schemas, without its aliases for views
     declaration = NAME "(" [ parameter { "," parameter } ] ")" "->" results
     parameter   = type NAME [ "=" value ]  |  "*"
     type        = "Tensor" | "Tensor(a!)" | "Tensor?" | "Tensor[]" | "Tensor|Scalar"
-                | "int" | "float" | "bool" | "str" | "int[]" | "float[]"
+                | "int" | "float" | "bool" | "str" | "dtype" | "dtype?" | "int[]" | "int[]?" | "float[]"
     results     = "()" | result | "(" result { "," result } ")"
     result      = ( "Tensor" | "Tensor(a!)" ) [ NAME ]
     value       = a number | True | False | None | a quoted text | a list of numbers
 
 ``Tensor(a!)`` is an argument that the operation writes, and among the results the same argument; the letter
-tells several of them apart. ``Tensor|Scalar`` takes a tensor or a number. Parameters after ``*`` are given by
+tells several of them apart. ``Tensor|Scalar`` takes a tensor or a number, ``dtype`` all that NumPy takes as a
+dtype; its default is a name. Parameters after ``*`` are given by
 name only. ``@UNIQUE@`` in the name stands for a number that no other operation has.
 """
 
@@ -34,7 +35,7 @@ _TOKEN = re.compile(
             | (?P<mark>->|[()\[\],=?!*|]) )""",
     re.VERBOSE,
 )
-SCALARS = ("int", "float", "bool", "str")
+SCALARS = ("int", "float", "bool", "str", "dtype")
 _VALUES = {"True": True, "False": False, "None": None}
 
 
@@ -192,12 +193,14 @@ class _Parser:
         elif name not in SCALARS:
             self.fail(
                 f"{name!r} is no type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), "
-                "Tensor|Scalar, int, float, bool, str, int[], int[]? and float[]",
+                "Tensor|Scalar, int, float, bool, str, dtype, dtype?, int[], int[]? and float[]",
                 column,
             )
+        elif name == "dtype" and self.take("?"):
+            return "dtype?", ""
         if self.take("["):
             self.need("]", f"the type {name}[]")
-            if name in ("bool", "str"):
+            if name in ("bool", "str", "dtype"):
                 self.fail(f"there are no lists of {name}", column)
             if name == "int" and self.take("?"):
                 return "int[]?", ""
@@ -297,6 +300,8 @@ def _fits(value: Any, kind: str) -> bool:
         return isinstance(value, bool)
     if kind == "str":
         return isinstance(value, str)
+    if kind in ("dtype", "dtype?"):
+        return isinstance(value, str) or (value is None and kind == "dtype?")
     if kind == "int":
         return type(value) is int
     if kind == "float":

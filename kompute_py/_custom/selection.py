@@ -20,6 +20,7 @@ from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidAr
 from .._base.text import nearest
 from .._formulas.elements import element_of, name_of
 from .._formulas.words import GLSL_WORDS
+from .arguments import dtype_named
 from .declaration import Declaration, Parameter
 from .expressions import IntOrSize, Size
 from .specs import TensorSpec
@@ -340,7 +341,8 @@ class KernelSelection:
     Each argument must be declared once: as a tensor (`arg_tensor`, `arg_optional_tensor`, `arg_tensor_list`),
     as a number when the kernels run (`arg_int`, `arg_float`), as a tensor or a number, whatever it is
     (`arg_tensor_or_value`), or as an attribute that decides what the
-    kernels are (`attr_int`, `attr_float`, `attr_bool`, `attr_str`, `attr_list_int`, `attr_list_float`).
+    kernels are (`attr_int`, `attr_float`, `attr_bool`, `attr_str`, `attr_dtype`, `attr_list_int`,
+    `attr_list_float`).
     Raises ArgumentTypeError if it is called: operations create it.
 
     >>> @kp.CustomOp.register
@@ -504,6 +506,16 @@ class KernelSelection:
     def attr_str(self, argument: int | str) -> AttrArg:
         """A text that decides what the kernels are; `v` is its value."""
         return self._attribute(argument, "str", "attr_str")
+
+    def attr_dtype(self, argument: int | str) -> AttrArg:
+        """A dtype that decides what the kernels are; `v` is the np.dtype. For ``dtype?`` it may be None.
+
+        Raises UnimplementedError for bfloat16 and float8 if their package, ml_dtypes, is missing.
+        """
+        found = self._attribute(argument, ("dtype", "dtype?"), "attr_dtype")
+        if found.v is not None:
+            found.v = dtype_named(f"{self._who()}: {found.name}", found.v)
+        return found
 
     def attr_list_int(self, argument: int | str) -> AttrArg:
         """A list of ints that decides what the kernels are; `v` is its value. For ``int[]?`` it may be None,

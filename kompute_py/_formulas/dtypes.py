@@ -24,6 +24,10 @@ COMPLEX64, UINT64, INT8 = np.dtype(np.complex64), np.dtype(np.uint64), np.dtype(
 INT32 = np.dtype(np.int32)
 
 
+SMALL_FLOATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+"""The dtypes of ml_dtypes."""
+
+
 def promoted(values: list[Kind]) -> Dtype:
     """NumPy 2's dtype for these: numbers without dtypes take that of the others, but for their kind."""
     dtypes = [each for each in values if not isinstance(each, str)]
@@ -44,7 +48,7 @@ def promoted(values: list[Kind]) -> Dtype:
 
 def cast_dtype(name: str) -> Dtype:
     """The dtype of a function that converts. Raises UnimplementedError if its package is missing."""
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+    if name in SMALL_FLOATS:
         try:
             import ml_dtypes
         except ImportError:

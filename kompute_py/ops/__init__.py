@@ -252,6 +252,7 @@ if TYPE_CHECKING:
     from ._scans import *  # noqa: F403
     from ._searching import *  # noqa: F403
     from ._sorting import *  # noqa: F403
+    from ._spreads import *  # noqa: F403
 
 _MODULES: dict[str, Sequence[str]] = {
     ".._builders.elementwise": ("elementwise",),
@@ -350,6 +351,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "sum",
         "var",
     ],
+    "._spreads": ("average", "diff", "ptp"),
     "._scans": ("cummax", "cummin", "cumprod", "cumsum"),
     "._searching": ["bin_counts", "int_counts", "nonzero_places", "run_starts", "searchsorted", "selected"],
     "._counted": ["bincount", "compress", "extract", "flatnonzero", "histogram", "nonzero", "unique"],

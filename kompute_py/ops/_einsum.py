@@ -70,7 +70,7 @@ class _Sum(ReductionOp):
         """Finds the lengths and steps of all indices, and the way."""
         args = self.arguments(ksel)
         labels = self.labels(ksel, args)
-        dtype = dtype_of(ksel, args[0], args[-1], "")
+        dtype = dtype_of(ksel, args[0], args[-1])
         lengths = _lengths(ksel, args, labels)
         steps = [_steps(arg, each) for arg, each in zip(args, labels.args, strict=True)]
         ksel.return_new_tensor([lengths[each] for each in labels.result], dtype)
@@ -322,7 +322,7 @@ class _Outer(_Sum):
     def select(self, ksel: KernelSelection) -> None:
         """One walk over both."""
         a, b = self.arguments(ksel)
-        dtype = dtype_of(ksel, a, b, "")
+        dtype = dtype_of(ksel, a, b)
         ksel.return_new_tensor((a.size, b.size), dtype)
         check_sizes(ksel)
         kept = merged([Axis(a.size, (1, 0)), Axis(b.size, (0, 1))])

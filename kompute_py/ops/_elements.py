@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._base.arrays import to_dtype
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
 from .._builders.elementwise import Elementwise, ElementwiseOp, elementwise
@@ -531,11 +530,11 @@ class AsTypeOp(ElementwiseOp):
     """Converts to a dtype that an argument names."""
 
     formula = Formula("x")
-    signature = "astype(Tensor|Scalar x, str dtype) -> Tensor"
+    signature = "astype(Tensor|Scalar x, dtype dtype) -> Tensor"
 
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
         """The conversion from the argument's type."""
-        dtype = to_dtype(ksel.attr_str("dtype").v)
+        dtype: np.dtype[Any] = ksel.attr_dtype("dtype").v
         given = types["x"]
         kind = (
             given

@@ -88,7 +88,7 @@ class _Matmul(CustomOp):
     """
 
     signature = (
-        "matmul(Tensor a, Tensor b, *, bool transpose_a=False, bool transpose_b=False, str dtype='')"
+        "matmul(Tensor a, Tensor b, *, bool transpose_a=False, bool transpose_b=False, dtype? dtype=None)"
         " -> Tensor"
     )
     reads_parts = True
@@ -101,7 +101,7 @@ class _Matmul(CustomOp):
         """Finds the shapes, and the steps in memory."""
         a, b = ksel.arg_tensor("a"), ksel.arg_tensor("b")
         turned = ksel.attr_bool("transpose_a").v, ksel.attr_bool("transpose_b").v
-        dtype = dtype_of(ksel, a, b, ksel.attr_str("dtype").v)
+        dtype = dtype_of(ksel, a, b, ksel.attr_dtype("dtype").v)
         self._check(ksel, a, b, turned)
         product = self._sides(ksel, a, b, turned)
         rows, columns = (product.rows,) if a.ndim > 1 else (), (product.columns,) if b.ndim > 1 else ()
@@ -156,22 +156,20 @@ class _Matmul(CustomOp):
         Product(ksel, kb).write()
 
 
-def dtype_of(ksel: KernelSelection, a: TensorArg, b: TensorArg, wanted: str) -> np.dtype[Any]:
+def dtype_of(
+    ksel: KernelSelection, a: TensorArg, b: TensorArg, wanted: np.dtype[Any] | None = None
+) -> np.dtype[Any]:
     """The dtype of a product: NumPy's, or the wanted one. Raises InvalidArgumentError for a wanted dtype that
     does not fit, UnimplementedError if the device lacks it.
     """
     found = promoted([a.dtype, b.dtype])
-    if wanted:
-        try:
-            given = np.dtype(wanted)
-        except TypeError:
-            raise InvalidArgumentError(f"{ksel._who()}: dtype is {wanted!r}; give a dtype's name") from None
-        if not np.can_cast(found, given, "same_kind") or given.itemsize < found.itemsize:
+    if wanted is not None:
+        if not np.can_cast(found, wanted, "same_kind") or wanted.itemsize < found.itemsize:
             raise InvalidArgumentError(
-                f"{ksel._who()}: dtype is {wanted!r}, and the product of {a.dtype} and {b.dtype} is "
+                f"{ksel._who()}: dtype is {wanted}, and the product of {a.dtype} and {b.dtype} is "
                 f"{found}; give a dtype of that kind with as many bits or more"
             )
-        found = given
+        found = wanted
     needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(found.name)
     if needs and ksel.device is not None and not ksel.has(needs):
         raise UnimplementedError(

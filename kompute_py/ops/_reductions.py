@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
-from .._builders.reduction import Lines, ReductionOp, combination, made
+from .._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
 from .._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
 from .._custom.custom_op import Operation
 from .._custom.declaration import parse
@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _TAIL = "int[]? axis=None, *, bool keepdims=False"
+_TYPED_TAIL = "int[]? axis=None, dtype? dtype=None, *, bool keepdims=False"
 _ERRORS = """
     Raises InvalidArgumentError for an axis that the shape does not have or for arguments beyond what shaders
     of the device reach, ArgumentTypeError for dtypes without such values."""
@@ -54,16 +55,29 @@ def _doc(summary: str, more: str, example: str, dtypes: str, error: str, axes: s
 
 
 def _reduced(
-    name: str, map_: str, reduce: str, neutral: Any, doc: str, finish: str | None = None, empty: Any = None
+    name: str,
+    map_: str,
+    reduce: str,
+    neutral: Any,
+    doc: str,
+    finish: str | None = None,
+    empty: Any = None,
+    *,
+    kind: type[ReductionOp] = ReductionOp,
+    tail: str = _TAIL,
 ) -> Operation:
     attributes = combination(f"kp.ops.{name}", map_, reduce, neutral, None, "", finish)
-    return made(ReductionOp, name, doc, _TAIL, {**attributes, "empty": empty}, f"kp.ops.{name}")
+    return made(kind, name, doc, tail, {**attributes, "empty": empty}, f"kp.ops.{name}")
 
 
 def _operation(kind: type[ReductionOp], name: str, doc: str, signature: str, **attributes: Any) -> Operation:
     text = f"{name}({signature}) -> Tensor"
     members = {**attributes, "signature": text, "__doc__": doc, "__qualname__": f"kp.ops.{name}"}
     return Operation(type(name, (kind,), members)(), parse(text))
+
+
+class _Typed(TakesDtype, ReductionOp):
+    """A reduction that takes a dtype."""
 
 
 class _Pair(Reducer):
@@ -289,12 +303,14 @@ sum: Operation = _reduced(
     _doc(
         "The sum of elements over axes.",
         """Ints and bools with fewer than 64 bits are summed in int64 or uint64 (32 bits on devices without),
-        float16 in float32. The sum of no elements is 0.""",
+        float16 in float32; `dtype` names another one. The sum of no elements is 0.""",
         """>>> kp.ops.sum(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
         [4.0, 6.0]""",
         "all",
         f"{_SUM_ERROR}; exact for ints",
     ),
+    kind=_Typed,
+    tail=_TYPED_TAIL,
 )
 prod: Operation = _reduced(
     "prod",
@@ -303,12 +319,15 @@ prod: Operation = _reduced(
     None,
     _doc(
         "The product of elements over axes.",
-        "Small ints and bools are multiplied as `sum` adds them. The product of no elements is 1.",
+        """Small ints and bools are multiplied as `sum` adds them; `dtype` names another dtype. The product of
+        no elements is 1.""",
         """>>> kp.ops.prod(mgr.tensor([1, 2, 3])).item()
         6.0""",
         "all",
         "a rounding for each element; exact for ints",
     ),
+    kind=_Typed,
+    tail=_TYPED_TAIL,
 )
 min: Operation = _reduced(
     "min",
@@ -387,7 +406,7 @@ mean: Operation = _reduced(
     None,
     _doc(
         "The mean of elements over axes; NaN of no elements.",
-        "",
+        "`dtype` names the dtype of the sum and the result.",
         """>>> kp.ops.mean(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
         [2.0, 3.0]""",
         _FLOATS,
@@ -395,6 +414,8 @@ mean: Operation = _reduced(
     ),
     "a / n",
     math.nan,
+    kind=_Typed,
+    tail=_TYPED_TAIL,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base.errors import InvalidArgumentError
-from .._builders.reduction import combination, made
+from .._builders.reduction import TakesDtype, combination, made
 from .._builders.scan import ScanOp
 from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection
@@ -32,10 +32,17 @@ class _AxisOrAll(ScanOp):
         return None if given is None else int(given[0])
 
 
-def _running(name: str, reduce: str, doc: str) -> Operation:
+class _Typed(TakesDtype, _AxisOrAll):
+    """A scan that takes a dtype."""
+
+
+def _running(name: str, reduce: str, doc: str, typed: bool = False) -> Operation:
     attributes = combination(name, "x", reduce, None, None, "")
     attributes |= {"exclusive": False, "reverse": False, "segments": ""}
-    return made(_AxisOrAll, name, doc, "int[]? axis=None", attributes, name)
+    kind, tail = (
+        (_Typed, "int[]? axis=None, dtype? dtype=None") if typed else (_AxisOrAll, "int[]? axis=None")
+    )
+    return made(kind, name, doc, tail, attributes, name)
 
 
 cumsum = _running(
@@ -45,7 +52,8 @@ cumsum = _running(
     elements in row-major order, and the result has one axis.
 
     Ints and bools of fewer than 64 bits are summed with 64, or 32 if the device has no longer ones. float16
-    is summed in float32. The algorithm is that of `kp.ops.scan`: sums of runs, then what stands before each.
+    is summed in float32. `dtype` names another dtype. The algorithm is that of `kp.ops.scan`: sums of runs,
+    then what stands before each.
 
     Raises InvalidArgumentError for an axis that `x` does not have.
 
@@ -58,6 +66,7 @@ cumsum = _running(
     :axes: one, None
     :error: n roundings of the sum of the absolute values, n being the elements before
     """,
+    True,
 )
 cumprod = _running(
     "cumprod",
@@ -76,6 +85,7 @@ cumprod = _running(
     :axes: one, None
     :error: n roundings of the product, n being the elements before
     """,
+    True,
 )
 cummax = _running(
     "cummax",

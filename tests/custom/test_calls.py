@@ -217,3 +217,32 @@ def test_preload_refuses_what_a_call_refuses(mgr):
         ramp.preload("five")
     with pytest.raises(kp.InvalidArgumentError, match="out has shape"):
         ramp.preload(kp.TensorSpec((5,)), out=mgr.zeros(4))
+
+
+@kp.CustomOp.register
+class stored_as(kp.CustomOp):
+    """`x` in a dtype, that of `x` by default."""
+
+    signature = "stored_as(Tensor x, dtype? dtype=None, dtype unused='int8') -> Tensor"
+
+    def select(self, ksel):
+        x, dtype = ksel.arg_tensor("x"), ksel.attr_dtype("dtype").v
+        assert ksel.attr_dtype("unused").v == np.dtype(np.int8)
+        ksel.return_new_tensor(x.shape, x.dtype if dtype is None else dtype)
+
+    def generate(self, ksel, kb):
+        kb.yield_results(f"{'int' if ksel.results[0].dtype.kind == 'i' else 'float'}(x_load(i))")
+
+
+def test_dtypes_as_arguments(mgr):
+    x = mgr.tensor_t(np.array([1.5, 2], np.float32))
+    assert stored_as(x).dtype == np.float32
+    for dtype in (np.int32, "int32", np.dtype("int32"), "i4"):
+        assert stored_as(x, dtype).tolist() == [1, 2]
+    assert stored_as.cache_info().misses == 2
+    assert stored_as(x, "bfloat16").dtype.name == "bfloat16"
+    for wrong in ("floaty", object, 3, "U3"):
+        with pytest.raises(kp.ArgumentTypeError, match=r"stored_as: dtype is .*; give a dtype of numbers"):
+            stored_as(x, wrong)
+    with pytest.raises(kp.ArgumentTypeError, match="stored_as: unused is None"):
+        stored_as(x, unused=None)

@@ -169,7 +169,9 @@ def test_wrong_calls(mgr):
         kp.ops.matmul(a, a[0].copy(), transpose_b=True)
     with pytest.raises(kp.InvalidArgumentError, match="do not broadcast"):
         kp.ops.matmul(np.zeros((2, 3, 3), np.float32), np.zeros((4, 3, 3), np.float32))
-    for dtype in ("int32", "float16", "number"):
+    with pytest.raises(kp.ArgumentTypeError, match="dtype is 'number'"):
+        kp.ops.matmul(a, b, transpose_a=True, dtype="number")
+    for dtype in ("int32", "float16"):
         with pytest.raises(kp.InvalidArgumentError, match="dtype is"):
             kp.ops.matmul(a, b, transpose_a=True, dtype=dtype)
     if "shaderFloat64" not in mgr.enabled_features:

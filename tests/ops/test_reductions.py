@@ -134,6 +134,30 @@ def test_dtypes(mgr, dtype):
         assert got.dtype == x.sum(0).dtype
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum", "cumprod"])
+def test_a_dtype_that_the_call_names(mgr, name):
+    ours, numpys = getattr(kp.ops, name), getattr(np, name)
+    x = np.random.default_rng(2).integers(1, 4, (3, 5))
+    given = ("float32", "int32", "uint8", "float16", "bool")
+    wanted: tuple = (np.float32, "float16", np.dtype("int32"))
+    wanted += (float,) * ("shaderFloat64" in mgr.enabled_features)
+    for source in given:
+        for dtype in wanted:
+            if np.dtype(dtype).kind == "i" and (source.startswith("float") or name == "mean"):
+                with pytest.raises(
+                    kp.InvalidArgumentError, match=rf"{name}: dtype is int32, and elements are"
+                ):
+                    ours(x.astype(source), axis=1, dtype=dtype)
+                continue
+            got, expected = ours(x.astype(source), axis=1, dtype=dtype), numpys(x.astype(source), 1, dtype)
+            assert got.dtype == expected.dtype == dtype
+            np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=2e-3)
+    with pytest.raises(kp.InvalidArgumentError, match=r"kp\.ops\.any"):
+        ours(x, dtype=bool)
+    with pytest.raises(kp.ArgumentTypeError, match="dtype is 'floaty'; give a dtype of numbers"):
+        ours(x, dtype="floaty")
+
+
 def test_no_elements():
     empty = np.zeros((0, 3), np.float32)
     assert np.isnan(kp.ops.mean(empty, axis=0)).all() and np.isnan(kp.ops.std(empty))

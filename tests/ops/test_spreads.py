@@ -1,0 +1,87 @@
+"""Ranges, weighted means and differences, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+ops = kp.ops
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr:
+        yield
+
+
+def numbers(shape, dtype=np.float32):
+    return np.random.default_rng(3).integers(0, 9, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+def test_ptp(mgr, dtype, axis):
+    x = numbers((3, 4, 5), dtype)
+    for keepdims in (False, True):
+        got = ops.ptp(x, axis, keepdims=keepdims)
+        expected = np.ptp(x, axis, keepdims=keepdims)
+        np.testing.assert_array_equal(got, expected)
+        assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(ops.ptp(mgr.tensor_t(x)[::2], axis).read(), np.ptp(x[::2], axis))
+
+
+def test_average(mgr):
+    x, w = numbers((4, 5)), numbers((4, 5)) + 1
+    t, tw = mgr.tensor_t(x), mgr.tensor_t(w)
+    for axis in (None, 0, 1):
+        for keepdims in (False, True):
+            expected, total = np.average(x, axis, w, True, keepdims=keepdims)
+            got, scale = ops.average(t, axis, tw, True, keepdims=keepdims)
+            assert got.shape == expected.shape and scale.shape == total.shape
+            np.testing.assert_allclose(got.read(), expected, rtol=1e-6)
+            np.testing.assert_array_equal(scale.read(), total)
+    for axis, weights in ((1, w[0]), (0, w[:, 0]), (-2, tw[:, 1])):
+        host = weights.read() if isinstance(weights, kp.StridedView) else weights
+        expected, total = np.average(x, axis, host, True)
+        got, scale = ops.average(x if weights is not host else t, axis, weights, True)
+        np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-6)
+        np.testing.assert_array_equal(np.asarray(scale), total)
+    mean, count = ops.average(t, 1, returned=True)
+    np.testing.assert_allclose(mean.read(), x.mean(1), rtol=1e-6)
+    assert count.tolist() == [5] * 4
+    np.testing.assert_allclose(ops.average(x), x.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "axis, weights, words",
+    [
+        (None, np.ones(4, np.float32), "give weights of that shape, or of one axis"),
+        (0, np.ones(3, np.float32), "weights has 3 elements, and axis 0 of a 4"),
+        (5, np.ones(4, np.float32), "axis is 5, and a has 2 axes"),
+        (0, np.zeros((4, 5), np.float32), "add up to zero"),
+    ],
+)
+def test_average_refuses(axis, weights, words):
+    with pytest.raises(kp.InvalidArgumentError, match=words):
+        ops.average(numbers((4, 5)), axis, weights)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.bool_])
+def test_diff(mgr, dtype):
+    x = numbers((4, 6), dtype)
+    for n, axis in ((1, -1), (2, 0), (0, 1), (6, 1), (9, 1)):
+        expected = np.diff(x, n, axis)
+        got = ops.diff(x, n, axis)
+        assert got.dtype == expected.dtype and got.shape == expected.shape
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.asarray(ops.diff(mgr.tensor_t(x), n, axis)), expected)
+    np.testing.assert_array_equal(ops.diff(mgr.tensor_t(x)[:, ::2]).read(), np.diff(x[:, ::2]))
+    with pytest.raises(kp.InvalidArgumentError, match="n is -1"):
+        ops.diff(x, -1)
+    with pytest.raises(kp.InvalidArgumentError, match="axis is 2, and a has 2 axes"):
+        ops.diff(x, axis=2)
+    with pytest.raises(kp.InvalidArgumentError, match="a is a scalar"):
+        ops.diff(np.float32(3))
