@@ -33,7 +33,7 @@ __all__ = [
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """The greatest element less the least over axes, as ``np.ptp``; NaN if there is one.
 
-    Ints wrap as in NumPy. It runs `max`, `min` and `subtract`, which can be recorded, and raises what they do.
+    Ints wrap as in NumPy. It runs `max`, `min` and `subtract`, which can be recorded. Raises their errors.
 
     >>> kp.ops.ptp(np.array([[1, 5], [7, 2]]), axis=1).tolist()
     [4, 5]
