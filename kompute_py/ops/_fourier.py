@@ -366,6 +366,7 @@ class _Frequencies(CustomOp):
             raise UnimplementedError(f"{ksel._who()}: the device has no float64; use float32")
         ksel.value("kp_step", 1 / (n * d), dtype)
         ksel.return_new_tensor(n // 2 + 1 if self.half else n, dtype)
+        check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         turn = "" if self.half else " - (i < (result_size + 1) / 2 ? 0 : int(result_size))"
@@ -376,8 +377,9 @@ class _Fftfreq(_Frequencies):
     """The frequencies of the numbers of `fft`, as ``np.fft.fftfreq``: 0, 1, ..., -2, -1, divided by `n` `d`.
 
     `n` is the length of the transform, and `d` the time from one number to the next. Raises
-    InvalidArgumentError for `n` below 1, for `d` that is 0 or not finite and for other dtypes than float32
-    and float64; UnimplementedError for float64 on a device without it.
+    InvalidArgumentError for `n` below 1 or beyond the memory that shaders reach, for `d` that is 0 or not
+    finite and for other dtypes than float32 and float64; UnimplementedError for float64 on a device without
+    it.
 
     >>> kp.ops.fftfreq(5, d=0.1).tolist()
     [0.0, 2.0, 4.0, -4.0, -2.0]
