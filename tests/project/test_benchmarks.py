@@ -119,6 +119,7 @@ def test_every_required_figure_is_there():
         "sort-1m": ("lavapipe", 60, 30),
         "fft-1m": ("lavapipe", 4, 1),
         "matmul-512": ("lavapipe", 67, 40),
+        "normal-16m": ("lavapipe", 3, 1.5),
         "overlap": ("lavapipe", 1.1, None),
         "await": ("lavapipe", 1.6, 1.2),
         "gather": ("lavapipe", 1.5, 1.2),

@@ -160,7 +160,7 @@ def test_operations_are_measured_beside_numpy(capsys):
     assert operations.main(["--quick", "--peer", "numpy", "--only", "rfft", "--driver", DRIVER]) == 0
     title = operations.TASKS["rfft"].title
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(title))
-    assert row.count("(") == 1 and row.endswith("x")
+    assert row.count("(") == 1 and row.endswith("x)")
 
 
 # ---------------------------------------------------------------------------------------------------- shaders
