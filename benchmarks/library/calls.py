@@ -216,6 +216,10 @@ CALLS: dict[str, Call] = {
     "concatenate": Call(_two, np.concatenate),
     "stack": Call(_two, np.stack),
     "take": Call(_taken, np.take),
+    "full": Call(lambda rng, n: ((n, 7.0), {}), np.full, elements=1 << 20),
+    "arange": Call(lambda rng, n: ((float(n),), {}), np.arange, elements=1 << 20),
+    "linspace": Call(lambda rng, n: ((0.0, 1.0, n), {}), np.linspace, elements=1 << 20),
+    "eye": Call(lambda rng, n: ((int(n**0.5),), {}), np.eye, elements=1 << 20),
     "ptp": Call(_floats(1), np.ptp),
     "diff": Call(_floats(1), np.diff),
     "average": Call(

@@ -100,7 +100,10 @@ class _Maker:
         self.program, self.selection = program, selection
         self.manager, self.facts = manager, facts
         self.given = flat((*values, *outs))
-        self.arrays = not any(isinstance(value, (Tensor, StridedView)) for value in self.given)
+        takes_tensors = any(each.is_tensor for each in selection._declaration.parameters)
+        self.arrays = takes_tensors and not any(
+            isinstance(value, (Tensor, StridedView)) for value in self.given
+        )
         self.results = {each.name for each in selection.results if each.is_result}
         self.written = {each.name for each in (*selection.results, *selection.inplace_tied_arg_descs)}
         self.places = self._places(values, outs)

@@ -244,6 +244,7 @@ if TYPE_CHECKING:
     )
     from ._filters import *  # noqa: F403
     from ._fourier import *  # noqa: F403
+    from ._making import *  # noqa: F403
     from ._matrices import *  # noqa: F403
     from ._moving import *  # noqa: F403
     from ._network import *  # noqa: F403
@@ -335,6 +336,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "trunc",
         "where",
     ],
+    "._making": ("arange", "eye", "full", "linspace"),
     "._reductions": [
         "all",
         "any",

@@ -586,10 +586,10 @@ def test_wrong_selections(select, match):
 
 def test_results_without_tensors_are_of_the_current_manager(mgr):
     with mgr:
-        assert [kp.ops.add(1, 2).item() for _ in range(4)] == [3] * 4
-        recorded = kp.ops.add.op(1, 2)
+        assert [kp.ops.add(1.5, 2.0).item() for _ in range(4)] == [3.5] * 4
+        recorded = kp.ops.add.op(1.5, 2.0)
         mgr.sequence().record(recorded).eval()
-        assert recorded.results[0].manager is mgr and recorded.results[0].read() == 3
+        assert recorded.results[0].manager is mgr and recorded.results[0].read() == 3.5
 
 
 @pytest.mark.parametrize(
