@@ -126,6 +126,12 @@ def _taken(rng: np.random.Generator, elements: int) -> Made:
     return (x, rng.integers(0, elements, elements, dtype=np.int32)), {"axis": 0, "mode": "clip"}
 
 
+def _written(rng: np.random.Generator, elements: int) -> Made:
+    """A vector, places in it, and a number for each."""
+    x, values = rng.normal(size=(2, elements)).astype(np.float32)
+    return (x, rng.integers(0, elements, elements, dtype=np.int32), values), {"mode": "clip"}
+
+
 CALLS: dict[str, Call] = {
     **{
         name: Call(_floats(1), getattr(np, name))
@@ -215,6 +221,15 @@ CALLS: dict[str, Call] = {
     "diagonal": Call(_square(), lambda x: np.diagonal(x).copy()),
     "concatenate": Call(_two, np.concatenate),
     "stack": Call(_two, np.stack),
+    "moveaxis": Call(_square(0, 1), lambda x, *axes: np.moveaxis(x, *axes).copy()),
+    "rot90": Call(_square(), lambda x: np.rot90(x).copy()),
+    "pad": Call(_square(8), np.pad),
+    "tril": Call(_square(), np.tril),
+    "triu": Call(_square(), np.triu),
+    "take_along_axis": Call(_taken, lambda x, i, axis, mode: np.take_along_axis(x, i, axis)),
+    "put": Call(_written, lambda x, *rest, **named: np.put(x.copy(), *rest, **named)),
+    "put_along_axis": Call(lambda rng, n: (_written(rng, n)[0], {"axis": 0, "mode": "clip"})),
+    "scatter_add": Call(lambda rng, n: (_written(rng, n)[0], {"axis": 0, "mode": "clip"})),
     "take": Call(_taken, np.take),
     "full": Call(lambda rng, n: ((n, 7.0), {}), np.full, elements=1 << 20),
     "arange": Call(lambda rng, n: ((float(n),), {}), np.arange, elements=1 << 20),

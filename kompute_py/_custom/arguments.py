@@ -22,7 +22,8 @@ from .specs import PartSpec, TensorSpec
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     """The value of a parameter: a Tensor, view, array or spec, None, a list of these, a number or a text.
 
-    With `meta`, specs count as tensors. Raises ArgumentTypeError, naming `who`, for any other type.
+    With `meta`, specs count as tensors. Lists in a list of numbers count one after another. Raises
+    ArgumentTypeError, naming `who`, for any other type.
     """
     kind = parameter.type
     if kind == "Tensor?" and value is None:
@@ -48,6 +49,7 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     if kind.endswith("[]"):
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
+        value = [one for each in value for one in (each if isinstance(each, (list, tuple)) else (each,))]
         return [_scalar(f"{who}[{number}]", kind[:-2], each) for number, each in enumerate(value)]
     return _scalar(who, kind, value)
 

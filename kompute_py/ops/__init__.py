@@ -244,6 +244,7 @@ if TYPE_CHECKING:
     )
     from ._filters import *  # noqa: F403
     from ._fourier import *  # noqa: F403
+    from ._indexing import *  # noqa: F403
     from ._making import *  # noqa: F403
     from ._matrices import *  # noqa: F403
     from ._moving import *  # noqa: F403
@@ -364,8 +365,10 @@ _MODULES: dict[str, Sequence[str]] = {
         "concatenate",
         "diagonal",
         "flip",
+        "moveaxis",
         "repeat",
         "roll",
+        "rot90",
         "stack",
         "swapaxes",
         "take",
@@ -373,6 +376,15 @@ _MODULES: dict[str, Sequence[str]] = {
         "transpose",
     ],
     "._einsum": ("einsum", "inner", "outer", "tensordot", "trace"),
+    "._indexing": [
+        "pad",
+        "put",
+        "put_along_axis",
+        "scatter_add",
+        "take_along_axis",
+        "tril",
+        "triu",
+    ],
     "._matrices": ("matmul",),
     "._network": [
         "gelu",

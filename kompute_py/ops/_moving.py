@@ -28,8 +28,10 @@ __all__ = [
     "concatenate",
     "diagonal",
     "flip",
+    "moveaxis",
     "repeat",
     "roll",
+    "rot90",
     "stack",
     "swapaxes",
     "take",
@@ -160,6 +162,77 @@ class _Transpose(_Places):
         every = _of(x)
         axes = [every[each] for each in order]
         return _shape(axes), axes, 0
+
+
+class _Moveaxis(_Places):
+    """`x` with some axes moved to other places, as ``np.moveaxis``; the others keep their order. The result
+    is a copy.
+
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, and unless
+    `destination` has as many axes as `source`.
+
+    >>> kp.ops.moveaxis(mgr.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+
+    :dtypes: all
+    :axes: any
+    :error: exact
+    """
+
+    signature = "moveaxis(Tensor x, int[]? source, int[]? destination) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """The axes in their new order."""
+        sides = []
+        for name in ("source", "destination"):
+            given = ksel.attr_list_int(name).v or []
+            axes_of(f"{ksel._who()}: {name}", given, x.ndim)
+            sides.append([int(each) % x.ndim for each in given])
+        source, destination = sides
+        if len(source) != len(destination):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: source has {len(source)} axes and destination {len(destination)}; give as "
+                "many"
+            )
+        order = [each for each in range(x.ndim) if each not in source]
+        for to, each in sorted(zip(destination, source, strict=True)):
+            order.insert(to, each)
+        every = _of(x)
+        axes = [every[each] for each in order]
+        return _shape(axes), axes, 0
+
+
+class _Rot90(_Places):
+    """`x` turned by 90 degrees `k` times in the plane of two axes, from the first to the second, as
+    ``np.rot90``.
+
+    Raises InvalidArgumentError unless `axes` are two axes that `x` has.
+
+    >>> kp.ops.rot90(mgr.tensor([[1, 2], [3, 4]])).tolist()
+    [[2.0, 4.0], [1.0, 3.0]]
+
+    :dtypes: all
+    :axes: two
+    :error: exact
+    """
+
+    signature = "rot90(Tensor x, int k=1, int[] axes=[0, 1]) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """Axes exchanged, and with negative steps."""
+        turns, given = ksel.attr_int("k").v % 4, ksel.attr_list_int("axes").v
+        axes_of(ksel._who(), given, x.ndim)
+        if len(given) != 2:
+            raise InvalidArgumentError(f"{ksel._who()}: axes is {given}; give two axes")
+        a, b = (int(each) % x.ndim for each in given)
+        axes, first = _of(x), 0
+        back = {0: (), 1: (b,), 2: (a, b), 3: (a,)}[turns]
+        for each in back:
+            first += (x.shape[each] - 1) * axes[each].step
+            axes[each] = _Axis(x.shape[each], -axes[each].step)
+        if turns % 2:
+            axes[a], axes[b] = axes[b], axes[a]
+        return _shape(axes), axes, first if all(x.shape) else 0
 
 
 class _Swapaxes(_Places):
@@ -453,6 +526,28 @@ class _Stack(_Joined):
         self.join(ksel, True)
 
 
+def check_indices(ksel: KernelSelection, indices: TensorArg, n: int, title: str) -> None:
+    """Declares `mode`. Raises InvalidArgumentError for another mode and for `n` elements that cannot be
+    indexed, ArgumentTypeError for indices that are no ints.
+    """
+    mode = ksel.attr_str("mode").v
+    if mode not in ("clip", "wrap"):
+        raise InvalidArgumentError(f'{ksel._who()}: mode is {mode!r}; give "clip" or "wrap"')
+    if indices.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{ksel._who()}: indices is of {indices.dtype}; give ints")
+    if n >= 2**31 or (not n and indices.size):
+        raise InvalidArgumentError(f"{ksel._who()}: {title} has {n} elements; it must have 1 to 2**31 - 1")
+
+
+def within(kind: str, mode: str) -> str:
+    """Statements that bring the index ``k`` of type `kind` to 0 to ``kp_n - 1``."""
+    if mode == "wrap":
+        return f"k -= k / {kind}(kp_n) * {kind}(kp_n); if (k < {kind}(0)) k += {kind}(kp_n);"
+    if kind in ("int64_t", "uint64_t"):
+        return f"if (k < {kind}(0)) k = {kind}(0); if (k >= {kind}(kp_n)) k = {kind}(kp_n - 1u);"
+    return f"k = clamp(k, {kind}(0), {kind}(kp_n - 1u));"
+
+
 class _Take(CustomOp):
     """The elements of `x` at `indices` along `axis`, as ``np.take`` with a `mode` of "clip" or "wrap": no
     index is wrong. "clip" takes the first or last element for indices beyond, also negative ones; "wrap" goes
@@ -478,16 +573,8 @@ class _Take(CustomOp):
         """Finds the steps."""
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
         axis = _axis(ksel, ksel.attr_int("axis").v, x.ndim)
-        mode = ksel.attr_str("mode").v
-        if mode not in ("clip", "wrap"):
-            raise InvalidArgumentError(f'{ksel._who()}: mode is {mode!r}; give "clip" or "wrap"')
-        if indices.dtype.kind not in "iu":
-            raise ArgumentTypeError(f"{ksel._who()}: indices is of {indices.dtype}; give ints")
         n = x.shape[axis]
-        if n >= 2**31 or (not n and indices.size):
-            raise InvalidArgumentError(
-                f"{ksel._who()}: axis {axis} of x has {n} elements; it must have 1 to 2**31 - 1"
-            )
+        check_indices(ksel, indices, n, f"axis {axis} of x")
         ksel.return_new_tensor((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
         check_sizes(ksel)
         ksel.value("kp_step", math.prod(x.shape[axis + 1 :]), "uint32")
@@ -499,23 +586,21 @@ class _Take(CustomOp):
         kind = kb.arg_value("indices").type
         kb.workgroup(256)
         spread(kb, kb.ceil_div(kb.result(0).size, 256))
-        wrap = f"k -= k / {kind}(kp_n) * {kind}(kp_n); if (k < {kind}(0)) k += {kind}(kp_n);"
-        clip = f"k = clamp(k, {kind}(0), {kind}(kp_n - 1u));"
-        if kind in ("int64_t", "uint64_t"):
-            clip = f"if (k < {kind}(0)) k = {kind}(0); if (k >= {kind}(kp_n)) k = {kind}(kp_n - 1u);"
         kb.emit(f"""
             uint i = kp_group * 256u + gl_LocalInvocationID.x;
             if (i >= result_size) return;
             uint inner = i % kp_step, rest = i / kp_step;
             uint outer = rest / indices_size;
             {kind} k = indices_load(rest - outer * indices_size);
-            {clip if mode == "clip" else wrap}
+            {within(kind, mode)}
             result_store(i, x_load((outer * kp_n + uint(k)) * kp_step + inner));
         """)
 
 
 ascontiguousarray: Operation = CustomOp.register(_Ascontiguousarray)
 transpose: Operation = CustomOp.register(_Transpose)
+moveaxis: Operation = CustomOp.register(_Moveaxis)
+rot90: Operation = CustomOp.register(_Rot90)
 swapaxes: Operation = CustomOp.register(_Swapaxes)
 flip: Operation = CustomOp.register(_Flip)
 roll: Operation = CustomOp.register(_Roll)
