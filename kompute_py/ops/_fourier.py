@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import to_dtype
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.walks import axes_of, check_sizes
 from .._custom.custom_op import CustomOp, Operation
@@ -355,7 +354,7 @@ class _Frequencies(CustomOp):
     """Those from 0 on only."""
 
     def select(self, ksel: KernelSelection) -> None:
-        n, d, dtype = ksel.arg_int("n").v, ksel.arg_float("d").v, to_dtype(ksel.attr_str("dtype").v)
+        n, d, dtype = ksel.arg_int("n").v, ksel.arg_float("d").v, ksel.attr_dtype("dtype").v
         if n < 1:
             raise InvalidArgumentError(f"{ksel._who()}: n is {n}; a transform has at least one number")
         if not math.isfinite(d) or d == 0:
@@ -376,10 +375,12 @@ class _Frequencies(CustomOp):
 class _Fftfreq(_Frequencies):
     """The frequencies of the numbers of `fft`, as ``np.fft.fftfreq``: 0, 1, ..., -2, -1, divided by `n` `d`.
 
-    `n` is the length of the transform, and `d` the time from one number to the next. Raises
-    InvalidArgumentError for `n` below 1 or beyond the memory that shaders reach, for `d` that is 0 or not
-    finite and for other dtypes than float32 and float64; UnimplementedError for float64 on a device without
-    it.
+    `n` is the length of the transform, and `d` the time from one number to the next. The result is a Tensor
+    of the current Manager, or `out`.
+
+    Raises InvalidArgumentError for `n` below 1 or beyond the memory that shaders reach, for `d` that is 0 or
+    not finite and for other dtypes than float32 and float64; UnimplementedError for float64 on a device
+    without it.
 
     >>> kp.ops.fftfreq(5, d=0.1).tolist()
     [0.0, 2.0, 4.0, -4.0, -2.0]
@@ -389,7 +390,7 @@ class _Fftfreq(_Frequencies):
     :error: 1 ulp
     """
 
-    signature = "fftfreq(int n, float d=1.0, str dtype='float32') -> Tensor"
+    signature = "fftfreq(int n, float d=1.0, dtype dtype='float32') -> Tensor"
 
 
 class _Rfftfreq(_Frequencies):
@@ -407,7 +408,7 @@ class _Rfftfreq(_Frequencies):
     :error: 1 ulp
     """
 
-    signature = "rfftfreq(int n, float d=1.0, str dtype='float32') -> Tensor"
+    signature = "rfftfreq(int n, float d=1.0, dtype dtype='float32') -> Tensor"
     half = True
 
 

@@ -278,7 +278,7 @@ def test_frequencies(mgr, n):
         assert getattr(kp.ops, name)(n, 0.3, out=out) is out
         np.testing.assert_allclose(out.read(), expected, rtol=1.2e-7)
         if has_double(mgr):
-            np.testing.assert_allclose(getattr(kp.ops, name)(n, 0.3, "float64"), expected, rtol=3e-16)
+            np.testing.assert_allclose(getattr(kp.ops, name)(n, 0.3, np.float64), expected, rtol=3e-16)
     recorded = kp.ops.fftfreq.op(n)
     mgr.sequence().record(recorded).eval()
     np.testing.assert_allclose(recorded.results[0].read(), np.fft.fftfreq(n), rtol=1.2e-7)
