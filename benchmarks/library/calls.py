@@ -280,9 +280,12 @@ CALLS: dict[str, Call] = {
             "premultiply_alpha",
             "rgb_to_gray",
             "rgb_to_hsv",
+            "rgb_to_ycbcr",
+            "ycbcr_to_rgb",
             "srgb_to_linear",
         ]
     },
+    "resize": Call(lambda rng, n: (_square()(rng, n)[0] + ([int(n**0.5) // 2] * 2, "area"), {})),
     "uniform_filter1d": Call(_floats(1, size=9)),
     "gaussian_filter1d": Call(_floats(1, sigma=1.0)),
     "convolve": Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}), np.convolve),

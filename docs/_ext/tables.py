@@ -254,6 +254,7 @@ AREAS = {
     "_network": "Networks",
     "_filters": "Filters",
     "_pictures": "Pictures",
+    "_resizing": "Other sizes",
     "_fourier": "Fourier transforms",
 }
 """The titles of the modules of `kp.ops`."""

@@ -251,6 +251,7 @@ if TYPE_CHECKING:
     from ._network import *  # noqa: F403
     from ._pictures import *  # noqa: F403
     from ._reductions import *  # noqa: F403
+    from ._resizing import *  # noqa: F403
     from ._scans import *  # noqa: F403
     from ._searching import *  # noqa: F403
     from ._sorting import *  # noqa: F403
@@ -406,13 +407,16 @@ _MODULES: dict[str, Sequence[str]] = {
         "gaussian_filter1d",
         "uniform_filter1d",
     ],
+    "._resizing": ("resize",),
     "._pictures": [
         "hsv_to_rgb",
         "linear_to_srgb",
         "premultiply_alpha",
         "rgb_to_gray",
         "rgb_to_hsv",
+        "rgb_to_ycbcr",
         "srgb_to_linear",
+        "ycbcr_to_rgb",
     ],
     "._fourier": [
         "fft",

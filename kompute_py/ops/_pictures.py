@@ -23,7 +23,9 @@ __all__ = [
     "premultiply_alpha",
     "rgb_to_gray",
     "rgb_to_hsv",
+    "rgb_to_ycbcr",
     "srgb_to_linear",
+    "ycbcr_to_rgb",
 ]
 
 _power = elementwise("x ** y")
@@ -236,6 +238,65 @@ class _LinearToSrgb(PixelOp):
         kb.emit("c = vec3(kp_curve(c.x), kp_curve(c.y), kp_curve(c.z));")
 
 
+_Y = "0.299 * c.x + 0.587 * c.y + 0.114 * c.z"
+
+
+class _RgbToYcbcr(PixelOp):
+    """Brightness and colour differences of pixels, the YCbCr of JPEG: Rec. 601 with the full range.
+
+    `x` has the shape (..., 3), or (..., 4) with alpha, which stays. The result has its shape and dtype.
+    Without colour, Cb and Cr are 0.5, in uint8 128. In uint8, 255 is 1, and results are rounded to the
+    nearest.
+
+    Raises InvalidArgumentError for another last axis, ArgumentTypeError for other dtypes.
+
+    >>> kp.ops.rgb_to_ycbcr(np.uint8([255, 0, 0])).tolist()
+    [76, 85, 255]
+
+    :dtypes: uint8, floats of up to 32 bits
+    :axes: the last one
+    :error: 1e-6, for numbers from 0 to 1
+    """
+
+    signature = "rgb_to_ycbcr(Tensor x) -> Tensor"
+
+    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """The linear map of ITU-T T.871."""
+        middle = _middle(ksel)
+        kb.emit(f"float y = {_Y}; c = vec3(y, {middle} + (c.z - y) / 1.772, {middle} + (c.x - y) / 1.402);")
+
+
+class _YcbcrToRgb(PixelOp):
+    """Red, green and blue of pixels in the YCbCr of JPEG: Rec. 601 with the full range.
+
+    `x` has the shape (..., 3), or (..., 4) with alpha, which stays. The result has its shape and dtype. In
+    uint8, 255 is 1, and results are rounded to the nearest and held within 0 to 255.
+
+    Raises InvalidArgumentError for another last axis, ArgumentTypeError for other dtypes.
+
+    >>> kp.ops.ycbcr_to_rgb(np.uint8([76, 85, 255])).tolist()
+    [254, 0, 0]
+
+    :dtypes: uint8, floats of up to 32 bits
+    :axes: the last one
+    :error: 2e-6, for numbers from 0 to 1
+    """
+
+    signature = "ycbcr_to_rgb(Tensor x) -> Tensor"
+
+    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """The inverse of ITU-T T.871."""
+        kb.emit(f"""
+            float b = c.y - {_middle(ksel)}, r = c.z - {_middle(ksel)};
+            c = vec3(c.x + 1.402 * r, c.x - (0.114 * 1.772 * b + 0.299 * 1.402 * r) / 0.587, c.x + 1.772 * b);
+        """)
+
+
+def _middle(ksel: KernelSelection) -> str:
+    """The colour difference of gray."""
+    return "(128.0 / 255.0)" if ksel.results[0].dtype == np.uint8 else "0.5"
+
+
 class _PremultiplyAlpha(PixelOp):
     """The colours of `x` times its alpha, which stays.
 
@@ -265,4 +326,6 @@ rgb_to_hsv: Operation = CustomOp.register(_RgbToHsv)
 hsv_to_rgb: Operation = CustomOp.register(_HsvToRgb)
 srgb_to_linear: Operation = CustomOp.register(_SrgbToLinear)
 linear_to_srgb: Operation = CustomOp.register(_LinearToSrgb)
+rgb_to_ycbcr: Operation = CustomOp.register(_RgbToYcbcr)
+ycbcr_to_rgb: Operation = CustomOp.register(_YcbcrToRgb)
 premultiply_alpha: Operation = CustomOp.register(_PremultiplyAlpha)
