@@ -130,7 +130,7 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
             else inspect.Parameter.empty
             if each.default is MISSING
             else each.default,
-            annotation=each.type,
+            annotation="DTypeLike" if each.type == "dtype" else each.type,
         )
         for each in declaration.parameters
     ]
