@@ -134,6 +134,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
             subgroup_size=dispatch.subgroup_size,
             full_subgroups=dispatch.full_subgroups,
             _setting=setting,
+            _generated=True,
         )
     except ShaderCompileError as error:
         raise _at_the_generator(error, source, title) from None

@@ -99,8 +99,10 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
         if VALUES[desc.glsl_type].size == 8:
             extensions += element_of(desc.dtype).extensions
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
-    x, y, z = dispatch.local_size
-    head.append(f"layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;")
+    sizes = ", ".join(
+        f"local_size_{axis} = {n}" for axis, n in zip("xyz", dispatch.local_size, strict=True) if n > 1
+    )
+    head.append(f"layout({sizes or 'local_size_x = 1'}) in;")
     # Variables, no macros: functions may have locals of the same name.
     flags = [f"bool {name} = kp_{name} != 0u;" for name, kind in parameters if kind == "bool"]
     if parameters:

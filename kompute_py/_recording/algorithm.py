@@ -155,12 +155,16 @@ class Algorithm:
                 shader = manager._native.shader(module_bytes(spirv), "main" if entry is None else entry)
             else:
                 module = getattr(spirv, "module", spirv)  # a ShaderModule, or a Kernel's
-                shader = manager._native.shader(
-                    to_spirv(spirv),
-                    chosen_entry(spirv, entry) or "main",
-                    getattr(module, "_declared", b""),
-                    *getattr(module, "_subgroups", ()),
-                )
+                on_device = getattr(type(module), "_on", None)
+                if entry is None and on_device is not None:
+                    shader = on_device(module, manager._native)
+                else:
+                    shader = manager._native.shader(
+                        to_spirv(spirv),
+                        chosen_entry(spirv, entry) or "main",
+                        getattr(module, "_declared", b""),
+                        *getattr(module, "_subgroups", ()),
+                    )
         signature = shader.extra
         if signature is None:
             from .._shaders.signature import signature_of  # with the first shader, not with the package

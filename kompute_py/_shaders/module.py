@@ -89,6 +89,7 @@ class ShaderModule:
         full_subgroups: bool = False,
         stacklevel: int = 2,
         _setting: Lookup = of_process,
+        _generated: bool = False,
         **options: Unpack[ResultOptions],
     ) -> None:
         for option in options:
@@ -162,6 +163,8 @@ class ShaderModule:
         self._signature: Signature | None = None
         self.name: str = name or (path.stem if path is not None else "")
         """The shader's name in errors."""
+        if _generated:
+            return  # it has a name, and one entry point
         entered = self.reflection["entry"]  # raises early if the module has no compute entry point
         self.name = self.name or entered
 
@@ -171,7 +174,7 @@ class ShaderModule:
 
     def _on(self, context: _native.Context) -> _native.Shader:
         """The module on a device."""
-        return context.shader(self._spirv, self.entry, self._declared, *self._subgroups)
+        return context.shader(self._spirv, self._entry, self._declared, *self._subgroups)
 
     @property
     def reflection(self) -> dict[str, Any]:
