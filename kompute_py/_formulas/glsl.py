@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from .doubles import DOUBLES
+
 _NAME = re.compile(r"\bkp_\w+")
 
 _ANY = {
@@ -513,7 +515,7 @@ vec2 kp_cexp(vec2 a) {
 
 @cache
 def _all() -> dict[str, str]:
-    found = dict(_FIXED)
+    found = {**_FIXED, **DOUBLES}
     groups = (
         (("int", "int64_t"), {**_ANY, **_WHOLE}),
         (("uint", "uint64_t"), {**_UNSIGNED, **_WHOLE}),

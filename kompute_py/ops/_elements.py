@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _NUMBERS = "all"
 _ORDERED = "all but complex"
 _INTS = "bool and ints"
-_FLOATS = "floats up to 32 bits; ints and bools whose result is one"
+_SINGLE = "floats up to 32 bits; ints and bools whose result is one"
+_FLOATS = "floats, float64 too; ints and bools, of which some give float64"
 _ROUNDED = "all but complex"
 _EXACT = "exact"
 
@@ -508,7 +509,7 @@ _TABLE: dict[str, _Function] = dict(
             "The error function of `x`: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to `x`.",
             [0, 1],
             "[0.0, 0.8427007794380188]",
-            _FLOATS,
+            _SINGLE,
             "8 ulp",
             formula="kp_own_erf(x)",
             preamble=_ERF,
@@ -633,6 +634,13 @@ def _example(each: _Function) -> str:
     return f">>> [round(each, 4) for each in {each.example}.tolist()]\n{rounded}"
 
 
+def _of_doubles(each: _Function) -> str:
+    """The error of float64, for functions that have one of their own."""
+    if each.dtypes != _FLOATS:
+        return ""
+    return "; float64: 4 ulp" + (" of the largest of 1, `x1` and `x2`" if "logaddexp" in each.formula else "")
+
+
 def __getattr__(name: str) -> Elementwise:
     if name not in _TABLE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -643,7 +651,7 @@ def __getattr__(name: str) -> Elementwise:
             "The arguments broadcast, and the result has NumPy's dtype. Raises the errors of operations\n"
             "made by `kp.ops.elementwise`.",
             _example(each),
-            f":dtypes: {each.dtypes}\n:axes: by elements\n:error: {each.error}",
+            f":dtypes: {each.dtypes}\n:axes: by elements\n:error: {each.error}{_of_doubles(each)}",
         )
     )
     made = elementwise(each.formula, name=name, doc=doc, preamble=each.preamble)
