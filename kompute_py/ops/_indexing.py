@@ -118,6 +118,8 @@ class _TakeAlongAxis(_Indexed):
 class _Put(_Indexed):
     """Elements that are replaced: the last of those that go to one place stays."""
 
+    in_place = False  # the last dispatch reads values anywhere: a result in their place would change them
+
     def write(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """The place of each index."""
         raise NotImplementedError

@@ -63,6 +63,22 @@ def test_put(mgr, rng, mode):
         check(t.read(), expected)
 
 
+def test_results_in_the_place_of_any_argument(mgr, rng):
+    for name, expected_of in (("put", np.put), ("put_along_axis", None), ("scatter_add", None)):
+        for place in (0, 2):
+            x, values = numbers(rng, 500), numbers(rng, 500)
+            indices = rng.permutation(500).astype(np.int32)
+            expected = x.copy()
+            if expected_of is None and name == "scatter_add":
+                np.add.at(expected, indices, values)
+            else:
+                expected[indices] = values
+            given = [mgr.tensor_t(each) for each in (x, indices, values)]
+            rest = ("clip",) if name == "put" else (0, "clip")
+            getattr(ops, name)(*given, *rest, out=given[place])
+            check(given[place].read(), expected)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_put_along_axis(rng, axis):
     x = numbers(rng, (3, 4, 5))
